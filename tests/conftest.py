@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,8 @@ from cli_runner import Shell
 from fleet_engines import Engines, missing, running
 from hypothesis import HealthCheck, settings
 from server import model_url as model_url
+
+pytest_plugins = ["hung"]
 
 # How long an example takes is no matter of the tests: the machine may be busy with other tests.
 settings.register_profile("whole", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -56,18 +59,31 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave cases beyond a test's sample, which is spread evenly, to the long forms."""
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.timeout(LONGEST_SOAK))
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for some in cases.values():
+        for number, item in enumerate(some):
+            sample = item.get_closest_marker("sample")
+            if sample and number * sample.args[0] % len(some) >= sample.args[0]:
+                item.add_marker(pytest.mark.soak)
+            if item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.timeout(LONGEST_SOAK))
 
 
 @pytest.fixture(scope="session")
 def engines() -> Iterator[Engines]:
-    """A database server and an S3 for the whole run; without the wheels, a skip."""
+    """A database server and an S3 for the whole run; a skip where they are not installed or do not start."""
     if reason := missing():
         pytest.skip(reason)
-    with running() as found:
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(running())
+        except Exception as error:
+            pytest.skip(f"PostgreSQL or SeaweedFS does not start here: {' '.join(str(error).split())[:200]}")
         yield found
 
 

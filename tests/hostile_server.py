@@ -84,6 +84,7 @@ def hostile(
     server = Hostile(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1")
     opened: list[socket.socket] = []
     threads: list[threading.Thread] = []
+    farewell: dict[str, object] = {}
 
     def play(connection: socket.socket) -> None:
         with suppress(OSError), connection:  # the client hangs up, as it should
@@ -96,7 +97,10 @@ def hostile(
     def accept() -> None:
         with suppress(OSError):
             while server.connections < _CONNECTIONS:
-                connection, _ = listener.accept()
+                connection, caller = listener.accept()
+                if caller == farewell.get("from"):
+                    connection.close()
+                    return
                 connection.settimeout(_LONGEST)
                 server.connections += 1
                 opened.append(connection)
@@ -109,6 +113,11 @@ def hostile(
         yield server
     finally:
         over.set()
+        with suppress(OSError), socket.socket() as last:  # whoever came before it is counted, however late
+            last.bind(("127.0.0.1", 0))
+            farewell["from"] = last.getsockname()
+            last.connect(listener.getsockname())
+            accepting.join()
         for each in (listener, *opened):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

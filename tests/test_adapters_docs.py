@@ -143,6 +143,7 @@ def loop() -> Iterator[None]:
 FIVE = ["grep", "grep_doc", "search", "list_docs", "read_lines"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.usefixtures("loop")
 @pytest.mark.filterwarnings("ignore")  # what a framework warns of is its own
 @pytest.mark.parametrize(
@@ -186,6 +187,7 @@ def test_the_recipe_of_llamaindex_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert LABEL in seen[1] and "I moved to Lisbon." in seen[1]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("package", "name"),

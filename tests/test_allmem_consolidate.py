@@ -5,29 +5,18 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from allmem_library import Library, cards
+from cases import each
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
-from infinimem.model import Plan
 from infinimem.strategies.allmem.audit import replay
 from infinimem.strategies.allmem.buffer import BUFFER
-from infinimem.strategies.allmem.diagnose import Context, Proposal
-from infinimem.strategies.allmem.execute import Executor
-from infinimem.strategies.allmem.route import Item, Routed
-from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.unit import SURFACE
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.ledger import rows_of
-from infinimem.strategies.records.record import record_id
-from infinimem.strategies.records.record_store import puts
-from infinimem.strategies.vector_index import Loaded
 from infinimem.testing import ScriptedLLM
 
 A, B, C, D, E, F = (f"u-00000{number}" for number in range(1, 7))
@@ -170,13 +159,7 @@ def test_the_audit_tells_people_and_programs_what_was_done() -> None:
     assert "segment_text" not in split["reply"]["segments"][0]
 
 
-def test_a_run_without_proposals_empties_the_buffer_and_says_so() -> None:
-    made = consolidated(model())
-    assert [put.doc_id for put in made.plans[-1].records] == [BUFFER, RUN]
-    assert len([row for row in rows_of(made.documents[RUN]) if row["row"] == "diagnosis"]) == 6
-
-
-@pytest.mark.parametrize("scale", ["plain", "random"])
+@each("scale", ["plain", "random"])
 def test_a_replay_gives_the_same_bytes(scale: str) -> None:
     for seed in range(1 if scale == "plain" else 6):
         chance = random.Random(seed)
@@ -246,39 +229,7 @@ def test_two_runs_with_the_same_replies_give_the_same_bytes_whatever_thread_ends
 # ── what is not executed ────────────────────────────────────────────────────────────────────────
 
 
-def test_what_an_earlier_edit_touched_is_skipped() -> None:
-    tasks = {
-        SAID[0]: {"split": ["TARGET"]},
-        SAID[2]: {"merge": [["TARGET", B, A]], "update": [("TARGET", A), ("TARGET", B)]},
-    }
-    made = consolidated(model(tasks), coherence=0.0)
-    assert outcomes(made) == [
-        ("split", "applied", ""),
-        ("merge", "execution", "TOUCHED_CONFLICT"),
-        ("update", "execution", "TOUCHED_CONFLICT"),
-        ("update", "applied", ""),
-    ]
-
-
-def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
-    made, strategy = library(model(ALL))
-    with Loaded().at(made.view()) as (bank, space):
-        merge = Item(Proposal("merge", (B, F), 1.0, "", Context(B, (F,))), (B, F))
-        gone = Item(Proposal("split", ("u-000099",), 1.0, "", Context(B, ())), ("u-000099",))
-        trial = bank.copy()
-        trial.archive(D)
-        trial.graph.add(E, Link("version", D))
-        old = Item(Proposal("split", (D,), 1.0, "", Context(D, ())), (D,))
-        executor = Executor(trial, space, made.settings.of(AllmemSettings), strategy.llm)
-        done = executor.run(Routed({"split": (gone, old), "merge": (merge,), "update": ()}, ()))
-    assert [(one.code, one.sub) for one in done] == [
-        ("APPLICABLE_FAIL", "MISSING_ID"),
-        ("APPLICABLE_FAIL", "VISIBILITY"),
-        ("APPLICABLE_FAIL", "COHERENCE"),
-    ]
-
-
-@pytest.mark.parametrize(
+@each(
     ("task", "reply", "code", "sub"),
     [
         ("split_unit", "no", "JSON_PARSE_FAIL", None),
@@ -317,60 +268,6 @@ def test_a_plan_that_fails_changes_nothing_and_is_asked_for_once(
     assert len(made.documents[RUN].to_bytes()) < 40_000
 
 
-def test_an_endless_diagnosis_is_none_and_a_long_one_fills_no_disk() -> None:
-    endless = diagnosis(merge=[["TARGET", B]] * 1000)
-    long = diagnosis(merge=[["x" * 900] * 900])
-    made = consolidated(model(diagnose=[endless, long, *[diagnosis()] * 4]))
-    first, second = rows_of(made.documents[RUN])[1:3]
-    assert (first["code"], first["detail"]) == ("SCHEMA_FAIL", "more than 20 tasks of a kind")
-    assert len(second["reply"]) < 10_000
-    assert len(made.documents[RUN].to_bytes()) < 500_000
-
-
-def test_a_unit_that_the_model_leaves_whole_stays() -> None:
-    whole = {"do_split": False, "split_rationale": ""}
-    rows = [{"segment_text": SAID[0], "segment_summary": "", "segment_keywords": [], "topic_label": ""}]
-    made = consolidated(model({SAID[0]: {"split": ["TARGET"]}}, split_unit=[{**whole, "segments": rows}]))
-    assert outcomes(made) == [("split", "declined", "")]
-    assert A in made.bank().visible
-
-
-def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
-    made, strategy = library(model({SAID[4]: {"update": [("TARGET", D)]}}))
-    bank = made.bank()
-    full = bank.copy()
-    full.graph.put(E, "semantic", ())
-    number = 99
-    while fits(full.records[E], (*full.links(E), Link("version", D))):
-        number += 1
-        full.put(replace(bank.records[A], id=record_id("u", number), visible=False))
-        full.graph.add(E, Link("version", record_id("u", number)))
-    made.apply(Plan("write", records=puts(bank, full)))
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert outcomes(made) == [("update", "execution", "HEADER_FULL")]
-    assert D in made.bank().visible
-    assert [put.doc_id for put in made.plans[-1].records] == [BUFFER, RUN]
-    assert D in made.bank().visible
-    with Loaded().at(made.view()) as (bank, space):
-        update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
-        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run(
-            Routed({"split": (), "merge": (), "update": (update,)}, ())
-        )
-        assert D in [name for name, _ in space.nearest(space.row(D), 3, SURFACE)]  # on the surface, as before
-
-
-def test_a_fault_that_was_there_before_is_in_no_edits_way() -> None:
-    """A person moved a unit into the archive, and no link leads to it."""
-    made, strategy = library(model(ALL))
-    bank = made.bank()
-    orphaned = bank.copy()
-    orphaned.archive(F)
-    made.apply(Plan("write", records=puts(bank, orphaned)))
-    assert len(strategy.check(made.view())) == 1
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert outcomes(made) == outcomes(consolidated(model(ALL)))
-
-
 def test_a_refused_run_leaves_everything_as_it_was() -> None:
     made, strategy = library(model(ALL))
     before = made.files()
@@ -379,26 +276,3 @@ def test_a_refused_run_leaves_everything_as_it_was() -> None:
     assert made.files() == before
     made.drive(strategy.tick(made.view(), "consolidate"))
     assert made.files() == consolidated(model(ALL)).files()
-
-
-@pytest.mark.parametrize("off", ["split", "merge", "update"])
-def test_an_operator_that_is_off_is_never_planned(off: str) -> None:
-    llm = model(ALL)
-    made = consolidated(llm, **{off: False})
-    assert not [call for call in llm.calls if call.task == f"{off}_unit"]
-    assert ("OFF" in {sub for op, _, sub in outcomes(made) if op == off}) is True
-    assert {op for op, came, _ in outcomes(made) if came == "applied"} == {"split", "merge", "update"} - {off}
-
-
-def test_runs_are_numbered_and_later_ones_build_on_earlier_ones() -> None:
-    made, strategy = library(model(ALL))
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    made.say(SAID[1], speaker="Ana", time="2024-02-02")
-    strategy.llm = model({SAID[1]: {"merge": [["TARGET", "u-000003-01"]]}})
-    made.drive(strategy.observe(made.view(), made.pending()))
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert "allmem/audit/run-0002" in made.documents
-    bank = made.bank()
-    assert bank.records["u-000007-01"].sources == ("u-000003-01", "u-000007")
-    assert [said.ref.seq for said in bank.quotes("u-000007-01")] == [2, 3, 7]
-    assert strategy.check(made.view()) == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from allmem_library import Library
+from cases import each
 from garbage import GarbageLLM
 
 from infinimem.llm.base import Reply
@@ -196,7 +197,7 @@ def test_many_lies_do_no_harm() -> None:
         harmless(lived(Liar(seed).model(), degree_semantic=3))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_garbage_of_the_right_shape_does_no_harm(seed: int) -> None:
     harmless(lived(GarbageLLM(seed)))
 

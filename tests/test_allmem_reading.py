@@ -39,23 +39,6 @@ def test_the_default_reader_gives_the_block_and_the_ranking_its_own_order(tmp_pa
     assert "chess" in answer.text and answer.citations[0].doc_id.startswith("evidence/")
 
 
-def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:
-    memory = told(tmp_path)
-    memory.record([Turn("My cello is red.", session="s2", time="2025-01-05")])
-    for found in (memory.retrieve("What colour is the cello?"), memory.read("What colour is the cello?")):
-        assert found.items[-1].text == "My cello is red."
-        assert found.items[-1].doc_id.startswith("evidence/")
-
-
-def test_a_turn_of_a_copied_file_is_shown_once(tmp_path: Path) -> None:
-    memory = told(tmp_path)
-    (evidence,) = (tmp_path / "evidence").iterdir()
-    (tmp_path / "evidence/copy.md").write_bytes(evidence.read_bytes())
-    assert memory.library.adopt_edits() is not None
-    assert len(list(memory.view.entries("evidence"))) == 6
-    assert texts(memory.retrieve("Who plays chess?")).count("I play chess.") == 1
-
-
 def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> None:
     memory = told(tmp_path)
     path = tmp_path / "allmem/units/u-000003.md"
@@ -63,12 +46,6 @@ def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> 
     assert memory.status()["units"] == 2
     for found in (memory.retrieve("Who plays chess?"), memory.read("Who plays chess?")):
         assert [item.origin for item in found.items if "I play chess." in item.text] == [(3,)]
-
-
-def test_what_another_strategy_drew_from_is_found_before_there_are_units(tmp_path: Path) -> None:
-    told(tmp_path, "infini").consolidate()
-    memory = open_memory(tmp_path, model="offline", strategy="allmem", embedder="lexical")
-    assert texts(memory.retrieve("Who plays chess?"))[0] == "I play chess."
 
 
 def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_asked_for(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+from cases import each
 from cli_runner import Shell, arrived
 from click.testing import CliRunner
 
@@ -61,6 +62,7 @@ def at_a_terminal(*args: str, **env: str) -> str:
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", ["search", "grep", "ask", "retrieve", "recall", "compare"])
 def test_words_need_no_quotes(sample: Shell, command: str) -> None:
     told, quoted = (sample(command, *words) for words in (["rabies", "shot"], ["rabies shot"]))
@@ -78,16 +80,10 @@ def test_nor_does_a_message(shell: Shell) -> None:
     assert "I moved to Lisbon" in shell("search", "Lisbon").out
 
 
-def test_a_document_behind_a_pattern_is_understood(sample: Shell) -> None:
-    told = sample("grep", "rabies", "topics/pepper")
-    assert "to look in one document: infinimem grep rabies --doc topics/pepper" in told.err
-    assert "side by side" not in sample("grep", "rabies", "shot").err
-    assert "infinimem search finds them anywhere" in sample("grep", "shot", "rabies").err
-
-
 # ── what was meant ──────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("line", "code", "meant"),
     [
@@ -104,22 +100,10 @@ def test_a_slip_is_told_with_what_was_meant(sample: Shell, line: str, code: int,
     sample(*line.split()).failed(code, meant)
 
 
-def test_also_in_the_settings(sample: Shell) -> None:
-    for text, meant in (
-        ("[infini]\nfed = 'turn'\n", "unknown setting 'fed'; known here: "),
-        ("strategy = 'infni'\n", "strategy = 'infni'; choose one of infini, "),
-        ("[serch]\n", "unknown setting 'serch'; known here: "),
-    ):
-        (sample.library / "infinimem.toml").write_text(text)
-        told = sample("ls")
-        told.failed(2, meant)
-        assert re.search(r"; did you mean '(feed|infini|search)'\?\n$", told.err)
-
-
 # ── help ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@each("command", sorted(COMMANDS))
 def test_help_has_a_summary_and_examples(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"], terminal_width=COLUMNS).output
     assert f"  {COMMANDS[command].summary}\n" in shown
@@ -147,6 +131,7 @@ def test_the_first_steps_lead_somewhere(shell: Shell) -> None:
     assert all("I moved to Lisbon in March" in step.out for step in told[1:])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("example", [example for one in COMMANDS.values() for example in one.examples])
 def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, example: str) -> None:
     for folder in ("notes", "project"):
@@ -193,16 +178,6 @@ def test_matches_are_marked_on_a_terminal_alone(sample: Shell) -> None:
         assert "\x1b[1;31m" in at_a_terminal(*words, NO_COLOR="")
 
 
-def test_lines_are_broken_between_words(sample: Shell) -> None:
-    for words in (["read", "topics/pepper"], ["grep", "certificate"], ["blame", "topics/pepper"]):
-        lines = ESCAPE.sub("", at_a_terminal(*words)).splitlines()
-        assert max(map(len, lines)) <= COLUMNS
-        assert any(re.match(r"   +\S", line) for line in lines), (
-            "what goes on stands under what it belongs to"
-        )
-        assert "an animal" in re.sub(r"\n +", " ", "\n".join(lines)), "no word is cut in two"
-
-
 def test_signatures_are_shown_where_they_are_asked_for(sample: Shell) -> None:
     for words in (
         ["read", "topics/home"],
@@ -223,18 +198,7 @@ def sample_diff(sample: Shell) -> str:
     return ESCAPE.sub("", at_a_terminal("consolidate", "--dry-run"))
 
 
-def test_blame_fits_80_columns(sample: Shell) -> None:
-    lines = ESCAPE.sub("", at_a_terminal("blame", "topics/home")).splitlines()
-    assert lines[0] == "1-14    (header, headings, blank lines, derived by 0005-consolidate 2025-08-24)"
-    assert lines[1] == "15      [89] We'd leave Bristol in August; nothing is signed yet"
-    assert re.fullmatch(r" {8}Nora, 2025-03-09, \d+ \w+ ago, s05\.5; 0003-consolidate 2025-03-30", lines[2])
-    assert len(lines) < 24, "a screen"
-    one = ESCAPE.sub("", at_a_terminal("blame", "topics/home:4")).splitlines()
-    assert one[0].startswith("4       summary: ")
-    assert one[-1].strip() == "derived, 0005-consolidate 2025-08-24"
-
-
-@pytest.mark.parametrize(
+@each(
     ("time", "told"),
     [
         ("2025-11-23T10:00:00Z", "2025-11-23, today"),

@@ -64,6 +64,7 @@ finally:
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_imports_nothing_that_it_does_not_need(command: str, tmp_path: Path) -> None:
     args = ["--library", str(SAMPLE), command, *WORDS.get(command, [])]

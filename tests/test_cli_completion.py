@@ -25,6 +25,7 @@ def offered(words: list[str], begun: str) -> list[str]:
     return [item.value for item in found]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell(shell: Shell, name: str) -> None:
     ran = shell("completion", name)

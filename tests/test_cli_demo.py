@@ -52,10 +52,3 @@ def test_what_it_shows_fits_one_screen(tmp_path: Path, monkeypatch: pytest.Monke
     assert re.search(
         rf"## Superseded by \d+ \(receipt 3\)\n- <seq={seq},.* The router is at 192.168.8.1", archived
     )
-
-
-def test_rules_alone_claim_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    done = Shell(tmp_path, monkeypatch)("demo", "--model", "offline")
-    assert "hazelnuts" in done.out
-    assert "One fact changed" not in done.out

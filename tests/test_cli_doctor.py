@@ -69,6 +69,7 @@ def test_fix_in_a_folder_of_notes_has_nothing_to_do(shell: Shell) -> None:
     assert shell.tree() == before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", ["[infini]\nfeeed = 1\n", "format = 99\n", "<<<<<<< HEAD\n"])
 def test_settings_that_cannot_be_used_are_a_finding(library: Shell, text: str) -> None:
     (library.library / "infinimem.toml").write_text(text)

@@ -96,6 +96,7 @@ def test_a_person_at_a_terminal_is_asked(shell: Shell, monkeypatch: pytest.Monke
     assert ("nothing was forgotten" in ran.err) == (answer == "n\n")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -62,12 +62,7 @@ def test_units_and_links_are_listed(library: Shell) -> None:
     assert library("-q", "graph", "1").err == ""
 
 
-def test_a_large_one_is_cut_and_that_is_said(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.strategies.records.picture.MOST", 2)
-    ran = library("graph", "1")
-    assert "2 units" in ran.err and "there are more" in ran.err
-
-
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -82,12 +77,6 @@ def test_a_large_one_is_cut_and_that_is_said(library: Shell, monkeypatch: pytest
 )
 def test_what_is_no_unit_is_told_in_one_line(library: Shell, name: str, words: str) -> None:
     library("graph", name).failed(1, words)
-
-
-def test_a_library_without_units_or_without_links_says_so(shell: Shell) -> None:
-    assert shell("--strategy", "allmem", "init").code == 0
-    shell("graph").failed(1, "there are no units yet")
-    shell("--strategy", "infini", "graph").failed(1, "infini keeps no links")
 
 
 def test_wrong_calls_exit_with_2(library: Shell) -> None:

@@ -13,7 +13,6 @@ import pytest
 from cli_runner import Shell
 from history_library import DOG, HOME, LISBON, PORTO, TALK, filled, rewrite
 
-FIRST = "journal/0001-consolidate"
 ROOT = Path(__file__).parents[1]
 
 
@@ -69,11 +68,12 @@ def test_history_in_a_pipe_is_a_line_an_event(shell: Shell) -> None:
 
 
 def test_history_on_a_terminal_is_a_small_story(shell: Shell) -> None:
-    story = on_a_terminal(shell.library, "history", str(LISBON)).splitlines()
+    told = on_a_terminal(shell.library, "history", str(LISBON))
+    story = told.splitlines()
     assert re.match(r"\[1\]     2025-03-03, \d+ (?:months|years) ago: Nora said, in ", story[0])
-    assert "Nora said, in evidence/2025-03-03-s1:8, session s1, turn D1:1" in story[0]
-    assert story[1].strip() == "I live in Lisbon."
-    assert "drawn from 1 into CURRENT" in story[2]
+    words = " ".join(told.split())  # how long ago it is decides where a line is broken
+    assert "Nora said, in evidence/2025-03-03-s1:8, session s1, turn D1:1 I live in Lisbon." in words
+    assert "drawn from 1 into CURRENT" in words
     assert sum("I live in Lisbon." in line for line in story) == 1, "the same words once"
     assert any(f"superseded by {PORTO}" in line and "is in archive/home:" in line for line in story)
     assert story[-1].strip() == "I moved to Porto."
@@ -135,17 +135,6 @@ def test_log_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert shell("--library", ".", "log", "--json").json == {"rows": []}
 
 
-def test_undo_and_undo_of_undo(shell: Shell) -> None:
-    before = shell.tree()
-    found = shell("undo", "--json").json
-    assert found["receipt"]["id"] == "journal/0003-undo"
-    assert [receipt["id"] for receipt in found["receipts"]] == ["journal/0003-undo"]
-    assert "I live in Lisbon" in (shell.library / f"{HOME}.md").read_text()
-    assert "0004-undo" in shell("undo").out
-    for name in (f"{HOME}.md", "archive/home.md"):
-        assert shell.tree()[name] == before[name]
-
-
 def test_undo_names_what_depends_on_it(shell: Shell) -> None:
     ran = shell("undo", "1")
     ran.failed(1, "journal/0002-consolidate")
@@ -153,46 +142,6 @@ def test_undo_names_what_depends_on_it(shell: Shell) -> None:
     done = shell("undo", "1", "--together", "--json").json["receipts"]
     assert [receipt["op"] for receipt in done] == ["undo", "undo"]
     assert "I live in Lisbon" in (shell.library / "CURRENT.md").read_text()
-
-
-def test_the_library_as_it_stood(shell: Shell) -> None:
-    asked = ("I live in Lisbon", "--json")
-    now = shell("retrieve", *asked).json["items"]
-    then = shell("retrieve", *asked, "--as-of", FIRST).json["items"]
-    assert [LISBON] not in [item["seqs"] for item in now]
-    assert [LISBON] in [item["seqs"] for item in then]
-    assert "Lisbon" in shell("ask", "Where do I live, Lisbon?", "--reader", "bm25", "--as-of", FIRST).out
-    assert shell("ls", "--json", "--as-of", "4").json["total"] < shell("ls", "--json").json["total"]
-    for command in ("search", "grep"):
-        told = shell(command, "Lisbon", "--as-of", FIRST).out
-        assert "I live in Lisbon" in told
-        assert "I live in Lisbon" not in shell(command, "Lisbon").out
-    assert "I live in Lisbon" in shell("read", HOME, "--as-of", FIRST).out
-    assert "I live in Lisbon" in shell("grep", "live", "--doc", HOME, "--as-of", FIRST).out
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (("history", "99"), 1, "the highest is 8"),
-        (("history", "0"), 2, ""),
-        (("history", "x"), 2, ""),
-        (("history",), 2, ""),
-        (("blame", "nowhere"), 1, "nowhere"),
-        (("blame", "home:99"), 1, "no line 99"),
-        (("blame", "home:0"), 1, "no line 0"),
-        (("blame", "home:x"), 2, "ID:LINE"),
-        (("blame", ":3"), 2, "ID:LINE"),
-        (("log", "-n", "0"), 2, ""),
-        (("undo", "99"), 2, "99"),
-        (("read", HOME, "--as-of", "whenever"), 2, "whenever"),
-        (("ask", "x", "--as-of", "2025-99-99"), 2, "2025-99-99"),
-    ],
-)
-def test_errors_say_what_to_do(shell: Shell, args: tuple[str, ...], code: int, words: str) -> None:
-    before = shell.tree()
-    shell("-q", *args).failed(code, words)
-    assert shell.tree() == before
 
 
 def test_reading_the_past_writes_nothing(shell: Shell) -> None:

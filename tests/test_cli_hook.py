@@ -19,19 +19,17 @@ from hook_library import FACTS, end, facts, meeting, said, serving, transcript
 from infinimem.tools.tool import LABEL
 from trusting import write_trusted
 
-from infinimem import InfinimemError, Turn, memory, open_memory
+from infinimem import Turn, memory, open_memory
 from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
-from infinimem.hooks import answer, remember, serve
-from infinimem.hooks.event import EVENTS, Event, given
-from infinimem.hooks.recall import LINES, Recall
+from infinimem.hooks import answer, remember
+from infinimem.hooks.event import EVENTS, Event
+from infinimem.hooks.recall import Recall
 from infinimem.hooks.rendezvous import LONGEST, held, rendezvous
-from infinimem.hooks.telling import read
 from infinimem.importers.recalled import BEGIN, END, without_recalled
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Usage
-from infinimem.terms import analyzer
 
 STARTED = list[tuple[Any, ...]]
 
@@ -102,6 +100,7 @@ def test_a_prompt_shows_what_shares_its_words_marked_as_data(shell: Shell) -> No
     assert "(2025-03-03, user)" in text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("prompt", ["yes, go on with it", "ok", "", "/compact heron", "Quarterly taxes?"])
 def test_a_prompt_that_asks_for_nothing_shows_nothing(shell: Shell, prompt: str) -> None:
     memory = facts(shell.library)
@@ -117,16 +116,6 @@ def test_no_line_is_shown_twice_until_the_context_is_new(shell: Shell) -> None:
     recall.start("s", "/nowhere")
     recall.missed(Event("UserPromptSubmit", "s"))
     assert FACTS[1] in recall.prompt("s", "Which port has Heron?")
-
-
-def test_a_recall_is_short_whatever_is_remembered(shell: Shell) -> None:
-    memory = open_memory(shell.library, model="offline", create=True)
-    memory.observe(turn(f"Heron number {number} {'is a very long story ' * 30}") for number in range(12))
-    text = Recall(memory).start("s", "/home/heron")
-    assert len(text) < 10_000  # more would be cut off by the program
-    memory.observe(turn(f"Teal {number} is here.") for number in range(3 * LINES))
-    close, newest = Recall(memory).start("s", "/home/teal").split("[newest]")
-    assert close.count(" is here.") == LINES >= newest.count(" is here.")
 
 
 def turn(text: str) -> Turn:
@@ -146,14 +135,6 @@ def test_recalled_text_cannot_leave_its_marks(shell: Shell) -> None:
     assert "\x1b" not in text
 
 
-def test_a_prompt_of_any_size_and_of_odd_characters_is_looked_for(shell: Shell) -> None:
-    facts(shell.library)
-    event = given(json.dumps({"prompt": f"{'x ' * 900_000}\ud800 Heron port?"}).encode(), "UserPromptSubmit")
-    assert len(event.prompt) < 2100
-    assert given(event.as_json()) == event
-    assert FACTS[1] in Recall(open_memory(shell.library, model="offline")).prompt("s", event.prompt)
-
-
 def test_a_plain_folder_of_notes_is_recalled_from_too(shell: Shell) -> None:
     (shell.library / "servers.md").write_text("# Servers\n\nHeron runs on port 8443.\n")
     shell("trust", str(shell.library), "--yes")
@@ -162,13 +143,6 @@ def test_a_plain_folder_of_notes_is_recalled_from_too(shell: Shell) -> None:
         ran = shell("hook", "UserPromptSubmit", "--library", str(shell.library), input=asked)
     assert "servers:1 (human)" in context(ran, "UserPromptSubmit")
     assert sorted(path.name for path in shell.library.iterdir()) == ["servers.md"]
-
-
-def test_nobody_warm_is_no_answer_and_one_is_started(shell: Shell, started: STARTED) -> None:
-    facts(shell.library)
-    ran = shell("hook", "SessionStart", input=said("SessionStart", shell.library))
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert [call[:2] for call in started] == [("serve", shell.library)]
 
 
 def test_what_comes_too_late_is_not_waited_for(
@@ -183,30 +157,6 @@ def test_what_comes_too_late_is_not_waited_for(
         deaf.listen()
         ran = shell("hook", "UserPromptSubmit", input=said("UserPromptSubmit", shell.library, prompt="Heron"))
     assert (ran.code, ran.out, ran.err, started) == (0, "", "", [])
-
-
-def test_a_start_that_was_missed_comes_with_the_first_prompt(shell: Shell) -> None:
-    facts(shell.library)
-    with serving(shell.library, Event("SessionStart", "abc123", "/home/heron")):
-        asked = said("UserPromptSubmit", shell.library / "heron", prompt="ok")
-        text = context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
-        again = shell("hook", "UserPromptSubmit", input=asked)
-    assert "[of heron]" in text
-    assert (again.code, again.out) == (0, "")
-
-
-def test_a_start_is_owed_until_it_arrives(shell: Shell) -> None:
-    recall = Recall(facts(shell.library))
-    start = Event("SessionStart", "s", "/home/heron")
-    prompt = Event("UserPromptSubmit", "s", "/home/heron", "ok")
-    recall.text(start)
-    recall.missed(start)
-    for _ in range(2):  # that prompt gave up, too
-        assert "[of heron]" in recall.text(prompt)
-        recall.missed(prompt)
-    assert "[of heron]" in recall.text(prompt)
-    recall.arrived(prompt)
-    assert recall.text(prompt) == ""
 
 
 def test_the_first_prompt_of_a_cold_start_brings_it(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,28 +174,6 @@ def test_the_first_prompt_of_a_cold_start_brings_it(shell: Shell, monkeypatch: p
     assert "[of heron]" in text
 
 
-def test_what_is_recalled_is_a_setting(shell: Shell, started: STARTED) -> None:
-    facts(shell.library)
-    settings = shell.library / "infinimem.toml"
-    start = Event("SessionStart", "s", "/home/heron")
-    prompt = Event("UserPromptSubmit", "s", "/home/heron", "Which port has Heron?")
-    for wanted, shown in (("prompt", (True, True)), ("start", (True, False)), ("off", (False, False))):
-        settings.write_text(f'[hooks]\nrecall = "{wanted}"\n')
-        both = [Recall(open_memory(shell.library, model="offline")) for _ in range(2)]
-        found = (both[0].text(start), both[1].text(prompt))
-        assert tuple(map(bool, found)) == shown
-    for event in ("SessionStart", "UserPromptSubmit"):  # nor is a process started
-        shell("hook", event, input=said(event, shell.library, prompt="Heron port"))
-    assert started == []
-    settings.write_text("[hooks\n")
-    ran = shell("hook", "SessionStart", input=said("SessionStart", shell.library))
-    assert (ran.code, ran.out, ran.err.count("\n")) == (0, "", 1)
-    settings.write_text("[hooks]\nbudget = 20\n")
-    short = Recall(open_memory(shell.library, model="offline")).text(prompt)
-    assert FACTS[1] in short
-    assert FACTS[0] not in short
-
-
 def test_recall_shows_what_is_injected_and_why(shell: Shell) -> None:
     recall = Recall(facts(shell.library))
     ran = shell("--json", "recall", "On which port does Heron run?", "--cwd", str(shell.library))
@@ -258,27 +186,6 @@ def test_recall_shows_what_is_injected_and_why(shell: Shell) -> None:
     assert END in shell("recall", "On which port does Heron run?").out
     assert "nothing is injected" in shell("recall", "ok").out
     assert "[newest]" in shell("recall").out
-
-
-def test_a_second_server_ends_at_once_and_a_killed_one_is_replaced(shell: Shell) -> None:
-    facts(shell.library)
-    place = rendezvous(shell.library)
-    assert place is not None
-    with socket.socket(socket.AF_UNIX) as killed:
-        killed.bind(str(place.socket))  # its file stays when nobody listens any more
-    with serving(shell.library, Event("SessionStart")):
-        serve.serve(shell.library, Event("SessionStart"), idle=0.01)
-        asked = said("UserPromptSubmit", shell.library, prompt="Heron port")
-        context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
-    assert not place.socket.exists()
-
-
-def test_a_server_ends_when_nobody_asks(shell: Shell) -> None:
-    facts(shell.library)
-    serve.serve(shell.library, Event("SessionStart"), idle=0.01)
-    place = rendezvous(shell.library)
-    assert place is not None
-    assert not place.socket.exists()
 
 
 def test_nonsense_on_the_socket_harms_nobody(shell: Shell) -> None:
@@ -447,21 +354,10 @@ def test_the_default_library_is_made_when_something_is_remembered(shell: Shell, 
     assert texts(default) == ["I moved to Lisbon."]
 
 
-def test_a_log_that_is_none_is_not_taken(shell: Shell, started: STARTED) -> None:
-    facts(shell.library)
-    notes = shell.home / "secrets.txt"
-    notes.write_text("The safe opens with 1234.")
-    with pytest.raises(InfinimemError):
-        remember.remember(shell.library, notes)
-    for path in ("", str(shell.home), str(shell.home / "none.jsonl")):
-        ran = shell("hook", "SessionEnd", input=said("SessionEnd", shell.library, transcript_path=path))
-        assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert started == []
-
-
 # ── never in the way ────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize(
     "data",
@@ -475,28 +371,13 @@ def test_malformed_input_is_one_line_and_no_failure(shell: Shell, event: str, da
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("args", [[], ["Stop"], ["SessionStart", "more", "--odd"], ["\x1b[2J"], ["-x"]])
 def test_a_wrong_call_stops_no_session(shell: Shell, args: list[str]) -> None:
     ran = shell("hook", *args, input="{}")
     assert (ran.code, ran.out) == (0, "")
     assert "\x1b" not in ran.err
     assert ran.err.count("\n") <= 1
-
-
-def test_a_library_that_is_none_is_told(
-    shell: Shell, started: STARTED, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = transcript(shell.home / "log.jsonl", "I moved to Lisbon.")
-    monkeypatch.setenv("INFINIMEM_LIBRARY", str(shell.home))
-    monkeypatch.setenv("INFINIMEM_TRUST", str(shell.home))
-    ran = shell("hook", "SessionEnd", input=said("SessionEnd", shell.library, transcript_path=str(log)))
-    assert (ran.code, ran.out) == (0, "")
-    assert "infinimem init" in ran.err
-    monkeypatch.setenv("INFINIMEM_LIBRARY", str(shell.home / "none"))
-    ran = shell("hook", "SessionStart", input=said("SessionStart", shell.library))
-    assert (ran.code, ran.out, ran.err.count("\n")) == (0, "", 1)
-    assert shell("-q", "hook", "SessionStart", input=said("SessionStart", shell.library)).err == ""
-    assert started == []
 
 
 def test_the_library_is_the_sessions_not_the_hooks_own_folder(shell: Shell, started: STARTED) -> None:
@@ -567,6 +448,7 @@ def life(tmp_path: Path) -> Recall:
     return Recall(memory)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("cwd", "prompt", "deserved"),
     [
@@ -596,47 +478,6 @@ def test_a_prompt_is_given_what_it_deserves(
 ) -> None:
     text = life.prompt("s", prompt, cwd)
     assert [number for number, (line, _) in enumerate(LIFE) if line in text] == [*deserved]
-
-
-def test_of_lines_that_hold_the_same_words_the_newest_is_enough(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "library", model="offline", create=True)
-    said = ("Heron is the Hetzner box.", "Heron is at Fly now.", "Heron keeps the photos of the holidays.")
-    memory.observe(Turn(text, time=f"2025-0{month}-01") for month, text in enumerate(said[:2], 1))
-    memory.observe([Turn(said[2], time="2024-01-01")])
-    hits = Recall(memory).near("where is heron, and where are the holidays?", "/w")
-    assert [hit.text.rpartition(") ")[2] for hit in hits if not hit.why] == [said[2]]
-    hits = Recall(memory).near("where is heron?", "/w")
-    assert [hit.text.rpartition(") ")[2] for hit in hits if not hit.why] == [said[1]]
-
-
-def test_a_question_is_not_recalled(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "library", model="offline", create=True)
-    memory.observe([Turn("Which port has heron?"), Turn("The port of heron is 8443."), Turn("yes, go on")])
-    recall = Recall(memory)
-    for text in (recall.start("s", "/home/ann/heron"), recall.prompt("t", "Which port has heron?")):
-        assert "8443" in text
-        assert "Which port" not in text
-        assert "go on" not in text
-
-
-def test_what_an_assistant_said_is_not_recalled(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "library", model="offline", create=True)
-    memory.observe([Turn("A reflector shows the moons of planets.", role="assistant")])
-    hits = Recall(memory).near("which planet has the most moons?", "/w")
-    assert [hit.why for hit in hits if "reflector" in hit.text] == ["an assistant said it"]
-
-
-def test_a_code_tells_enough(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "library", model="offline", create=True)
-    memory.observe([Turn("GL-0417 has been drifting."), Turn("GL-0418 is new."), Turn("0417 starts at 9.")])
-    log = "october looks awful\n\nsensor n mae\nGL-0388 4464 0.021\nGL-0417 4464 0.933"
-    hits = [hit for hit in Recall(memory).near(log, "/w") if not hit.why]
-    assert [hit.text.rpartition(") ")[2] for hit in hits] == ["GL-0417 has been drifting."]
-
-
-def test_may_tells_something_only_as_the_month() -> None:
-    read_terms = {text: {*read(text, "/w", analyzer("english")).terms} for text in ("may I go?", "In May?")}
-    assert read_terms == {"may I go?": set(), "In May?": {"may"}}
 
 
 def test_a_start_tells_of_its_project_and_of_no_other(life: Recall) -> None:

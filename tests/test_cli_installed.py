@@ -44,6 +44,7 @@ def command() -> str:
     return str(script)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("args", [("search", "tea"), ("ls",), ("grep", "tea"), ("read", "a")])
 def test_what_only_looks_makes_no_strategy(tmp_path: Path, args: tuple[str, ...]) -> None:
     (tmp_path / "a.md").write_text("# Tea\n\n- Ann drinks green tea\n")

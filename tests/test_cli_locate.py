@@ -61,6 +61,7 @@ def notes(shell: Shell) -> Path:
     return shell.library
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("command", "told"),
     [
@@ -83,6 +84,7 @@ def test_what_only_looks_uses_the_folder_of_notes_and_says_so(
     assert list(shell.home.iterdir()) == []
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", [["retrieve", "tea"], ["status"], ["log"], ["lint"]])
 def test_any_other_command_needs_a_library(shell: Shell, notes: Path, command: list[str]) -> None:
     shell(*command).failed(1, "there is no library")

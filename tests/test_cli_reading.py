@@ -62,6 +62,7 @@ def test_retrieve_ranks_entries(library: Shell) -> None:
     assert not any("sauce" in item["text"] for item in user)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "args",
     [

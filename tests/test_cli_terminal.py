@@ -19,6 +19,7 @@ from pathlib import Path
 
 import click
 import pytest
+from cases import each
 from cli_runner import FOREIGN, arrived
 from click.testing import CliRunner
 from fake_server import chat, refuse, serve
@@ -142,6 +143,7 @@ def test_every_command_is_tried() -> None:
     assert {*NOTES} | ELSEWHERE == {*app.list_commands(click.Context(app))}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_no_command_prints_what_steers_a_terminal(
     run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
@@ -173,6 +175,7 @@ def test_no_command_prints_what_steers_a_terminal(
         assert command == "doctor" or "".join(MARKUP.split()) in shown[command], command
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_nor_any_error_of_any_command(run: Run, tmp_path: Path, made: Path, form: tuple[str, ...]) -> None:
     for command in app.list_commands(click.Context(app)):
@@ -188,9 +191,9 @@ def test_nor_any_error_of_any_command(run: Run, tmp_path: Path, made: Path, form
 
 def test_nor_units(run: Run, made: Path) -> None:
     library = ["--library", str(made / "units" / NAME)]
-    for call in (["graph"], ["graph", "--format", "dot"], ["graph", POISON], ["replay"]):
+    for call in (["graph"], ["graph", POISON], ["replay"]):
         run(*library, *call).check(call)
-    drawn = run(*library, "-q", "graph", "--format", "json")
+    drawn = run(*library, "-q", "graph", "--json")
     drawn.check("graph")
     assert json.loads(drawn.text)["root"] == "u-000002"
 
@@ -226,7 +229,7 @@ def foreign(body: str, **env: str) -> Printed:
     return Printed(done.stdout + done.stderr, done.returncode)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@each("encoding", ["utf-8", "ascii"])
 def test_whoever_prints_goes_through_the_filter(encoding: str) -> None:
     printed = foreign(
         """
@@ -252,6 +255,7 @@ def test_its_own_style_reaches_a_terminal_and_no_pipe(
     assert ("\x1b[1m" in printed.text) == request.node.callspec.id.startswith("terminal")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_what_runs_until_it_is_ended(run: Run, made: Path, form: tuple[str, ...]) -> None:
     """The messages of watch and of the server as they start, and what watch tells."""
@@ -288,7 +292,7 @@ def test_the_filter_lets_nothing_by_and_changes_its_own_output_no_more(text: str
     assert printable(as_json({"x": text})) == as_json({"x": text})
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["👩\u200d👧 ❤\ufe0f 🏳\ufe0f\u200d🌈", "می\u200cخواهم", ENGLAND, "a\tb\nc", "café\u0301 中文 עברית"],
 )
@@ -296,7 +300,7 @@ def test_scripts_and_emoji_are_shown_as_they_are(text: str) -> None:
     assert printable(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["a\u200cb", "👩\u200d\u200d\u200c\u200d", "🏴\U000e0067\U000e0067", "x\ufe0f\ufe00", "\u200eא"]
 )
 def test_what_only_hides_is_not(text: str) -> None:

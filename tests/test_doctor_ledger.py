@@ -49,11 +49,6 @@ def test_a_deleted_line_is_a_note_until_a_receipt_records_it(library: Library) -
     assert not [line for line in findings(library) if "line 5" in line]
 
 
-def test_a_deleted_document_is_a_note(library: Library) -> None:
-    (library.root / FOOD).unlink()
-    assert [line.split()[0] for line in findings(library) if "line 5" in line] == ["note"]
-
-
 @pytest.mark.parametrize("other", ["topics/eat.md", "archive/food.md"])
 def test_a_line_that_a_person_carried_elsewhere_is_not_missing(library: Library, other: str) -> None:
     text = (library.root / FOOD).read_text()
@@ -62,12 +57,6 @@ def test_a_line_that_a_person_carried_elsewhere_is_not_missing(library: Library,
     with (library.root / other).open("a") as file:
         file.write(f"{line}\n")
     assert not [found for found in findings(library) if "put here" in found]
-
-
-def test_an_edit_is_no_finding(library: Library) -> None:
-    path = library.root / FOOD
-    path.write_text(path.read_text().replace("tea", "green tea"))
-    assert findings(library) == []
 
 
 def test_a_checkout_of_an_old_version_is_a_note(library: Library) -> None:

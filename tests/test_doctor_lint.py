@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
+from cases import each
 from cli_runner import Shell
 from in_memory import LISBON, view_of
 
 from infinimem.model import Finding
-from infinimem.operations.doctor import secrets
-from infinimem.operations.doctor.examine import MOST
 from infinimem.operations.doctor.examine import lint as examine
 from infinimem.settings import Settings
-from infinimem.strategies.infini.spec import InfiniSettings
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 
@@ -66,16 +63,9 @@ def _told(kind: str, secret: str) -> None:
     assert any("forget --seq 41 " in one.fix for one in all_found)
 
 
-@pytest.mark.parametrize(("kind", "secret"), [*KEYS.items(), *SCANNED.items()])
+@each(("kind", "secret"), [*KEYS.items(), *SCANNED.items()])
 def test_a_secret_is_told_by_kind_and_place(kind: str, secret: str) -> None:
     _told(kind, secret)
-
-
-def test_doctor_shows_no_secret_in_a_files_name_either(shell: Shell) -> None:
-    key = KEYS["AWS Access Key"]
-    (shell.library / f"{key}.md").write_text("see [[nobody]]\n")
-    ran = shell("--library", ".", "doctor")
-    assert ran.out == "note\t…:1\tlinks to nobody, which does not exist\t\n"
 
 
 def test_a_secret_in_a_files_name_is_not_shown_either() -> None:
@@ -85,7 +75,7 @@ def test_a_secret_in_a_files_name_is_not_shown_either() -> None:
     assert not any(key in f"{one.what} {one.where} {one.fix}" for one in told)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "The password is wrong again, and my PIN is safe with me.",
@@ -100,54 +90,6 @@ def test_what_is_no_secret_is_none(text: str) -> None:
 
 
 # ── times, growth, duplicates, names ────────────────────────────────────────────────────────────
-
-
-def test_times_with_and_without_a_zone_in_one_document_or_session() -> None:
-    naive, zoned = "time=2025-03-01T10:00:00|Said one thing", "time=2025-03-01T11:00:00Z|Said some thing else"
-    (one,) = found(topic(zoned, naive, zoned.replace("else", "more")), "zone")
-    assert (one.level, one.where) == ("note", "topics/home:6")
-    assert one.what == "1 times without a zone beside 2 with one"
-    assert found(topic(naive, "time=2025-03-01|Another day", "|No time")) == []
-    part = "---\nid: evidence/{n}\nsession: s1\n---\n- <seq={seq},time={time},source=user> Hello {seq}\n"
-    files = {
-        "evidence/s1": part.format(n="s1", seq=1, time="2025-03-01T10:00:00"),
-        "evidence/s1-part2": part.format(n="s1-part2", seq=2, time="2025-03-01T10:00:00+01:00"),
-    }
-    (one,) = found(files, "zone")
-    assert one.where == "evidence/s1:5"
-
-
-def test_topics_without_bounds() -> None:
-    small = Settings(own=(InfiniSettings(markdown_length=500),))
-    many = topic(*(f"|Bought item number {n} of the list" for n in range(120)))
-    (long, under) = found(many, settings=small)
-    assert "a topic should have 500 at most" in long.what
-    assert under.what == "120 entries under one heading"
-    assert found(topic(*(f"|Bought item number {n}" for n in range(20))), settings=small) == []
-
-
-def test_duplicates_that_consolidation_missed() -> None:
-    lines = (
-        "speaker=Ana|Allergic to peanuts",
-        "speaker=Ana|allergic to peanuts.",
-        "speaker=Ben|Allergic to peanuts",
-    )
-    (one,) = found(topic(*lines))
-    assert (one.where, one.what) == ("topics/home:5", "line 41 says what 42 (topics/home:6) says")
-    buffer = {"CURRENT": topic(lines[0], name="CURRENT")["CURRENT"].replace("seq=41", "seq=51")}
-    assert found({**topic(lines[0]), **buffer}) == []  # it is still to be consolidated
-
-
-def test_of_one_kind_of_note_only_so_many_are_listed() -> None:
-    lines = [f"|Thing {chr(97 + n // 26)}{chr(97 + n % 26)} is mine" for n in range(MOST + 5)]
-    told = found(topic(*lines, *lines))
-    assert len(told) == MOST + 2
-    assert any(one.what.startswith("5 more like this") for one in told)
-
-
-def test_names_that_some_system_cannot_hold() -> None:
-    (one,) = found({"notes/C# plan": "text", "topics/con": "text"})
-    assert (one.where, one.level) == ("notes/C# plan", "note")
 
 
 def test_a_library_in_order_has_no_findings() -> None:
@@ -172,10 +114,3 @@ def test_the_command_fails_on_errors_only_and_writes_nothing(shell: Shell) -> No
     assert {key for row in told["findings"] for key in row} == {"level", "what", "where", "fix"}
     assert KEYS["AWS Access Key"] not in ran.out + ran.err + str(told)
     assert shell.tree() == before
-
-
-def test_without_the_scanner_one_line_says_so(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "scanner", lambda: ())
-    ran = shell("--library", ".", "lint")
-    assert (ran.code, ran.err.count("pip install 'infinimem[lint]'")) == (0, 1)
-    assert shell("--library", ".", "--json", "lint").json["scanner"] is None

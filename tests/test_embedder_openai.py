@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each
 from fake_server import Say, refuse, serve
 
 from infinimem.embedders.connect import connect
@@ -60,7 +61,7 @@ def test_a_server_that_takes_less_is_asked_in_halves_and_with_less_of_a_text() -
     assert np.allclose(rows[3], np.array([4, 1, 2]) / 21**0.5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "error", "told"),
     [
         (refuse(401, "no such key sk-secret"), ModelNotConfigured, "OPENAI_API_KEY"),
@@ -87,13 +88,13 @@ def test_no_part_of_a_secret_is_told() -> None:
     assert "sk-" not in str(raised.value) and "pass-word" not in str(raised.value)
 
 
-@pytest.mark.parametrize("address", ["http://[::1/v1", "http://localhost:99999/v1", "http://localhost:0/v1"])
+@each("address", ["http://[::1/v1", "http://localhost:99999/v1", "http://localhost:0/v1"])
 def test_an_address_that_is_none(address: str) -> None:
     with pytest.raises(ModelNotConfigured, match="no address"):
         OpenAIEmbedder("m", address)
 
 
-@pytest.mark.parametrize("key", ["sk-é", "sk-\n1"])
+@each("key", ["sk-é", "sk-\n1"])
 def test_a_key_that_cannot_be_sent(key: str) -> None:
     with pytest.raises(ModelNotConfigured, match="no key has"):
         OpenAIEmbedder("m", "http://localhost:9/v1", key)
@@ -114,7 +115,7 @@ def test_vectors_of_another_size_are_not_taken() -> None:
         OpenAIEmbedder("m", server.url).embed(["x"])
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+@each("number", ["NaN", "Infinity"])
 def test_numbers_that_are_none_become_zeros(number: str) -> None:
     body = f'{{"data": [{{"index": 0, "embedding": [1.0, {number}, 2.0]}}]}}'
     with serve(Say(body=body)) as server:

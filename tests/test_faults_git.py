@@ -10,15 +10,12 @@ import pytest
 from fault_snapshot import EVIDENCE, Snapshot
 from git_repository import run_git
 
-from infinimem import open_memory
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
-from infinimem.operations.doctor.checks import LED, RENUMBERED
+from infinimem.operations.doctor.checks import RENUMBERED
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.doctor.repair import repair
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.lines import drawn_from
 from infinimem.store.outcome import Applied
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -200,90 +197,6 @@ def test_a_conflict_that_nobody_settled_yet_loses_nothing(origin: Repository) ->
     assert not any("conflict" in error for error in errors(left))
 
 
-def test_after_a_merge_every_entry_leads_to_what_it_was_drawn_from(origin: Repository) -> None:
-    left, right = grown_apart(origin)
-    right.library.record([Turn("Said, and not drawn from yet", session="s2", time="2025-03-01")])
-    right.save("More")
-    left.merge(right)
-    left.library.adopt_edits()
-    memory = open_memory(left.root, model="offline")
-    memory.consolidate()
-    after = left.now
-    assert after.doubled == set()
-    said = [place for place in after.places if place.doc_id.startswith(EVIDENCE)]
-    drawn = [place for place in after.places if not place.doc_id.startswith(EVIDENCE)]
-    assert {place.text for place in drawn} == {place.text for place in said}
-    for place in drawn:
-        assert place.text in {after.by_seq[seq][0].text for seq in place.entry.origin}
-
-
-def drawn_from_what_they_say(repository: Repository) -> None:
-    """Every entry cites a turn with its very text."""
-    now = repository.now
-    for place in now.places:
-        if not place.doc_id.startswith(EVIDENCE) and place.entry.origin:
-            assert place.text in {now.by_seq[seq][0].text for seq in drawn_from(place.entry)}
-    assert now.doubled == set()
-    assert errors(repository) == []
-
-
-def test_three_clones_and_both_sides_consolidated(origin: Repository) -> None:
-    (origin.root / ".gitattributes").write_text("*.md merge=union\n")
-    origin.save("Merge all that can be")
-    left, right, third = (origin.clone(name) for name in ("left", "right", "third"))
-    for number, (clone, texts) in enumerate(
-        (
-            (left, ("Rita visits on 14 June", "Rita has two children")),
-            (right, ("Allergic to peanuts", "Runs on Sundays", "Grows tomatoes")),
-            (third, ("Moved to Porto", "Plays chess", "Owns a boat")),
-        )
-    ):
-        sort(clone.library, f"topic-{number}", *say(clone.library, f"s{number + 1}", *texts))
-        (clone.root / "journal/0002-consolidate.md").rename(clone.root / f"journal/0002-{number}.md")
-        clone.save("Grown")
-    left.merge(right)
-    nothing_lost(left, right)
-    drawn_from_what_they_say(left)
-    left.save("Stamped")
-    left.merge(third)
-    nothing_lost(left, third)
-    drawn_from_what_they_say(left)
-
-
-def test_a_merge_in_a_clone_without_machine_state_leaves_what_is_still_to_be_drawn_from(
-    origin: Repository,
-) -> None:
-    left, right = grown_apart(origin)
-    waits = Turn("Said, and not drawn from yet", session="s2", time="2025-03-01")
-    right.library.record([waits])
-    right.save("More")
-    left.merge(right)
-    for repository in (left, right):
-        shutil.rmtree(repository.root / ".infinimem")
-    nothing_lost(left, right)
-    drawn_from_what_they_say(left)
-    assert [place.text for place in left.library.view().uncited()] == [waits.text]
-    left.save("Stamped")
-    assert [place.text for place in left.clone("again").library.view().uncited()] == [waits.text]
-
-
-def test_a_turn_that_waits_under_the_number_of_one_that_was_drawn_from_still_waits(
-    origin: Repository,
-) -> None:
-    left, right = origin.clone("left"), origin.clone("right")
-    say(left.library, "s1", "Rita visits on 14 June")
-    right.library.record([Turn("Allergic to peanuts", session="s2"), Turn("Runs on Sundays", session="s2")])
-    for clone in (left, right):
-        clone.save("Grown")
-    left.merge(right)
-    nothing_lost(left, right)
-    drawn_from_what_they_say(left)
-    waiting = [place.text for place in left.library.view().uncited()]
-    assert waiting == ["Runs on Sundays", "Allergic to peanuts"]
-    open_memory(left.root, model="offline").consolidate()
-    assert left.library.view().uncited() == ()
-
-
 def test_turns_that_nobody_cites_get_seqs_of_their_own(origin: Repository) -> None:
     left, right = origin.clone("left"), origin.clone("right")
     for clone, session in ((left, "s1"), (right, "s2")):
@@ -304,76 +217,3 @@ def test_turns_that_nobody_cites_get_seqs_of_their_own(origin: Repository) -> No
     (first,) = (place for place in after.places if "s1" in place.text)
     assert (turn.entry.fields["was"], turn.entry.origin) == (str(first.seq), ())
     assert left.library.view().uncited() == ()  # as the one under the old number
-
-
-def test_a_changed_citation_is_in_the_receipt_and_changes_no_text(origin: Repository) -> None:
-    left, right = grown_apart(origin)
-    left.merge(right)
-    before = left.now
-    receipt = left.library.adopt_edits()
-    assert receipt is not None
-    after = left.now
-    rows = [row for row in receipt.rows if row.why.startswith("cites ")]
-    assert rows
-    for row in rows:
-        new, old = map(int, row.why.removeprefix("cites ").split(" instead of "))
-        (place,) = after.by_seq[row.seq]
-        assert new in place.entry.origin
-        assert old not in drawn_from(place.entry)
-        quoted = [line for line in receipt.quoted if line.endswith(f"> {place.text}")]
-        assert quoted
-        assert set(quoted) <= {place.entry.line for place in before.places}
-    sources = {(p.text, p.entry.source, p.entry.fields.get("by")) for p in before.places}
-    assert {(p.text, p.entry.source, p.entry.fields.get("by")) for p in after.places} == sources
-
-
-def test_who_pulls_the_settled_merge_has_edited_nothing(origin: Repository) -> None:
-    left, right = grown_apart(origin)
-    right.library.adopt_edits()
-    left.merge(right)
-    left.library.adopt_edits()
-    left.save("Settled")
-    right.merge(left)
-    before = right.now
-    assert right.library.adopt_edits() is None
-    assert right.now == before
-    drawn_from_what_they_say(right)
-    (place,) = say(right.library, "s2", "Sold the boat")
-    right.save("More")
-    left.merge(right)
-    assert left.library.adopt_edits() is None
-    assert [line.text for line in left.library.view().entries() if line.seq == place.seq] == ["Sold the boat"]
-
-
-def test_what_comes_later_under_the_old_number_is_led_to_the_new_one(origin: Repository) -> None:
-    left, right = grown_apart(origin)
-    old = next(place for place in right.now.places if place.text == "Allergic to peanuts")
-    left.merge(right)
-    left.library.adopt_edits()
-    line = f"- <seq=900,source=user,origin={old.seq}> Allergic to peanuts\n"
-    with (left.root / "CURRENT.md").open("a") as file:
-        file.write(line)
-    finding = next(item for item in examine(left.library) if item.fix == LED)
-    assert finding.where.startswith("CURRENT:")
-    assert finding in repair(left.library)
-    drawn_from_what_they_say(left)
-
-
-def test_a_copied_file_is_said_once(origin: Repository) -> None:
-    say(origin.library, "s1", "Rita visits on 14 June", "Rita has two children")
-    origin.library.record([Turn("Waits", session="s1")])
-    (path,) = (origin.root / "evidence").glob("*-s1.md")
-    copy = path.with_name(f"{path.stem} (1).md")
-    copy.write_bytes(path.read_bytes())
-    data = path.read_bytes()
-    drawn = [place for place in origin.now.places if not place.doc_id.startswith(EVIDENCE)]
-    origin.library.adopt_edits()
-    now = origin.now
-    assert path.read_bytes() == data
-    assert [place for place in now.places if not place.doc_id.startswith(EVIDENCE)] == drawn
-    assert now.doubled == set()
-    assert errors(origin) == []
-    view = origin.library.view()
-    assert [(place.text, place.doc_id) for place in view.uncited()] == [("Waits", f"evidence/{path.stem}")]
-    found = [item.text for item in searcher(view).entries("Rita June children", scope="evidence")]
-    assert sorted(found) == ["Rita has two children", "Rita visits on 14 June", "Waits"]

@@ -296,6 +296,7 @@ HEAVY = frozenset(
 """Those that take their time: hundreds of thousands of lines or marks."""
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.soak) if name in HEAVY else name for name in by_hand()],
@@ -313,6 +314,7 @@ def test_files_made_by_hand_in_every_place(base: Path, tmp_path: Path, place: st
     attempts(base, tmp_path / "m", (place,), iter(by_hand().items()))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name",
     [

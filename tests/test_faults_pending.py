@@ -17,10 +17,8 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
-from infinimem.llm.tasks import render
 from infinimem.memory import Memory
 from infinimem.model import Usage
-from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.testing import ScriptedLLM
 
 MORNING = ("I moved to Lisbon in March.", "My sister Rita visits on 14 June.", "Thanks!")
@@ -143,21 +141,6 @@ def test_the_same_turns_sent_again_are_drawn_from_once(tmp_path: Path) -> None:
     assert len(lines(memory.view)) == len(MORNING) + 2
 
 
-def test_turns_pile_up_while_the_model_is_away(tmp_path: Path) -> None:
-    root = tmp_path / "m"
-    left_pending(root, dead(), ModelUnavailable)
-    again = offline(root, 1, dead())
-    with pytest.raises(ModelUnavailable, match="recorded"):
-        again.observe(turns(LATER, "s2"))
-    assert again.status()["pending"] == len(MORNING) + len(LATER)
-    with pytest.raises(ModelUnavailable):
-        again.consolidate()
-    memory = offline(root, 2)
-    memory.consolidate()
-    assert memory.status()["pending"] == 0
-    assert sorted(place.text for place in memory.view.entries()) == sorted((*MORNING[:2], *LATER))
-
-
 class Answering(OfflineClient):
     """Answers the first calls only."""
 
@@ -229,6 +212,7 @@ UNUSABLE = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
 def test_an_answer_that_stays_unusable_leaves_its_turns_to_be_found_as_they_were_said(
     tmp_path: Path, answer: Say
@@ -248,12 +232,3 @@ def test_an_answer_that_stays_unusable_leaves_its_turns_to_be_found_as_they_were
     for number, text in enumerate(MORNING, 1):
         assert number in [seq for item in again.retrieve(text).items for seq in item.seqs]
     assert problems(root, {}) == []
-
-
-def test_the_call_to_mend_an_answer_says_what_was_wrong(tmp_path: Path) -> None:
-    llm = ScriptedLLM({"extract": ["no", '{"entries": []}']})
-    assert offline(tmp_path / "m", model=llm).observe(turns(MORNING, "s1")) == ()
-    first, second = llm.calls
-    assert first.variables["problems"] == []
-    assert "JSON" in second.variables["problems"][0]
-    assert "JSON" in render(EXTRACT, second.variables).user

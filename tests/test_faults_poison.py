@@ -151,6 +151,7 @@ def entries(memory: Memory) -> list[Located]:
     return [*memory.view.entries(), *memory.view.entries("archive")]
 
 
+@pytest.mark.sample(3)
 def test_what_was_said_is_all_there_with_its_true_source(case: tuple[Memory, str]) -> None:
     memory, role = case
     said = {place.seq: place.entry for place in memory.view.entries("evidence")}
@@ -164,6 +165,7 @@ def test_what_was_said_is_all_there_with_its_true_source(case: tuple[Memory, str
     assert {entry.time for entry in said.values()} <= {"2025-03-01", "2025-03-02"}
 
 
+@pytest.mark.sample(3)
 def test_no_line_is_trusted_more_than_what_it_came_from(case: tuple[Memory, str]) -> None:
     memory, _ = case
     said = {place.seq: place.entry for place in memory.view.entries("evidence")}
@@ -181,6 +183,7 @@ def test_no_line_is_trusted_more_than_what_it_came_from(case: tuple[Memory, str]
     assert whole
 
 
+@pytest.mark.sample(3)
 def test_nothing_but_the_lines_told_came_into_being(case: tuple[Memory, str]) -> None:
     memory, _ = case
     view = memory.view
@@ -265,6 +268,7 @@ def marked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return told(tmp_path_factory.mktemp("marked") / "m", request.param, ["tool"], MARKED)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("reader", ["agent", "hybrid", "bm25", "summary"])
 def test_recall_leaves_out_what_is_not_asked_for(marked: Memory, reader: str) -> None:
     trusted = ("user", "human")

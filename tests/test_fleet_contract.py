@@ -10,12 +10,21 @@ from typing import Any
 import pytest
 import test_memory
 from fleet_library import fleet as fleet
-from test_memory import *  # noqa: F403
 
 from infinimem import open_memory
 from infinimem.fleet.edited import EXPORTED
 from infinimem.fleet.fleet import Fleet
 from infinimem.memory import Memory
+
+PROMISES = (
+    "a_copied_folder_draws_nothing_twice",
+    "a_line_that_a_person_deleted_does_not_come_back",
+    "a_superseded_fact_moves_to_the_archive_with_its_reason",
+    "an_endpoint_that_dies_while_consolidating_leaves_the_buffer",
+    "offline_a_conversation_becomes_topics_and_answers",
+    "what_was_recorded_is_drawn_from_at_the_next_call",
+)
+globals().update({f"test_{name}": getattr(test_memory, f"test_{name}") for name in PROMISES})
 
 
 @pytest.fixture(autouse=True)

@@ -208,6 +208,7 @@ def test_accents_do_not_hide_a_word_in_a_name(tmp_path: Path) -> None:
     assert standing("evora", tmp_path / "m") == set()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("word", ["user", "receipt", "topic", "evidence", "moved", "2025", "12", "id"])
 def test_words_of_the_format_are_not_taken_for_it(tmp_path: Path, word: str) -> None:
     memory = memory_of(tmp_path / "m")

@@ -51,6 +51,7 @@ def lived(root: Path, llm: LLM, seed: int, steps: int) -> Memory:
     return memory
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_people_do_no_turn_is_lost(tmp_path: Path, seed: int) -> None:
     lived(tmp_path, model(relate=alike), seed, 12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import KINDS, Triple, graph_of, nodes, some_nodes, triples
@@ -36,7 +37,7 @@ def test_the_picture_shows_root_surface_archive_kinds_and_weights() -> None:
     assert not topology.cut
 
 
-@pytest.mark.parametrize(("cap", "shown"), [(1, "a"), (2, "ac"), (3, "acb"), (4, "acbd"), (9, "acbd")])
+@each(("cap", "shown"), [(1, "a"), (2, "ac"), (3, "acb"), (4, "acbd"), (9, "acbd")])
 def test_where_the_cap_cuts_the_first_kinds_are_kept(cap: int, shown: str) -> None:
     graph = graph_of({("a", "like", "b"), ("c", "version", "a"), ("b", "like", "d")})
     topology = around(graph, "a", 2, cap, KINDS, str, bool)

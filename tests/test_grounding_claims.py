@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import each
 
 from infinimem.grounding.claims import is_duplicate, unsupported
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "same"),
     [
         ("I moved to Lisbon.", "i moved to lisbon", True),
@@ -34,7 +34,7 @@ def test_duplicates_are_one_fact_said_twice(one: str, other: str, same: bool) ->
     assert is_duplicate(one, other) is same
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "origin", "claims"),
     [
         ("Lives in Lisbon since March", "I moved to Lisbon in March", []),

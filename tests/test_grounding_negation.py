@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import each
 from fault_hang import watched
 
 from infinimem.grounding import negation
@@ -122,13 +122,13 @@ HONEST = (
 """What was said, and a retelling that is true to it, so far as its "not" goes."""
 
 
-@pytest.mark.parametrize(("said", "told"), LOST)
+@each(("said", "told"), LOST)
 def test_a_negation_that_is_dropped_is_seen(said: str, told: str) -> None:
     assert negation.lost(told, [said])
     assert "negation lost" in unsupported(told, [said])
 
 
-@pytest.mark.parametrize(("said", "told"), HONEST)
+@each(("said", "told"), HONEST)
 def test_what_is_true_to_a_negation_is_taken(said: str, told: str) -> None:
     assert not negation.lost(told, [said])
 
@@ -149,7 +149,7 @@ def test_words_that_were_said_all_the_time_tell_of_no_denial() -> None:
     assert not negation.lost("Rita came in by the open door.", ["\n".join(said)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         (
@@ -179,7 +179,7 @@ def test_a_denial_said_twice_is_a_duplicate() -> None:
     assert negation.governed("I don't like fish") == negation.governed("I do not really like fish")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "not " * 20_000,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ SAID = date(2023, 8, 27)  # a Sunday
 DAYS = st.dates(date(1900, 1, 1), date(2100, 12, 31))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "when"),
     [
         ("We went hiking yesterday.", "2023-08-26"),
@@ -41,7 +41,7 @@ def test_what_words_settle(text: str, when: str) -> None:
     assert settled(text, SAID) == when
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I like tea.",
@@ -63,9 +63,7 @@ def test_what_words_leave_open(text: str) -> None:
     assert settled("We went hiking yesterday.", None) is None
 
 
-@pytest.mark.parametrize(
-    "when", ["", "x", "2023-8", "2023-13", "2023-02-30", "2023-08/2023-07", "2023/2024/2025", "２０２３"]
-)
+@each("when", ["", "x", "2023-8", "2023-13", "2023-02-30", "2023-08/2023-07", "2023/2024/2025", "２０２３"])
 def test_what_is_no_when(when: str) -> None:
     assert span_of(when) is None
     assert not fits(when, [("In 2023.", SAID)])

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Collection, Iterator
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import size
+from cases import each
+from size import graph, modules
 
 from infinimem.spec import strategies
 
@@ -52,41 +55,6 @@ ROOMS = (
 )
 """From the ground up; a room imports only what stands above it in this list, or beside it."""
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-
-
-def modules() -> list[tuple[str, Path]]:
-    found = [
-        (".".join(path.relative_to(ROOT).with_suffix("").parts), path)
-        for path in ROOT.glob("infinimem/**/*.py")
-    ]
-    found += [
-        (f"infinimem.{folder}.{path.stem}", path)
-        for folder in ("tools", "prompts")
-        for path in ROOT.glob(f"{folder}/*.py")
-    ]
-    return sorted(found)
-
-
-def imports(name: str, path: Path, known: Collection[str]) -> set[str]:
-    """Modules of the package that one imports, wherever in it; of `from package import module` the module."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            for alias in node.names:
-                module = f"{base}.{alias.name}"
-                found.add(module if module in known else base)
-    return {item for item in found if item.startswith("infinimem.")} - {name}
-
-
-def graph() -> dict[str, set[str]]:
-    """What each module imports."""
-    paths = {name.removesuffix(".__init__"): path for name, path in modules()}
-    return {name: imports(name, path, paths) for name, path in paths.items()}
 
 
 def room(module: str) -> str:
@@ -160,14 +128,6 @@ def test_the_law_knows_no_english_and_what_checks_a_model_no_offline_rules() -> 
     assert not outside
 
 
-def test_files_import_in_no_circle() -> None:
-    """Not within a room either, and not for types alone."""
-    try:
-        TopologicalSorter(graph()).prepare()
-    except CycleError as error:
-        pytest.fail(" -> ".join(error.args[1]))
-
-
 def test_every_room_has_its_row() -> None:
     """AGENTS.md is the map."""
     rows = "".join(line for line in (ROOT / "AGENTS.md").read_text().splitlines() if line.startswith("| `"))
@@ -187,13 +147,57 @@ def test_packages_are_listed() -> None:
     assert sorted(listed) == sorted(there)
 
 
-def test_no_file_is_too_long() -> None:
-    long = {
-        str(path.relative_to(ROOT)): count
-        for _, path in modules()
-        if (count := len(path.read_text().splitlines())) > 600
-    }
-    assert not long
+# ── budgets: `python benchmarks/size.py --budgets` writes the table ─────────────────────────────
+
+BUDGETS = tomllib.loads(size.BUDGETS.read_text())
+
+
+def test_the_package_does_not_grow() -> None:
+    """What does not fit replaces something."""
+    assert size.total() <= BUDGETS["total"]
+
+
+def test_every_room_keeps_its_budget() -> None:
+    """A commit may move lines from room to room, and then writes the table anew."""
+    above = {room: size.over(now, BUDGETS["rooms"].get(room, {})) for room, now in size.rooms().items()}
+    assert not {room: found for room, found in above.items() if found}
+
+
+def test_the_walks_do_not_become_longer() -> None:
+    walks = size.walks()
+    assert walks.keys() == BUDGETS["walks"].keys()
+    assert not size.over(walks, BUDGETS["walks"])
+
+
+def test_lists_of_what_breaks_the_form_only_shrink() -> None:
+    above = {name: size.over(now, BUDGETS["form"].get(name, {})) for name, now in size.form().items()}
+    assert not {name: found for name, found in above.items() if found}
+
+
+def test_a_larger_total_and_a_longer_list_are_refused_as_budgets() -> None:
+    old = {"total": 100, "form": {"short files": {"a.py": 1}}}
+    assert size.refusals(old, 100, {"short files": {"renamed.py": 1}}) == []
+    assert size.refusals(old, 101, {"short files": {}}) == [
+        "the total is 101 lines and may be 100: take 1 out"
+    ]
+    (told,) = size.refusals(old, 99, {"short files": {"a.py": 1, "b.py": 1}})
+    assert told == "short files: 2 and may be 1: b.py"
+
+
+def test_a_planted_file_breaks_the_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in ("infinimem", "tools", "prompts"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(size, "ROOT", tmp_path)
+    before = size.total()
+    (tmp_path / "infinimem/store/planted.py").write_text("def one() -> tuple[int, str, int]: ...\n" * 101)
+    assert size.total() == before + 101
+    above = size.over(size.form()["tuples of unlike parts"], BUDGETS["form"]["tuples of unlike parts"])
+    assert "infinimem.store.planted.one: 101, budget 0" in above
+
+
+def test_circles_are_found_edge_by_edge() -> None:
+    assert size.circles({"a": {"b"}, "b": {"c"}, "c": set()}) == {}
+    assert len(size.circles({"a": {"b"}, "b": {"a", "c"}, "c": {"b"}})) == 2
 
 
 def test_no_function_is_too_long() -> None:
@@ -263,7 +267,7 @@ def test_tests_look_at_private_names_for_a_reason_alone() -> None:
     assert not {name: there for name, there in found.items() if there}
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "memory._library.view()",
@@ -281,7 +285,7 @@ def test_private_names_are_seen(line: str) -> None:
     assert unexplained(f"one = 1\n{line}  # private: it has no other seam\n") == []
 
 
-@pytest.mark.parametrize(
+@each(
     "code",
     [
         "class Twin:\n    def put(self):\n        self._held = 1\n"

@@ -24,6 +24,7 @@ def failure(path: Path, only: str | None = None) -> str:
     return message
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("data", "expected"),
     [

@@ -36,6 +36,7 @@ class TestEveryFormat:
         assert [(turn.role, turn.text, turn.speaker, turn.time) for turn in turns] == export.turns
         assert list(dict.fromkeys(turn.session for turn in turns)) == export.sessions
 
+    @pytest.mark.sample(3)
     def test_its_name_and_what_is_around_it_do_not_matter(self, export: Export, tmp_path: Path) -> None:
         """A single file under another name is what it was; in a folder with others all come in."""
         path = export.save(tmp_path / "all" / "export")
@@ -47,6 +48,7 @@ class TestEveryFormat:
         assert both.turns == len(export.turns) + 1
         assert not {name: why for name, why in both.left_out.items() if "integration_logs" not in name}
 
+    @pytest.mark.sample(9)
     @pytest.mark.parametrize("other", sorted({export.format for export in EXPORTS.values()} - set(READS_ALL)))
     def test_no_other_format_takes_it(self, export: Export, other: str, tmp_path: Path) -> None:
         if other == export.format or len(export.files) > 1:
@@ -55,6 +57,7 @@ class TestEveryFormat:
         with pytest.raises((ImportFormatError, UsageError)):
             list(survey(path, format=other).batches())
 
+    @pytest.mark.sample(3)
     def test_the_second_time_nothing_is_added(self, export: Export, shell: Shell, tmp_path: Path) -> None:
         path = str(export.save(tmp_path / "export"))
         shell("init", ".")
@@ -64,6 +67,7 @@ class TestEveryFormat:
         assert shell("import", path, "--json").json["recorded"] == 0
         assert shell.tree() == before
 
+    @pytest.mark.sample(3)
     def test_what_came_in_is_found_and_blame_leads_back(
         self, export: Export, shell: Shell, tmp_path: Path
     ) -> None:
@@ -77,6 +81,7 @@ class TestEveryFormat:
         assert turn["where"].startswith("evidence/")
         assert (turn["text"], turn["session"]) == (export.turns[0][1], export.sessions[0])
 
+    @pytest.mark.sample(3)
     def test_damaged_it_is_refused_and_nothing_is_written(
         self, export: Export, shell: Shell, tmp_path: Path
     ) -> None:
@@ -92,6 +97,7 @@ class TestEveryFormat:
         assert shell.tree() == before
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [name for name, one in EXPORTS.items() if _is_json(one)])
 def test_an_odd_value_anywhere_is_an_import_error_at_worst(name: str, tmp_path: Path) -> None:
     for file, content in EXPORTS[name].files.items():

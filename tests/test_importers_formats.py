@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 
 from infinimem.importers import read_turns
 from infinimem.importers.days import moment
@@ -136,7 +137,7 @@ def test_locomo_takes_a_single_conversation_too(tmp_path: Path) -> None:
     assert next(alone.turns).session == "talk-s01"
 
 
-@pytest.mark.parametrize("text", ["", "1:56 pm on 38 May, 2023", "x", None, 3])
+@each("text", ["", "1:56 pm on 38 May, 2023", "x", None, 3])
 def test_a_session_time_that_does_not_read_is_left_out(text: object) -> None:
     assert moment(text) is None
 
@@ -265,7 +266,7 @@ def test_bench_facts_are_one_turn_each(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ("2025-03-03", "2025-03-03"),

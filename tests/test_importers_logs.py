@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 from exports import altered
 
 from infinimem.errors import ImportFormatError
@@ -183,7 +184,7 @@ def test_only_one_session_of_a_log(tmp_path: Path) -> None:
         list(read_turns(path, only="third").turns)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "left", "count"),
     [
         (f"Before\n{BEGIN}\n- I like tea\n{END}\nAfter", "Before\nAfter", 1),

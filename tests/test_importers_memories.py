@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
+from cases import each
 from cli_runner import Shell
 from exports import MEM0
 
@@ -71,7 +71,7 @@ def test_a_sentence_in_bold_is_no_heading() -> None:
     assert texts("**Never call.**\n\nbaker\n\n- **Work**\n") == ["**Never call.**", "baker", "**Work**"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "expected"),
     [
         ("Met [[Anna Berg|Anna]] at [[Quay#Steps]], see [[#Later]]", "Met Anna at Quay > Steps, see Later"),

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from cases import each
 from exports import CHATGPT, EML, TELEGRAM
 
 from infinimem.importers import read_turns, survey
@@ -15,7 +16,7 @@ from infinimem.importers.html_text import text_of_html
 from infinimem.importers.whatsapp import matches, turns
 
 
-@pytest.mark.parametrize(
+@each(
     ("stamps", "expected"),
     [
         (["13/2/24, 09:05 - ", "1/3/24, 21:05 - "], ["2024-02-13T09:05:00", "2024-03-01T21:05:00"]),
@@ -47,7 +48,7 @@ def test_the_order_of_day_and_month_is_told_from_all_dates(stamps: list[str], ex
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["2024-05-01 10:00 - slept: badly\n", "# Log\n1/2/24, 10:00 - Ann: hi\n", "[x] 1/2/24, 10:00\n", ""],
 )
@@ -98,7 +99,7 @@ def test_pages_become_text() -> None:
     assert text_of_html("<p>a </i> b < c</p>") == "a b < c"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("Rain\ue200cite\ue202turn0search1\ue202turn0news2\ue201.", "Rain."),

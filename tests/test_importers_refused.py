@@ -61,6 +61,7 @@ ALIKE: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ALIKE)
 def test_it_is_named_and_nothing_is_written(name: str, shell: Shell, tmp_path: Path) -> None:
     content, why = ALIKE[name]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from cases import each
 from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from infini_library import Library, document, entry, ids, outdated
+from infini_library import Library, document, entry, outdated
 
 from infinimem.model import CURRENT
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.compare import Claim, Compared, allowed, compare, repeats
+from infinimem.strategies.infini.compare import Claim, Compared, allowed, compare
 from infinimem.testing import ScriptedLLM
 
 
@@ -43,19 +43,7 @@ def test_what_is_near_is_shown_together_once_and_the_rest_is_not() -> None:
     ]
 
 
-def test_of_a_few_lines_two_that_share_a_telling_word_are_near() -> None:
-    library = Library({"topics/home": document(entry(11, "Lives in Rome with cats, dogs"))})
-    library.buffer("Lives in Oslo with fish, birds")
-    assert compared(library, outdated((11, 12)))[0].claims == (Claim(11, 12, "superseded"),)
-
-
-def test_the_documents_nearest_to_what_comes_in_are_looked_through_too() -> None:
-    library = Library({"topics/home": document("# Places", entry(11, "Lives in Rome, near the river"))})
-    library.buffer("Lives in Rome, near the park")
-    assert compared(library, outdated((11, 12)))[0].claims == (Claim(11, 12, "superseded"),)
-
-
-@pytest.mark.parametrize(
+@each(
     ("lines", "marks"),
     [
         (("Plays chess on Mondays", "Drinks green tea"), {}),
@@ -106,15 +94,7 @@ def test_what_a_person_may_overrule_is_withheld_and_not_asked_again() -> None:
     assert (found.claims, found.notes) == ((), ("withheld: PROTECTED 11, 12",))
 
 
-def test_repetitions_are_found_by_rule_and_end_where_their_survivor_ends() -> None:
-    library = Library()
-    library.buffer("Has two cats and a dog", "Has two cats and a dog", "Has six cats and a dog")
-    found, llm = compared(library, outdated((2, 3)))
-    assert ids(llm.calls[0].variables["groups"]) == ["2", "3"]
-    assert found.claims == (Claim(1, 3, "superseded"), Claim(2, 3, "superseded"))
-
-
-@pytest.mark.parametrize(
+@each(
     ("lines", "claims", "held"),
     [
         (["Has 2 cats", "Has 3 cats"], [(1, 2, "duplicate")], ()),
@@ -133,19 +113,6 @@ def test_claims_hold_only_where_the_law_lets_them(
     found, _ = allowed([Claim(*claim) for claim in claims], range(1, len(lines) + 1), view)
     assert tuple(claim.seq for claim in found) == held
     assert all(claim.by not in held for claim in found)
-
-
-def test_one_speaker_does_not_repeat_another_and_a_persons_line_is_not_discarded() -> None:
-    library = Library()
-    library.buffer("I have a dog", speaker="Ana")
-    library.buffer("I have a dog", speaker="Bo")
-    view = library.view()
-    assert repeats(place.entry for place in view.buffer.entries) == []
-    library = Library()
-    library.buffer("Drinks tea", source="human")
-    library.buffer("Drinks tea", pin="yes")
-    library.buffer("Drinks tea")
-    assert {claim.seq for claim in compared(library)[0].claims} <= {3}
 
 
 @given(st.integers(0, 10**6))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +50,7 @@ def test_an_altered_line_is_lost_and_invented() -> None:
     assert sorted(codes) == ["INVENTED", "LOST"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("plan", "code"),
     [
         (Plan(moves=(Move(9, "topics/a"),)), "UNKNOWN_SEQ"),
@@ -71,7 +71,7 @@ def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
     assert {reason.code for reason in verdict.refused} == {code}
 
 
-@pytest.mark.parametrize("doc", ["evidence/e", "mine"])
+@each("doc", ["evidence/e", "mine"])
 def test_evidence_and_notes_cannot_be_moved(doc: str) -> None:
     verdict = verify(Plan(moves=(Move(1, "topics/a"),)), lookup(entry(1), doc=doc), ("topics/",))
     assert [reason.code for reason in verdict.refused] == ["BAD_TARGET"]
@@ -82,7 +82,7 @@ def test_a_line_of_a_topic_is_moved() -> None:
     assert verify(plan, lookup(entry(1), entry(2), doc="topics/a"), ("topics/",)).refused == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "fine"),
     [
         ("a", True),
@@ -101,7 +101,7 @@ def test_a_document_has_a_name_that_disks_take_and_readers_see(name: str, fine: 
     assert [reason.code for reason in verdict.refused] == ([] if fine else ["BAD_TARGET"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "why", "code"),
     [
         (entry(1, "Drinks coffee"), entry(2, "Owns a cat"), "duplicate", "NOT_A_DUPLICATE"),
@@ -174,7 +174,7 @@ def test_copies_take_none_of_that_share_and_a_few_lines_may_always_go() -> None:
     assert alone.withheld == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "old", "newer"),
     [
         ("2025-01-02", "2025-01-01", True),

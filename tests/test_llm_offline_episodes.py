@@ -43,11 +43,6 @@ def test_an_episode_is_made_of_what_was_said_with_day_and_speaker() -> None:
     assert set(left.split()) == {"2025-01-04", "2025-02-01", "Ann:"}
 
 
-def test_questions_thanks_and_greetings_tell_nothing() -> None:
-    assert not [word for word in ("Hi Rob", "Do you", "Thanks", "How lovely") if word in told()]
-    assert by_rules(EPISODES, turns=[turn(*TURNS[1]), turn(*TURNS[3])]) == {"episodes": []}
-
-
 def test_a_merge_keeps_the_episode_and_adds_what_is_new_of_it() -> None:
     old = told()
     more = turn(
@@ -55,16 +50,6 @@ def test_a_merge_keeps_the_episode_and_adds_what_is_new_of_it() -> None:
     )
     found = by_rules(MERGE, episode=old, turns=[more])
     assert found == {"should_merge": True, "merged": f"{old} 2025-02-09 Ann: {more['text']}"}
-
-
-def test_nothing_new_another_speaker_or_another_thing_is_no_merge() -> None:
-    no = {"should_merge": False, "merged": ""}
-    assert by_rules(MERGE, episode=told(), turns=[turn(*TURNS[2])]) == no
-    for speaker, text in (
-        ("Zoe", "I painted the kitchen of the flat, too."),
-        ("Ann", "The cello lesson was long."),
-    ):
-        assert by_rules(MERGE, episode=told(), turns=[turn("11", "2025-02-09", speaker, text)]) == no
 
 
 def test_facts_are_what_the_episode_leaves_out_and_no_fact_says() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import each
 
 from infinimem.llm.offline.extract import parted, standing
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "what"),
     [
         ("Always answer in metric units.", "instruction"),

@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
+from cases import each
 
 from infinimem.importers import read_turns
 from infinimem.llm.offline.filing import plan
 from infinimem.llm.offline.salience import Corpus
-from infinimem.llm.offline.topics import continues, rewrite, titled_groups
+from infinimem.llm.offline.topics import rewrite
 from infinimem.memory import open_memory
 from infinimem.model import Turn
 
 MAY = "2024-05-14T10:00:00"
-JUNE = "2024-06-02T10:00:00"
 
 
 def facts(*texts: str, time: str | None = MAY, first: int = 1, **more: Any) -> list[dict[str, Any]]:
@@ -35,57 +34,10 @@ def topics(items: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 # ── grouping ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_neighbours_that_share_nothing_are_no_topic() -> None:
-    said = ("The garage door code is now 5822.", "The plumber mended the sink.", "Anna plays the cello.")
-    assert topics(facts(*said)) == {"Notes of 14 May 2024": ["1", "2", "3"]}
-    assert len(topics(facts(*said[:1])) | topics(facts(*said[1:2]))) == 2  # alone, each has a name of its own
-
-
-def test_a_reply_stays_with_what_it_replies_to_and_not_on_another_day() -> None:
-    said = ["The cello needs a bow.", "The cello is old.", "It was made in Cremona.", "The plumber came."]
-    assert ["1", "2", "3"] in topics(facts(*said)).values()
-    parted = [*facts(*said[:2]), *facts(*said[2:], time=JUNE, first=3)]
-    assert ["1", "2"] in topics(parted).values()
-
-
-def test_an_assistants_answer_stays_with_what_it_was_told() -> None:
-    items = [
-        *facts("The castle of Lisbon is closed.", "Which castle is open?"),
-        *facts("Try Sintra by train.", source="AI", first=3),
-        *facts("The plumber came."),
-    ]
-    items[3]["id"] = "4"
-    assert topics(items)["Castle"] == ["1", "2", "3"]
-
-
-def test_days_are_joined_by_a_telling_term_alone() -> None:
-    many = [f"The {thing} is in the shed." for thing in "rake spade hose mower barrow axe ladder".split()]
-    other = [f"The {thing} left the shed." for thing in "fox badger wasp robin hedgehog".split()]
-    corpus = titled_groups([*many, *other], days=["2024-05-14"] * 7 + ["2024-06-02"] * 5)
-    assert all(max(group) < 7 or min(group) >= 7 for _, group in corpus)
-    few = [*facts("The Kyoto hotel is booked."), *facts("Kyoto tickets cost 900.", time=JUNE, first=2)]
-    assert topics(few) == {"Kyoto": ["1", "2"]}
-
-
-def test_a_missing_time_is_the_same_day() -> None:
-    items = [*facts("The cello needs a bow.", "The cello is old."), *facts("It hums.", time=None, first=3)]
-    assert ["1", "2", "3"] in topics(items).values()
-
-
-@pytest.mark.parametrize("text", ["It is green.", "Thanks, Ann!", "She's won", "“That” one", "Your idea"])
-def test_what_replies(text: str) -> None:
-    assert continues(text)
-
-
-@pytest.mark.parametrize("text", ["Item one", "The code", "Hera rose", "I like it", "Sofia came", ""])
-def test_what_does_not_reply(text: str) -> None:
-    assert not continues(text)
-
-
 # ── titles ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "title"),
     [
         (["The garage is cold.", "However, the garage has a heater.", "Every garage leaks."], "Garage"),
@@ -98,13 +50,6 @@ def test_what_does_not_reply(text: str) -> None:
 def test_a_title_is_made_of_nouns_that_lines_share(said: list[str], title: str) -> None:
     assert Corpus(said).thread(range(len(said)))[0].capitalize() == title
     assert list(topics(facts(*said))) == [title]
-
-
-def test_what_shares_no_noun_is_named_after_its_day_or_its_most_telling_noun() -> None:
-    said = ("Anna plays the cello.", "The plumber mended the sink.")
-    assert list(topics(facts(*said))) == ["Notes of 14 May 2024"]
-    assert list(topics(facts(*said, time=None))) == ["Unsorted"]  # no word of one names both
-    assert list(topics(facts("Anna booked the ferry."))) == ["Ferry"]
 
 
 def test_every_title_of_a_real_conversation_has_a_thread_or_a_day(shared_data: Path) -> None:
@@ -153,31 +98,6 @@ def test_lines_go_by_themselves_to_the_documents_about_them() -> None:
         "topics/cello": ["3"],
         "Notes of 14 May 2024": ["4"],
     }
-
-
-def test_a_reply_goes_with_the_line_that_it_replies_to() -> None:
-    items = facts("The garage got a lock.", "It is green.", "The insurance ends in March.")
-    assert routed("Notes of 14 May 2024", items)["topics/garage"] == ["1", "2"]
-    items[1]["time"] = JUNE
-    assert routed("Notes of 14 May 2024", items)["topics/garage"] == ["1"]
-
-
-def test_lines_about_their_own_topic_stay_in_it() -> None:
-    said = [f"The regatta has a {thing}." for thing in "jury buoy horn pennant".split()]
-    items = facts(*said, "The regatta boat is in the garage.", "Garage tyres were sold.")
-    assert routed("Regatta", items) == {"Regatta": ["1", "2", "3", "4", "5"], "topics/garage": ["6"]}
-
-
-def test_a_word_of_a_summary_draws_a_single_line_and_no_line_out_of_its_topic() -> None:
-    alone = facts("The bow was repaired.")
-    assert routed("Bow", alone) == {"topics/cello": ["1"]}
-    pair = facts("The luthier repaired the bow.", "The luthier moved house.")
-    assert "1" not in routed("Luthier", pair).get("topics/cello", [])
-
-
-def test_what_fitted_nowhere_on_some_day_takes_in_nothing_of_another() -> None:
-    items = facts("The plumber was here.", "The plumber was late.")
-    assert routed("Plumber", items) == {"Plumber": ["1", "2"]}
 
 
 def test_unrelated_sources_share_no_document(tmp_path: Path) -> None:

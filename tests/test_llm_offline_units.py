@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from language_tasks import by_rules
@@ -45,26 +46,6 @@ def older(text: str, speaker: str | None = "Ana", time: str | None = None) -> Un
 # ── describe ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_short_text_is_its_own_summary_after_its_speaker() -> None:
-    told = unit("I paid 14.50 for the\n\nkiln in Porto!", "Melanie")
-    assert told["summary"] == "Melanie: I paid 14.50 for the kiln in Porto!"
-    assert told["keywords"][:2] == ["Melanie", "Porto"] and "kiln" in told["keywords"]
-    assert unit("Likes tea", None)["summary"] == "Likes tea"
-
-
-def test_names_and_titles_are_keywords_and_those_who_are_called_are_not() -> None:
-    told = unit('Thanks, Caroline! I loved "Becoming Nicole" by Amy Ellis Nutt, in a kiln.')
-    assert told["keywords"][:3] == ["Ana", "Becoming Nicole", "Amy Ellis Nutt"]
-    assert told["keywords"][3] == "kiln" and unit("Thanks, Bo!")["keywords"] == ["Ana", "Thanks", "Bo"]
-
-
-def test_of_a_long_text_stand_the_first_sentences_that_fit() -> None:
-    first = "My kiln in Porto fires celadon bowls at 1240 degrees."
-    told = unit(f"{first} {'The harbour has blue boats and old cranes. ' * 40}")
-    assert told["summary"].startswith(f"Ana: {first} The harbour") and told["summary"].endswith("cranes. …")
-    assert 40 < len(told["summary"].split()) <= WORDS
-
-
 def test_a_summary_keeps_its_not() -> None:
     told = unit("I do not eat fish. " + "The harbour of Porto has blue boats and old cranes. " * 12)
     assert not unsupported(told["summary"], [origin(told)])
@@ -89,8 +70,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("speaker", [None, "Dr. O'Neil: the 2nd"])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@each("speaker", [None, "Dr. O'Neil: the 2nd"])
+@each("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
     told = unit(text, speaker)
     _check_descriptor(told)
@@ -118,21 +99,6 @@ def test_no_rule_claims_that_one_unit_replaces_another_or_repeats_it(old: str) -
 
 
 # ── descriptors of what was put in order ────────────────────────────────────────────────────────
-
-
-def test_a_merge_speaks_with_its_newest_unit_and_tells_what_others_add() -> None:
-    said = ["My sister Rita is allergic to peanuts.", "Rita, my sister, is allergic to peanuts and 2 nuts."]
-    reply = by_rules(MERGE_UNITS, units=[older(said[0]), older(said[0]), unit(said[1])])
-    assert reply["summary"] == f"Ana: {said[1]}" and reply["salient_points"] == [f"Ana: {said[0]}"]
-    assert {"Ana", "Rita", "peanuts"} < set(reply["keywords"])
-
-
-def test_an_update_tells_what_holds_and_what_does_not() -> None:
-    current, old = unit("I just moved to Porto."), older("I live in Lisbon, near the river.")
-    reply = by_rules(UPDATE_UNIT, current=current, superseded=old, anchors=[])
-    assert reply["updated_summary"] == "Ana: I just moved to Porto."
-    assert reply["deprecations"] == ["Ana: I live in Lisbon, near the river."]
-    assert reply["alignment_note"] == "the newer statement replaces the older"
 
 
 # ── whatever comes ──────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 import pytest
+from cases import each
 from fake_server import Say, chat, refuse, serve
 
 from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
@@ -125,7 +126,7 @@ def test_a_content_filter_counts_as_a_refusal() -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("say", "failure"),
     [
         (chat(GOOD, finish="length"), "TRUNCATED"),
@@ -144,7 +145,7 @@ def test_bad_replies_are_failures_not_errors(say: Say, failure: str) -> None:
     assert patient.client.usage["answer"].tokens_out == 7
 
 
-@pytest.mark.parametrize(
+@each(
     "say",
     [
         refuse(429, "slow down"),
@@ -195,13 +196,13 @@ def test_a_dead_endpoint_is_one_line_that_names_the_host_only() -> None:
 
 def test_a_time_out_is_one_line() -> None:
     with serve(Say(wait=30)) as server:
-        patient = Patient(server.url, timeout=0.2, retries=1)
-        with pytest.raises(ModelUnavailable, match=r"no answer within 0\.2 s"):
+        patient = Patient(server.url, timeout=2, retries=1)
+        with pytest.raises(ModelUnavailable, match=r"no answer within 2 s"):
             patient.ask()
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("say", "kind", "advice"),
     [
         (refuse(401, f"Incorrect API key provided: {KEY}"), ModelNotConfigured, "OPENAI_API_KEY"),
@@ -237,13 +238,13 @@ def test_a_local_server_needs_no_key() -> None:
     assert KEY not in server.keys[0]
 
 
-@pytest.mark.parametrize("url", ["localhost:11434", "ftp://x/v1", "http://", "/v1"])
+@each("url", ["localhost:11434", "ftp://x/v1", "http://", "/v1"])
 def test_an_address_that_is_none_is_told_at_once(url: str) -> None:
     with pytest.raises(ModelNotConfigured, match="base_url"):
         OpenAIClient("m", url)
 
 
-@pytest.mark.parametrize("key", ["sk-ä", "sk-a\nb"])
+@each("key", ["sk-ä", "sk-a\nb"])
 def test_a_broken_key_is_told_without_showing_it(key: str) -> None:
     with pytest.raises(ModelNotConfigured) as caught:
         OpenAIClient("m", api_key=key)
@@ -279,7 +280,7 @@ def test_what_is_heavy_is_imported_at_the_first_call_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("url", ["http://[", "http://a:b/v1", "http://a:99999", "http://a\x1b[2J/v1", "a/v1"])
+@each("url", ["http://[", "http://a:b/v1", "http://a:99999", "http://a\x1b[2J/v1", "a/v1"])
 def test_an_address_that_is_none_is_told_before_anything_is_sent(url: str) -> None:
     with pytest.raises(ModelNotConfigured, match="base_url is no address"):
         OpenAIClient("m", url, KEY)

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from language_tasks import ALL
@@ -20,7 +21,7 @@ from infinimem.llm.tasks import SELECT
 from infinimem.strategies.infini.tasks import EXTRACT
 
 
-@pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
+@each("task", ALL, ids=lambda task: task.name)
 def test_a_template_uses_exactly_the_variables_of_its_task(task: Task) -> None:
     assert tasks.placeholders(task) == task.variables
 
@@ -30,7 +31,7 @@ def test_there_is_no_template_without_a_task() -> None:
     assert names == {f"{task.name}.md" for task in ALL}
 
 
-@pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
+@each("task", ALL, ids=lambda task: task.name)
 def test_instructions_are_short_ask_for_json_and_show_every_key(task: Task) -> None:
     system = tasks.render(task, dict.fromkeys(task.variables, "")).system
     assert tokens.count(system) < 540
@@ -51,7 +52,7 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _objects(child)
 
 
-@pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
+@each("task", ALL, ids=lambda task: task.name)
 def test_schemas_name_all_keys_and_allow_no_others(task: Task) -> None:
     assert task.schema["type"] == "object"
     for schema in _objects(task.schema):
@@ -62,48 +63,6 @@ def test_schemas_name_all_keys_and_allow_no_others(task: Task) -> None:
             assert schema["additionalProperties"] is False
 
 
-def test_what_was_said_is_told_in_lines_below_what_it_belongs_to() -> None:
-    turns = [
-        {"id": "1", "role": "user", "speaker": "Ana", "time": "2023-05-08T10:00:00", "text": "Ana: I moved."},
-        {"id": "2", "role": "assistant", "speaker": None, "time": None, "text": "Nice", "when": "2023-04"},
-    ]
-    doc = {"id": "topics/home", "sections": [{"heading": "Moves", "facts": turns[:1]}], "lines": []}
-    assert shown(turns) == "[1] 2023-05-08 Ana: I moved.\n[2] (assistant): Nice (when 2023-04)"
-    assert shown(doc).splitlines() == [
-        '{"id": "topics/home", "lines": []}',
-        "  # Moves",
-        "    [1] 2023-05-08 Ana: I moved.",
-    ]
-    assert (
-        shown([{"doc_id": "a", "lines": [{"heading": "Moves"}, *turns[:1]]}]).splitlines()[1] == "  # Moves"
-    )
-
-
-def test_a_document_is_named_once_and_a_line_told_by_what_the_line_above_does_not_share() -> None:
-    ana = {"id": "1", "time": "2023-05-08T10:00:00", "source": "user", "speaker": "Ana", "text": "Ana: Hey"}
-    rows = [
-        ana,
-        ana | {"id": "2"},
-        ana | {"id": "3", "speaker": "Bo"},
-        ana | {"id": "4", "time": "2024-01-01"},
-    ]
-    document = {"doc_id": "topics/tea", "span": "5-9", "lines": [{"heading": "Tea"}, *rows]}
-    note = {
-        "doc_id": "notes/a",
-        "span": "3-4",
-        "lines": [{"id": "notes/a:3", "source": "human", "text": "x"}],
-    }
-    assert shown([document, note]).splitlines() == [
-        "topics/tea 5-9",
-        "# Tea",
-        "[1] 2023-05-08 Ana: Hey",
-        "[2] - Hey",
-        "[3] Bo: Ana: Hey",
-        "[4] 2024-01-01 Ana: Hey",
-        "[notes/a:3]: x",
-    ]
-
-
 @given(st.text(st.sampled_from("[1] x:\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), max_size=30))
 def test_no_text_passes_for_a_line_of_its_own(text: str) -> None:
     told = shown([{"id": "7", "text": text}, {"id": "8", "text": "end"}])
@@ -111,19 +70,6 @@ def test_no_text_passes_for_a_line_of_its_own(text: str) -> None:
         told.splitlines()[0],
         "[8]: end",
     ]
-
-
-def test_strings_go_in_as_they_are_and_values_as_json_one_item_a_line() -> None:
-    docs = [{"id": "a"}, {"id": "ü"}]
-    prompt = tasks.render(SELECT, {"question": 'Who "is" it?', "docs": docs, "limit": 3})
-    assert 'Who "is" it?' in prompt.user
-    assert '\n{"id": "a"}\n{"id": "ü"}\n' in prompt.user
-    assert "At most 3 ids" in prompt.system
-
-
-def test_placeholders_inside_values_stay_text() -> None:
-    prompt = tasks.render(SELECT, {"question": "{{docs}} {{nobody}}", "docs": [], "limit": 1})
-    assert prompt.user.endswith("{{docs}} {{nobody}}")
 
 
 def test_missing_and_unused_variables_are_errors() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import each
 from garbage import GarbageLLM
 from language_tasks import ALL
 
@@ -43,16 +44,11 @@ def test_a_script_that_ends_says_so() -> None:
         llm.complete(MERGE, {"docs": []})
 
 
-def test_variables_are_checked() -> None:
-    with pytest.raises(ValueError, match="missing: evidence, now"):
-        ScriptedLLM({"answer": []}).complete(ANSWER, {"question": ""})
-
-
 def _variables(names: frozenset[str]) -> dict[str, Any]:
     return {name: [{"id": str(n), "text": f"fact {n}"} for n in range(5)] for name in names}
 
 
-@pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
+@each("task", ALL, ids=lambda task: task.name)
 def test_garbage_fits_the_schema_and_repeats_itself(task: Any) -> None:
     first, second, other = GarbageLLM(1), GarbageLLM(1), GarbageLLM(2)
     ours = [first.complete(task, _variables(task.variables)) for _ in range(20)]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.parts import PartsCache
 from infinimem.markdown.scan import Heading, Item
-from infinimem.markdown.signature import format_entry
 
 TOPIC = b"""\
 ---
@@ -129,13 +126,7 @@ def test_headings_are_read_as_in_commonmark() -> None:
     ]
 
 
-def test_the_path_of_a_line() -> None:
-    document = Document.parse("n", b"x\n# A\n### B\nx\n## C\nx\n# D\n")
-    paths = [document.path_at(number) for number in range(1, 8)]
-    assert paths == [(), ("A",), ("A", "B"), ("A", "B"), ("A", "C"), ("A", "C"), ("D",)]
-
-
-@pytest.mark.parametrize(
+@each(
     ("text", "seqs"),
     [
         ("```\n- <seq=1> a\n```\n- <seq=2> b", [2]),
@@ -153,20 +144,6 @@ def test_the_path_of_a_line() -> None:
 def test_only_a_closed_fence_hides_entries(text: str, seqs: list[int]) -> None:
     document = Document.parse("topics/t", text.encode())
     assert [place.entry.seq for place in document.entries] == seqs
-
-
-def test_a_fence_in_what_was_said_hides_no_evidence() -> None:
-    said = ["look:\n```\ncode", "and then", "```\nmore\n```", "```"]
-    lines = [format_entry(seq, text) for seq, text in enumerate(said, 1)]
-    document = Document.parse("evidence/s", "\n".join(lines).encode())
-    assert [place.entry.text for place in document.entries] == said
-    assert not document.has_prose
-
-
-def test_what_is_indented_in_evidence_is_no_markup() -> None:
-    document = Document.parse("evidence/s", b"   # no heading\n```\n- <seq=1> a\n  ```\n- <seq=2> b\n")
-    assert [(place.entry.text, place.headings) for place in document.entries] == [("a\n```", ()), ("b", ())]
-    assert not document.headings
 
 
 def test_continuations_belong_to_evidence_alone() -> None:
@@ -208,17 +185,10 @@ def test_lines_that_do_not_exist_are_not_shown() -> None:
             document.text_line(number)
 
 
-def test_origins_of_a_document_are_bounded() -> None:
-    data = b"".join(b"- <seq=%d,origin=1-99999> x\n" % seq for seq in range(1, 2001))
-    document = Document.parse("topics/t", data)
-    assert 0 < len(document.entries) < 20
-    assert len(document.entries) + len(document.malformed) == 2000
-
-
 PART = 1 << 19
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         b"- <seq=1> " + b"x" * 16 * PART,
@@ -241,7 +211,7 @@ PART = 1 << 19
     ],
     ids=lambda data: repr(data[:12]),
 )
-@pytest.mark.parametrize("doc_id", ["topics/t", "evidence/e"])
+@each("doc_id", ["topics/t", "evidence/e"])
 def test_a_hostile_body_takes_a_linear_pass(doc_id: str, data: bytes) -> None:
     document = Document.parse(doc_id, data)
     assert document.to_bytes() == data
@@ -249,13 +219,7 @@ def test_a_hostile_body_takes_a_linear_pass(doc_id: str, data: bytes) -> None:
     assert document.without({1}).insert([NEW], "b").entries[-1].entry.seq == 77
 
 
-def test_a_summary_is_one_line_however_it_is_written() -> None:
-    document = Document.parse("topics/a", b'---\nsummary: "one\\n| two \\u202e"\n---\n')
-    assert document.summary == "one | two \\u202e"
-    assert Document.parse("topics/a", b"---\nsummary: [a]\n---\n").summary == ""
-
-
-@pytest.mark.parametrize(
+@each(
     ("text", "more"),
     [
         ("# A\n- <seq=1> a\n- item\n\n", False),
@@ -275,41 +239,3 @@ def test_an_entry_is_found_by_any_of_its_lines() -> None:
     lines = [(1, 1), (3, 3), (2, 4), (4, 4), (5, 9)]
     found = [[place.seq for place in document.entries_in(*span)] for span in lines]
     assert found == [[1], [1], [1, 2], [2], []]
-
-
-def test_what_is_known_of_a_document_goes_when_others_of_its_cache_were_asked_and_is_read_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("infinimem.markdown.parts.HELD", 1)
-    caches = PartsCache(), PartsCache()
-    one, other = (Document.parse(doc_id, TOPIC).cached(caches[0]) for doc_id in ("topics/a", "topics/b"))
-    elsewhere = Document.parse("topics/c", TOPIC).cached(caches[1])
-    alone = Document.parse("topics/d", TOPIC)
-    before = [(each.header, each.headings, each.entries) for each in (one, elsewhere, alone)]
-    assert other.entry(13) == other.entries[1] and other.entry(14) is None
-    after = [(each.header, each.headings, each.entries) for each in (one, elsewhere, alone)]
-    assert after == before
-    assert [a[0] is b[0] for a, b in zip(before, after, strict=True)] == [False, True, True]
-    assert one.entry(41) == before[0][2][0]
-
-
-@pytest.mark.parametrize("asked", [False, True])
-def test_a_document_that_grew_knows_the_entry_of_each_seq(asked: bool) -> None:
-    document = Document.parse("topics/a", TOPIC)
-    assert not asked or document.entry(41)
-    grown = document.cached(PartsCache()).grown(Document.parse(document.id, b"- <seq=50> x\n"))
-    assert grown.entry(50) == grown.entries[2] and grown.entry(41) == document.entries[0]
-
-
-def test_threads_read_again_what_another_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.markdown.parts.HELD", 3)
-    cache = PartsCache()
-    documents = [Document.parse(f"topics/{number}", b"- <seq=1> x\n").cached(cache) for number in range(8)]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda number: documents[number % 8].entry(1), range(4000)))
-    finally:
-        sys.setswitchinterval(before)
-    assert all(place and place.doc_id == f"topics/{number % 8}" for number, place in enumerate(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW, OWN, PIECES, is_subsequence, numbered
@@ -17,7 +18,7 @@ def doc(text: str, doc_id: str = "topics/t") -> Document:
     return Document.parse(doc_id, text.encode())
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "seqs", "after"),
     [
         ("# A\n- <seq=1> a\n- <seq=2> b\n", {1}, "# A\n- <seq=2> b\n"),
@@ -67,7 +68,7 @@ def test_without_takes_its_own_lines_alone(doc_id: str, data: bytes, seqs: set[i
         assert after.to_bytes() == data
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "heading", "after"),
     [
         ("", "", "NEW\n"),
@@ -150,45 +151,11 @@ def test_signing_all_at_once_is_signing_one_by_one(doc_id: str, data: bytes) -> 
     assert before.sign(signatures) == one_by_one
 
 
-@given(OWN, DOCUMENTS, HEADINGS)
-def test_a_section_that_was_created_goes_again(doc_id: str, data: bytes, heading: str) -> None:
-    before = Document.parse(doc_id, data)
-    after = before.insert([NEW], heading)
-    again = after.without({77})
-    assert numbered(again) == numbered(before)
-    if len(after.headings) > len(before.headings):
-        kept = len(again.lines)
-        assert [line.rstrip("\r") for line in again.lines] == [
-            line.rstrip("\r") for line in before.lines[:kept]
-        ]
-        assert not "".join(before.lines[kept:]).strip()
-        assert len(before.lines) - kept <= 1
-
-
 def test_an_entry_of_several_lines_is_inserted_whole() -> None:
     line = format_entry(5, "a\n\nb")
     document = Document.parse("evidence/s", b"- <seq=1> x\r\n").insert([line])
     assert document.to_bytes() == b"- <seq=1> x\r\n- <seq=5,source=user> a\r\n\r\n  b\r\n"
     assert document.entries[1].entry.line == line
-
-
-@given(
-    IDS,
-    DOCUMENTS,
-    st.dictionaries(st.sampled_from(["id", "a", "summary"]), st.none() | st.just("new"), min_size=1),
-)
-def test_with_header_leaves_the_body(doc_id: str, data: bytes, changes: dict[str, str | None]) -> None:
-    before = Document.parse(doc_id, data)
-    after = before.with_header(changes)
-    assert after.lines[after.header.end :] == before.lines[before.header.end :]
-    assert numbered(after) == numbered(before)
-    if before.header.problem is not None or (before.header.end == 0 and set(changes.values()) == {None}):
-        assert after.to_bytes() == data
-    else:
-        assert after.header.problem is None
-        expected = {**before.header.values, **changes}
-        assert after.header.values == {key: value for key, value in expected.items() if value is not None}
-        assert after.final_newline == (before.final_newline or not before.lines)
 
 
 def test_a_header_without_an_end_is_left_alone() -> None:
@@ -198,7 +165,7 @@ def test_a_header_without_an_end_is_left_alone() -> None:
     assert [place.entry.seq for place in document.entries] == [1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "number", "after"),
     [
         ("x\n- typed  \n", 2, "x\n- <seq=9,source=human> typed  \n"),
@@ -223,14 +190,6 @@ def test_only_an_item_can_be_signed_and_only_by_an_entry() -> None:
             document.sign({number: line})
 
 
-def test_an_empty_document_is_filled() -> None:
-    document = Document.empty("topics/t")
-    assert document.to_bytes() == b""
-    filled = document.with_header({"id": "topics/t"}).insert([NEW], "Heading")
-    assert filled.to_bytes() == f"---\nid: topics/t\n---\n# Heading\n{NEW}\n".encode()
-    assert filled.without({77}).to_bytes() == b"---\nid: topics/t\n---\n"
-
-
 @given(
     before=DOCUMENTS,
     after=st.lists(
@@ -253,7 +212,7 @@ def test_a_document_that_grew_reads_as_the_whole_does(before: bytes, after: list
     assert grown.to_bytes() == whole.to_bytes()
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("", "# Home\n- a\n\n## Garden\n- b\n\n## Cellar\n- c\n"),

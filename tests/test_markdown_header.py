@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,14 +82,12 @@ def test_a_header_by_hand_is_read_as_strings() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "values", ["yes", "no", "null", "~", "1.5", "0x1F", "2023-05-20", "1e3", ".inf", "<<"]
-)
+@each("values", ["yes", "no", "null", "~", "1.5", "0x1F", "2023-05-20", "1e3", ".inf", "<<"])
 def test_no_value_is_anything_but_a_string(values: str) -> None:
     assert read_header(header(f"a: {values}\n{values}: b")).values == {"a": values, values: "b"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "end", "problem"),
     [
         ("", 0, False),
@@ -153,7 +152,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("loader", ["CBaseLoader", "BaseLoader"])
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_a_hostile_header_is_refused_and_kept(
     name: str, loader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,15 +169,13 @@ def test_a_hostile_header_is_refused_and_kept(
     assert document.with_header({"id": "x", "a": None}).to_bytes() == data
 
 
-@pytest.mark.parametrize("name", ["too long", "too long in bytes", "too many lines"])
+@each("name", ["too long", "too long in bytes", "too many lines"])
 def test_yaml_never_sees_what_is_too_long(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml, "parse", lambda *_, **__: pytest.fail("it was parsed"))
     assert "KiB" in str(read_header(header(HOSTILE[name])).problem)
 
 
-@pytest.mark.parametrize(
-    "name", ["flow brackets", "flow braces", "brackets on lines", "dashes", "merge bomb"]
-)
+@each("name", ["flow brackets", "flow braces", "brackets on lines", "dashes", "merge bomb"])
 def test_a_bomb_is_left_after_its_first_events(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[yaml.Event] = []
 
@@ -235,7 +232,7 @@ def test_a_value_may_take_lines_of_its_own() -> None:
     assert after == [*EXAMPLE[:5], "update_log:", "  - {op: a}", "  - {op: b}", *EXAMPLE[7:]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "gone"),
     [("title", 2), ("tags", 3), ("aliases", 8), ("text", 10), ("empty", 14), ("quoted key", 15)],
 )
@@ -256,7 +253,7 @@ def test_lines_are_found_where_yaml_breaks_lines_otherwise() -> None:
     assert edit(lines, {"b": None}) == [*lines[:2], *lines[3:]]
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"a": "x: y"},
@@ -276,9 +273,7 @@ def test_a_value_that_is_not_one_value_is_refused(changes: dict[str, str | None]
         edit(EXAMPLE, changes)
 
 
-@pytest.mark.parametrize(
-    ("lines", "key"), [(["---", "a: b\u2028c: d", "---"], "a"), (["---", "? a", ": b", "---"], "new")]
-)
+@each(("lines", "key"), [(["---", "a: b\u2028c: d", "---"], "a"), (["---", "? a", ": b", "---"], "new")])
 def test_a_header_that_cannot_be_edited_by_lines_is_refused(lines: list[str], key: str) -> None:
     assert read_header(lines).problem is None
     with pytest.raises(ValueError, match="the header cannot take"):
@@ -350,7 +345,7 @@ def test_a_quoted_string_is_that_string_for_every_reader(text: str, inside: bool
         assert found == ([clean_text(text)] if inside else clean_text(text))
 
 
-@pytest.mark.parametrize("inside", [False, True])
+@each("inside", [False, True])
 def test_a_blank_at_the_end_is_kept(inside: bool) -> None:
     assert quote("green tea ", flow=inside) == '"green tea "'
 
@@ -389,6 +384,7 @@ def test_an_edit_leaves_every_other_line(
     assert read_header(after).values == {key: clean_text(value) for key, value in kept.items()}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "values", "end"),
     [
@@ -404,6 +400,7 @@ def test_headers_of_other_programs_are_read_as_strings(text: str, values: dict[s
         assert header.values["day"] == "2024-10-05" and header.values["tags"] == ["a", "1"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text", ["{{< toc >}}\n}\nbody", '{"a": 1} and more\n', "{}\nbody", "{\n- <seq=1> a\n}\n"]
 )
@@ -411,6 +408,7 @@ def test_a_brace_alone_begins_no_header(text: str) -> None:
     assert read_header(text.split("\n")) == Header()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text", ["+++\na =\n+++\n", "+++\na = " + "[" * 9000 + "\n+++\n", "+++\n" + "a." * 900]
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ def cut(text: str, limit: int = 400, doc_id: str = "topics/n") -> list[tuple[str
     return [(" / ".join(partition.headings), partition.text) for partition in found]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "blocks"),
     [
         ("", []),
@@ -55,7 +55,7 @@ def test_lines_count_from_the_top_of_the_file() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "pieces"),
     [
         (
@@ -80,19 +80,6 @@ def test_lines_count_from_the_top_of_the_file() -> None:
 def test_a_long_block_is_cut_at_paragraphs_and_entries(text: str, pieces: list[str]) -> None:
     # The break after a paragraph counts as a token.
     assert [text for _, text in cut(text, 9)] == pieces
-
-
-def test_a_piece_knows_the_headings_that_it_stands_under() -> None:
-    text = "# T\n\n## A\n\n### B\none two three four\n\n### C\nfive six seven eight\n\nnine ten eleven twelve"
-    assert [headings for headings, _ in cut(text, 8)] == ["T / A", "T / A / C", "T / A / C"]
-
-
-def test_an_entry_of_evidence_is_never_cut() -> None:
-    text = "- <seq=1> one two\n\n  three four\n\n  five six\n- <seq=2> seven\n"
-    assert [text for _, text in cut(text, 5, "evidence/e")] == [
-        "- <seq=1> one two\n\n  three four\n\n  five six",
-        "- <seq=2> seven",
-    ]
 
 
 LINES = st.sampled_from(
@@ -131,10 +118,3 @@ def test_partitions_are_the_body_in_order(lines: list[str], limit: int, doc_id: 
     for place in document.entries:
         around = [p for p in found if p.start_line <= place.end_line and p.end_line >= place.start_line]
         assert [p.start_line <= place.start_line and place.end_line <= p.end_line for p in around] == [True]
-
-
-def test_tokens_are_counted_by_default() -> None:
-    text = "# A\n\n" + "\n\n".join(f"Paragraph {n} says one thing and another." for n in range(100))
-    found = partitions(Document.parse("notes/n", text.encode()))
-    assert len(found) > 1
-    assert all(partition.headings == ("A",) for partition in found)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -113,7 +114,7 @@ def test_a_multi_line_text_outside_evidence_forges_nothing() -> None:
     assert [place.entry.seq for place in document.entries] == [1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "text", "fields"),
     [
         ("- <source=AI,seq=5> unsorted", "unsorted", {}),
@@ -139,7 +140,7 @@ def test_quirks_of_hands_are_read(line: str, text: str, fields: dict[str, str]) 
     assert (entry.seq, entry.source, entry.text, entry.fields, entry.line) == (5, "AI", text, fields, line)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "",
@@ -193,7 +194,7 @@ def test_seqs_are_written_as_on_the_format_page() -> None:
     assert parse_seqs("") == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["+", "1+", "0", "1-", "-1", "5-3", "1 + 2", "a", "1-99999999999", "1--2", "1\n", "1-60000+70000-120000"],
 )
@@ -202,7 +203,7 @@ def test_what_is_no_list_of_seqs_is_refused(text: str) -> None:
         parse_seqs(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: format_entry(0, "x"),
@@ -233,7 +234,7 @@ def test_ordinary_text_is_not_touched(text: str) -> None:
     assert clean_text(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "stored"),
     [
         ("a\r\nb\rc\r\r\n", "a\nb\nc\n\n"),
@@ -270,7 +271,7 @@ def test_one_line_folds_breaks_and_keeps_inner_blanks() -> None:
     assert one_line("  a  b \r\n\r\n\t c\rd \n") == "a  b c d"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("❤\ufe0f and 葛\U000e0100", "❤\ufe0f and 葛\U000e0100"),
@@ -307,7 +308,7 @@ def test_another_signature_is_that_of_a_new_line(old: Entry | None, other: Entry
     assert resigned(old, old) == old.line
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "after"),
     [
         ("- <seq=5> x", "- <seq=9,was=5> x"),

@@ -113,39 +113,63 @@ def test_a_standing_stream_is_not_cut_off(serving: Serving) -> None:
     connection.close()
 
 
-def test_a_long_call_is_answered_and_too_many_are_refused(tmp_path: Path) -> None:
-    """Two connections at most: a waiting one makes room, one that is being answered does not."""
-    told = chat("I do not know.")
-    slow = Say(body=told.body, wait=2 * SECONDS)
-    with serve_model(slow, slow, told) as model:
-        env = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "k", "INFINIMEM_MODEL": "m"}
-        with serve(tmp_path, f"{HASTE}; connections.MAX_CONNECTIONS = 2", **env) as serving:
-            answers: list[int] = []
+def asking(serving: Serving, answers: list[int]) -> threading.Thread:
+    """A thread that asks the model, in a session of its own."""
+    session = serving.session()
 
-            def ask(session: dict[str, str]) -> None:
-                asked = {"name": "ask", "arguments": {"question": "Where is Miso?"}}
-                with suppress(ConnectionError, http.client.HTTPException):
-                    answers.append(serving.call("tools/call", asked, **session)[0])
+    def ask() -> None:
+        asked = {"name": "ask", "arguments": {"question": "Where is Miso?"}}
+        with suppress(ConnectionError, http.client.HTTPException):
+            answers.append(serving.call("tools/call", asked, **session)[0])
 
-            def begin(number: int) -> None:
-                callers[number].start()
-                deadline = time.monotonic() + PATIENCE
-                while len(model.requests) <= number and time.monotonic() < deadline:
-                    time.sleep(0.02)
+    return threading.Thread(target=ask)
 
-            callers = [threading.Thread(target=ask, args=[serving.session()]) for _ in range(2)]
-            begin(0)
-            waiting = serving.send(b"POST ")
-            begin(1)
-            assert ended([waiting], SECONDS / 2) == 1
-            refused = serving.send(b"POST ")
-            assert ended([refused], 0.75 * SECONDS) == 1
-            assert not answers
-            for caller in callers:
-                caller.join(PATIENCE)
-            assert answers == [200, 200]
-            assert serving.post(Authorization=serving.bearer)[0] == 200
-            assert serving.log.read_text() == ""
+
+def of_model(url: str) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k", "INFINIMEM_MODEL": "m"}
+
+
+def test_a_call_that_takes_longer_than_a_request_may_is_answered(tmp_path: Path) -> None:
+    answers: list[int] = []
+    with (
+        serve_model(Say(body=chat("I do not know.").body, wait=2 * SECONDS)) as model,
+        serve(tmp_path, HASTE, **of_model(model.url)) as serving,
+    ):
+        caller = asking(serving, answers)
+        caller.start()
+        caller.join(PATIENCE)
+    assert answers == [200]
+
+
+def test_too_many_connections_are_refused(tmp_path: Path) -> None:
+    """Two at most: a waiting one makes room, one that is being answered does not."""
+    begun, release = threading.Semaphore(0), threading.Event()
+
+    def slowly(_: object) -> Say:
+        begun.release()
+        release.wait(PATIENCE)
+        return chat("I do not know.")
+
+    few = "from infinimem.serving import connections; connections.MAX_CONNECTIONS = 2"
+    few += f"; connections.REQUEST_SECONDS = {10 * PATIENCE}"
+    answers: list[int] = []
+    with serve_model(slowly) as model, serve(tmp_path, few, **of_model(model.url)) as serving:
+        callers = [asking(serving, answers) for _ in range(2)]
+        callers[0].start()
+        assert begun.acquire(timeout=PATIENCE)
+        waiting = serving.send(b"POST ")
+        callers[1].start()
+        assert begun.acquire(timeout=PATIENCE)
+        assert ended([waiting]) == 1
+        refused = serving.send(b"POST ")
+        assert ended([refused]) == 1
+        assert not answers
+        release.set()
+        for caller in callers:
+            caller.join(PATIENCE)
+        assert answers == [200, 200]
+        assert serving.post(Authorization=serving.bearer)[0] == 200
+        assert serving.log.read_text() == ""
 
 
 def test_the_limits_are_told() -> None:

@@ -79,6 +79,7 @@ def test_a_wrong_token_or_none_is_refused(serving: Serving) -> None:
         assert "a token is needed" in body
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tokens", ["right right", "right wrong", "wrong right"])
 def test_two_tokens_are_none(serving: Serving, tokens: str) -> None:
     given = {"right": serving.bearer, "wrong": "Bearer xxxxxxxxxxxxxxxxxxxx"}

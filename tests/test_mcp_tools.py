@@ -17,10 +17,9 @@ pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'in
 from infinimem.tools.tool import LABEL
 from mcp import MCPError
 
-from infinimem import open_memory, tokens
+from infinimem import open_memory
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.scripted import ScriptedLLM
-from infinimem.mcp import resources
 from infinimem.mcp.server import make_server
 from infinimem.mcp.tools import offers
 from infinimem.memory import Memory
@@ -50,28 +49,9 @@ def test_the_tools_are_those_of_every_library_and_two_more(memory: Memory) -> No
     drive(make_server(memory), work)
 
 
-def test_the_hints_are_true(memory: Memory) -> None:
-    async def work(client: Any) -> None:
-        hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
-        for name, hint in hints.items():
-            reads = name != "remember"
-            assert (hint.read_only_hint, hint.destructive_hint, hint.idempotent_hint) == (reads, False, reads)
-            assert hint.open_world_hint is False, "the offline model calls nobody"
-
-    drive(make_server(memory), work)
-
-
 def test_with_a_model_elsewhere_two_tools_reach_out(tmp_path: Path) -> None:
     memory = open_memory(tmp_path, model=ScriptedLLM({}))
     assert [name for name, offer in offers(memory, memory).items() if offer.outward] == ["remember", "ask"]
-
-
-@pytest.mark.parametrize("trust_user", [False, True])
-def test_names_descriptions_and_schemas_cost_little(memory: Memory, trust_user: bool) -> None:
-    offered = [offer.tool for offer in offers(memory, memory, trust_user).values()]
-    assert len(offered) <= 8
-    told = [f"{tool.name}\n{tool.description}\n{json.dumps(tool.parameters)}" for tool in offered]
-    assert sum(map(tokens.count, told)) < 2000
 
 
 def test_a_result_is_fenced_text_and_the_same_as_data(memory: Memory) -> None:
@@ -111,16 +91,6 @@ def test_what_is_remembered_counts_as_an_ais_and_is_found_at_once(memory: Memory
     place = memory.view.entry(3)
     assert place and (place.entry.source, place.entry.time) == ("AI", "2025-04-01")
     assert place.doc_id.startswith("evidence/")
-
-
-def test_a_trusted_client_tells_whose_words_they_are(memory: Memory) -> None:
-    async def work(client: Any) -> None:
-        said = await client.call_tool("remember", {"text": "I keep bees.", "role": "user", "speaker": "Anna"})
-        assert said.structured_content["source"] == "user"
-        told = await client.call_tool("remember", {"text": "Anna keeps three hives."})
-        assert told.structured_content["source"] == "AI"
-
-    drive(make_server(memory, trust_user=True), work)
 
 
 def test_a_text_is_recorded_though_the_model_is_gone(tmp_path: Path) -> None:
@@ -221,25 +191,6 @@ def test_documents_are_resources(memory: Memory, mode: str) -> None:
                 await client.read_resource(uri)
 
     drive(make_server(memory), work, mode)
-
-
-def test_many_documents_come_in_pages(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "PAGE", 2)
-
-    async def work(client: Any) -> None:
-        seen, cursor = [], None
-        while True:
-            page = await client.list_resources(cursor=cursor)
-            seen += [found.name for found in page.resources]
-            if (cursor := page.next_cursor) is None:
-                break
-        assert seen == list(memory.view.ids())
-        assert len(seen) == 3
-        for wrong in ("-1", "x", "9" * 40, "²"):
-            with pytest.raises(MCPError, match="list again"):
-                await client.list_resources(cursor=wrong)
-
-    drive(make_server(memory), work)
 
 
 def test_what_commands_a_terminal_is_made_visible(memory: Memory) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 from fake_server import chat, serve
 from infinimem.tools import Toolbox
 
@@ -110,6 +111,7 @@ def test_a_message_has_what_a_turn_has(memory: Memory) -> None:
     assert "session" not in plain.entry.fields
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("message", "words"),
     [
@@ -148,7 +150,7 @@ def watching(memory: Memory) -> set[threading.Thread]:
 
 def assert_ended(threads: set[threading.Thread]) -> None:
     for one in threads:
-        one.join(10)
+        one.join(60)
         assert not one.is_alive()
 
 
@@ -195,7 +197,7 @@ def methods(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: method for name, method in found if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "sync", "same"),
     [
         (AsyncMemory, Memory, set()),
@@ -242,7 +244,7 @@ def test_leaving_the_context_closes_in_a_loop_too(memory: Memory) -> None:
 
 def test_the_loop_turns_while_a_call_runs(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
-    monkeypatch.setattr(memory.library, "receipts", lambda: answered.wait(10) and ())
+    monkeypatch.setattr(memory.library, "receipts", lambda: answered.wait(60) and ())
 
     async def work() -> None:
         waiting = asyncio.ensure_future(AsyncMemory(memory).receipts())

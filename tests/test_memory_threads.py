@@ -17,7 +17,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.memory import Memory
 
-WAIT = 20.0
+WAIT = 60.0
 """Seconds for threads that have to meet."""
 
 

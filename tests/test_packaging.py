@@ -34,6 +34,9 @@ def test_the_release_is_tested_with_every_python_that_it_names() -> None:
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(TABLE["project"]["classifiers"]))
     jobs = release()["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == named
+    on_pull_requests = workflow("ci")["jobs"]["test"]
+    assert on_pull_requests["strategy"]["matrix"]["python"] == named
+    assert [step["run"] for step in on_pull_requests["steps"] if "run" in step] == [".ci/run"]
     assert set(jobs["publish"]["needs"]) == {"build", "test"}
 
 
@@ -46,7 +49,11 @@ def test_only_the_job_that_publishes_may_and_it_runs_nothing_else() -> None:
 
 
 def release() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    return workflow("release")
+
+
+def workflow(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import each
 from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
@@ -57,25 +58,10 @@ def test_hybrid_reads_selected_documents_whole_and_nothing_else() -> None:
     assert not any(doc["id"].startswith(("archive/", "evidence/")) for doc in shown["docs"])
 
 
-def test_no_more_documents_are_chosen_than_the_settings_say() -> None:
-    llm = ScriptedLLM({"select": [{"ids": ["topics/home", "notes/todo"]}]})
-    evidence = read("hybrid", llm, QUIET, ReaderSettings(search_limit=1))
-    assert steps(evidence)[0] == ("select", ["topics/home"], "")
-
-
 def test_hybrid_without_a_readable_selection_is_bm25() -> None:
     evidence = read("hybrid", ScriptedLLM({"select": ["what?"]}), QUIET)
     assert places(evidence) == places(read("bm25", SILENT, QUIET))
     assert steps(evidence)[0] == ("select", [], "JSON_PARSE_FAIL") and len(steps(evidence)[1][1]) == 4
-
-
-def test_of_a_selected_document_that_is_too_large_the_best_blocks_are_read() -> None:
-    large = "".join(f"# H{n}\n- <seq={n},source=user> Ana said number {n}\n" for n in range(1, 200))
-    view = view_of({"topics/large": large, "topics/small": "- <seq=999,source=user> Ana moved to Lisbon\n"})
-    llm = ScriptedLLM({"select": [{"ids": ["topics/large"]}]})
-    evidence = read("hybrid", llm, view, budget=300, question="Where did Ana move?")
-    assert sum(tokens.count(item.text) for item in evidence.items) <= 300
-    assert {item.doc_id for item in evidence.items} == {"topics/large"} and len(evidence.items) > 5
 
 
 def test_summary_reads_only_what_was_selected() -> None:
@@ -92,28 +78,7 @@ def test_bm25_gives_the_best_entries_and_the_newest_of_the_buffer() -> None:
     assert steps(evidence)[0][0] == "entries"
 
 
-def test_what_is_nothing_beside_the_best_is_not_shown() -> None:
-    """A word that nearly every document holds brings none of them in beside the one that is asked for."""
-    files = {f"notes/{at}": f"# Day {at}\n\nAna said {'hello ' * at}again.\n" for at in range(1, 20)}
-    view = view_of(files | {"notes/moves": "# Moves\n\nAna moved to Lisbon, Lisbon of the trams.\n"})
-    evidence = read("bm25", SILENT, view, question="When did Ana move to Lisbon of the trams?")
-    assert [item.doc_id for item in evidence.items] == ["notes/moves"]
-
-
-def test_a_full_buffer_leaves_room_for_what_was_found() -> None:
-    lines = "".join(f"- <seq={n},source=user> Ana said {'much ' * 10}{n}\n" for n in range(100, 130))
-    evidence = read(
-        "summary",
-        ScriptedLLM({"select": [{"ids": ["topics/home"]}]}),
-        view_of(LISBON | {"CURRENT": lines}),
-        budget=200,
-    )
-    assert places(evidence)[0] == ("topics/home", 5, 12)
-    assert [item.seqs for item in evidence.items[1:3]] == [(129,), (128,)], "the newest of the buffer"
-    assert sum(tokens.count(item.text) for item in evidence.items) <= 200
-
-
-@pytest.mark.parametrize("budget", [0, 10, 50, 200])
+@each("budget", [0, 10, 50, 200])
 def test_no_reader_passes_its_budget(budget: int) -> None:
     view = view_of(LISBON)
     found = [

@@ -50,6 +50,7 @@ def lived(root: Path, llm: LLM, seed: int, steps: int) -> Memory:
     return memory
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_people_do_no_exchange_is_lost(tmp_path: Path, seed: int) -> None:
     lived(tmp_path, model(merge_episodes=longer), seed, 12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import each
 from in_memory import view_of
 
 from infinimem.markdown.document import Document
@@ -65,7 +65,7 @@ def test_prose_runs_and_records_are_written_and_read_back() -> None:
     assert ADOPTION.text == "\nCaroline plans to adopt.\nCaroline told Melanie of it.\n\nOn 25 May."
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new"),
     [
         ("51-57", "57-51"),

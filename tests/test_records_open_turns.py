@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from allmem_library import Library
-from allmem_records import LISBON, NUTS, PORTO, REX, doc, written
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Located, Turn
@@ -30,23 +29,6 @@ def test_a_turn_is_open_until_a_record_names_it_and_again_when_that_is_undone(tm
     assert opened(memory) == [2, 3]
 
 
-def test_what_is_carried_over_is_what_is_found_anew(tmp_path: Path) -> None:
-    memory = written(tmp_path / "library")
-    steps: tuple[tuple[Callable[[], object], list[int]], ...] = (
-        (lambda: memory.forget([NUTS]), []),
-        (lambda: memory.library.record([Turn("More.", session="s1")]), [5]),
-        (lambda: (tmp_path / f"library/{doc(PORTO)}.md").unlink(), [PORTO, 5]),
-        (lambda: (tmp_path / f"library/{doc(REX)}.md").write_text("---\nkind: unit\n---\n"), [PORTO, 5]),
-        (lambda: (tmp_path / f"library/{doc(LISBON)}.md").unlink(), [LISBON, PORTO, 5]),
-        (lambda: next((tmp_path / "library/evidence").glob("*s2.md")).unlink(), [LISBON, 5]),
-    )
-    assert opened(memory) == []
-    for step, expected in steps:
-        step()
-        assert opened(memory) == expected
-        assert opened(open_memory(tmp_path / "library", model="offline")) == expected
-
-
 def talk(*turns: str) -> Library:
     """Turns "A1": speaker and session."""
     library = Library()
@@ -58,16 +40,6 @@ def talk(*turns: str) -> Library:
 def split(library: Library, turns: Sequence[Located]) -> tuple[list[list[int]], list[list[int]]]:
     ended, going = exchanges(library.view(), turns)
     return [[one.seq for one in said] for said, _ in ended], [[one.seq for one in said] for said in going]
-
-
-def test_an_exchange_ends_when_its_first_speaker_is_back_after_a_reply() -> None:
-    library = talk("A1", "A1", "B1", "C1", "B1", "A1", "A1")
-    assert split(library, library.pending()) == ([[1, 2, 3, 4, 5]], [[6, 7]])
-
-
-def test_a_session_ends_when_the_first_turn_of_another_comes() -> None:
-    library = talk("A1", "B1", "A2", "B1", "B2", "A3")
-    assert split(library, library.pending()) == ([[1, 2], [4], [3, 5]], [[6]])
 
 
 def test_exchanges_are_the_same_however_many_turns_come_at_once() -> None:

@@ -19,8 +19,7 @@ from fault_strace import traceable as traceable
 
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Turn
-from infinimem.retrieval import cache, disk, scoring
+from infinimem.retrieval import cache, disk
 from infinimem.retrieval.rows import KINDS
 from infinimem.retrieval.searcher import ranking, searcher
 
@@ -29,39 +28,6 @@ memory = pytest.fixture(large_library, name="memory")
 
 def found(memory: Memory, word: str) -> list[str]:
     return [item.doc_id for item in searcher(memory.view).blocks(word, limit=50)]
-
-
-def test_dead_rows_take_nobodys_place(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_note(memory.library.root, 20, "# foo\n\nfoo\n" * 60)
-    write_note(memory.library.root, 21, "something of foo among other words\n")
-    ranking(memory.view)
-    monkeypatch.setattr(scoring, "KEPT", 4)
-    (memory.library.root / "notes" / "n20.md").unlink()
-    assert [item.doc_id for item in searcher(memory.view).blocks("foo", limit=2)] == ["notes/n21"]
-
-
-def test_what_a_killed_writer_left_is_swept_away(memory: Memory) -> None:
-    ranking(memory.view)
-    folder = index_folder(memory)
-    left = [folder / "index.0123456789abcdef", folder / "documents.0123456789abcdef"]
-    (left[0] / "entries").mkdir(parents=True)
-    (left[0] / "entries" / "meta.json").write_text("half of it")
-    left[1].write_text("{")
-    for number in range(70):
-        write_note(memory.library.root, number, f"zither {number}\n")
-    assert_same(memory.view)
-    assert not any(path.exists() for path in left)
-
-
-def test_an_old_snapshot_writes_nothing(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 2)
-    old = memory.view
-    for number in range(40, 50):
-        write_note(memory.library.root, number, "zither\n")
-    ranking(memory.view)
-    manifest = (index_folder(memory) / cache.MANIFEST).read_bytes()
-    assert_same(old)
-    assert manifest == (index_folder(memory) / cache.MANIFEST).read_bytes()
 
 
 def test_what_a_snapshot_holds_does_not_come_back_into_the_cache(memory: Memory) -> None:
@@ -93,23 +59,6 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
     assert found(open_memory(memory.library.root, model="offline"), "zither") == ["notes/n3"]
 
 
-def test_where_no_lock_can_be_had_memory_serves(
-    memory: Memory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cache.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError("no locks here")))
-    assert "notes/n0" in found(memory, "violin")
-
-
-def test_a_turn_that_is_gone_leaves_its_entries(memory: Memory) -> None:
-    memory.observe([Turn(role="user", text="I play the zither on Fridays.", time="2024-01-02", session="z1")])
-    old = memory.view
-    ranking(old)
-    for path in (memory.library.root / "evidence").glob("*z1*"):
-        path.write_text("---\nkind: evidence\n---\n")
-    assert [item.text for item in searcher(old).entries("zither")] == ["I play the zither on Fridays."]
-
-
 def test_evidence_that_comes_after_its_entries_is_taken_in(memory: Memory) -> None:
     root = memory.library.root
     (root / "topics" / "late.md").write_text("# Late\n- <seq=9001,source=user,origin=9000> plays it daily\n")
@@ -124,19 +73,6 @@ def test_evidence_that_comes_after_its_entries_is_taken_in(memory: Memory) -> No
         "topics/late",
         "topics/later",
     }
-
-
-def test_of_lines_with_one_number_an_index_takes_the_one_that_a_snapshot_takes(memory: Memory) -> None:
-    root = memory.library.root
-    for name in ("b", "a"):
-        (root / "evidence" / f"x{name}.md").write_text(
-            f"---\nkind: evidence\n---\n- <seq=9000,source=user,speaker=Q{name}> the zither {name}\n"
-        )
-    (root / "topics" / "x.md").write_text("# X\n- <seq=9001,source=user,origin=9000> plays it\n")
-    write_note(root, 5, "- <seq=9001,source=user,origin=1> a line that a note quotes\n")
-    assert_same(memory.view)
-    entry = searcher(memory.view).entries("Qb plays it")[0]
-    assert (entry.doc_id, entry.speaker) == ("topics/x", "Qb")
 
 
 WRITER = """

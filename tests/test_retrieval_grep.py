@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,20 +32,18 @@ def test_case_is_ignored_unless_asked() -> None:
     assert lines("École", "ÉCOLE\nÉcole\n", ignore_case=False) == [2]
 
 
-@pytest.mark.parametrize("pattern", ["^b$", r"\Ab\z", "^b", "b$", "(?i)^B$", "(?-i)^b$"])
+@each("pattern", ["^b$", r"\Ab\z", "^b", "b$", "(?i)^B$", "(?-i)^b$"])
 def test_anchors_mean_a_line(pattern: str) -> None:
     assert lines(pattern, "ab\nb\nbc\r\nb\r\n")[:1] == ([2] if pattern != "b$" else [1])
     assert 4 in lines(pattern, "ab\nb\nbc\r\nb\r\n"), "a carriage return is not a part of the line"
 
 
-@pytest.mark.parametrize("pattern", ["a.b", r"a\sb", r"a[^x]b", r"a\nb", "(?s)a.b"])
+@each("pattern", ["a.b", r"a\sb", r"a[^x]b", r"a\nb", "(?s)a.b"])
 def test_no_pattern_crosses_lines(pattern: str) -> None:
     assert lines(pattern, "a\nb\n") == []
 
 
-@pytest.mark.parametrize(
-    "pattern", ["[", "(", "a{", "*", r"(?=x)", r"(a)\1", "(x{100}){100}", r"\Z", "a" * 1001]
-)
+@each("pattern", ["[", "(", "a{", "*", r"(?=x)", r"(a)\1", "(x{100}){100}", r"\Z", "a" * 1001])
 def test_what_re2_refuses_is_searched_for_as_it_stands(pattern: str) -> None:
     compiled = compile_pattern(pattern)
     if pattern == "a{":
@@ -54,7 +53,7 @@ def test_what_re2_refuses_is_searched_for_as_it_stands(pattern: str) -> None:
     assert lines(pattern, f"one\nx {pattern} y\n") == [2]
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "a{0,500}a{0,500}c", "(((a*)*)*)*d"])
+@each("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "a{0,500}a{0,500}c", "(((a*)*)*)*d"])
 def test_catastrophic_patterns_return(pattern: str) -> None:
     assert lines(pattern, "a" * 20_000 + "!\n") == []
 

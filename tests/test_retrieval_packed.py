@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import random
 import threading
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +12,7 @@ from hypothesis import strategies as st
 from infinimem.retrieval import cache, packed, packed_grep
 from infinimem.retrieval.grep import compile_pattern, first_matches
 from infinimem.store.library import Library
-from infinimem.store.view import Scope, View
-from infinimem.user_folders import cache_root
+from infinimem.store.view import View
 
 
 @pytest.fixture(autouse=True)
@@ -160,78 +156,10 @@ def test_agrees_with_looking_at_each_document(
             same(view, pattern, ignore_case)
 
 
-@pytest.mark.parametrize("ignore_case", [True, False])
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_every_pattern_agrees(tmp_path: Path, pattern: str, ignore_case: bool) -> None:
-    rng = random.Random(7)
-    texts = {f"n{number}": "".join(rng.choices((*PIECES, "\n"), k=150)) for number in range(12)}
-    same(notes(tmp_path / "notes", **texts), pattern, ignore_case)
-
-
-def test_a_plain_text_is_found_where_it_is_rare_and_where_it_is_everywhere(tmp_path: Path) -> None:
-    rare, common = "nothing\n" * 400 + "a Needle here\n", "Needle and needle\n" * 400
-    view = notes(tmp_path / "notes", a=rare, b=common, c=rare)
-    assert same(view, "needle", True) == 402
-    assert same(view, "Needle", False) == 402
-    assert same(view, "needle", False) == 400
-    assert same(view, "(needle|nothing) (and|here)", True) == 402
-
-
 # ── changes ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_few_changes_stay_in_memory_and_more_are_written(tmp_path: Path) -> None:
-    root = tmp_path / "notes"
-    view = notes(root, a="one x\n", b="two\n", c="three\nX\n", d="four\n")
-    assert hits(view, "x") == [("a", 1), ("c", 2)]
-    before = {path.name for path in folder(root).iterdir()}
-    assert len(before) == 4
-    view = notes(root, b="x\n", e="x\n")
-    assert hits(view, "x") == [("a", 1), ("b", 1), ("c", 2), ("e", 1)]
-    assert hits(view, "x", most=2) == [("a", 1), ("b", 1)]
-    assert {path.name for path in folder(root).iterdir()} == before
-    view = notes(root, f="X\n")
-    assert hits(view, "x") == [("a", 1), ("b", 1), ("c", 2), ("e", 1), ("f", 1)]
-    manifest = cache.read_manifest(folder(root), packed.FORMAT)
-    assert manifest and len(manifest["segments"]) == 2
-    assert len(list(folder(root).iterdir())) == 5
-
-
-def test_too_much_that_is_dead_goes(tmp_path: Path) -> None:
-    root = tmp_path / "notes"
-    library = notes(root, **{f"n{number}": "secret\n" for number in range(4)})
-    assert len(hits(library, "secret")) == 4
-    view = notes(root, **{f"n{number}": "Open\n" for number in range(3)})
-    assert hits(view, "secret") == [("n3", 1)]
-    assert len(hits(view, "Open", ignore_case=False)) == 3
-    (text,) = folder(root).glob("text.*")
-    assert text.read_bytes() == b"Open\nOpen\nOpen\nsecret\n"
-
-
-def test_what_is_kept_is_copied_with_its_case(tmp_path: Path) -> None:
-    root = tmp_path / "notes"
-    texts = {f"n{number}": f"Note {number} oF ONE\n" for number in range(9)}
-    assert len(hits(notes(root, **texts), "oF ONE", ignore_case=False)) == 9
-    view = notes(root, n1="n\n", n3="n\n", n5="n\n", n7="n\n", n9="n\n")
-    assert len(list(folder(root).glob("text.*"))) == 1
-    assert len(hits(view, "oF ONE", ignore_case=False)) == 5
-    assert len(list(folder(root).glob("text.*"))) == 1
-
-
-def test_another_process_finds_it_and_other_formats_are_built_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "notes"
-    view = notes(root, a="x\n", b="x\n", c="x\n")
-    assert len(hits(view, "x")) == 3
-    before = {path.name for path in folder(root).iterdir()}
-    assert len(hits(Library(root).view(), "x")) == 3
-    assert {path.name for path in folder(root).iterdir()} == before
-    monkeypatch.setattr(packed, "FORMAT", "packed text of the future")
-    assert len(hits(Library(root).view(), "x")) == 3
-    assert not {path.name for path in folder(root).glob("text.*")} & before
-
-
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("part", ["manifest.json", "rows.*", "text.*"])
 @pytest.mark.parametrize("how", ["gone", "empty", "garbled", "long", "short", "one bit"])
 def test_damage_is_mended(tmp_path: Path, part: str, how: str) -> None:
@@ -253,20 +181,6 @@ def test_damage_is_mended(tmp_path: Path, part: str, how: str) -> None:
     assert len(hits(Library(root).view(), "x")) == 22
 
 
-def test_scopes_are_kept_apart(tmp_path: Path) -> None:
-    root = tmp_path / "memory"
-    for name in ("topics/a", "archive/a", "evidence/b", "journal/0001-x", "note"):
-        write(root, name, b"x\n")
-    (root / "infinimem.toml").write_text("format = 1\n")
-    for step in range(8):
-        if step == 4:
-            write(root, "evidence/c", b"x\n")  # this one is read from its file
-        view, scope = Library(root).view(), get_args(Scope)[step % 6]
-        found = packed_grep.search(view, scope, compile_pattern("x"), 10)
-        assert [match.document.id for match in found.first] == list(view.ids(scope))
-        assert found.total == len(view.ids(scope))
-
-
 # ── the disk and other processes ────────────────────────────────────────────────────────────────
 
 
@@ -282,14 +196,6 @@ def test_a_file_saved_after_the_view_was_made_is_shown_as_it_is(tmp_path: Path) 
     assert hits(view, "x") == [("a", 1), ("b", 1)]
 
 
-def test_without_a_cache_directory_every_document_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert hits(notes(tmp_path / "notes", a="x\n", b="X\n", c="x\n"), "x") == [("a", 1), ("b", 1), ("c", 1)]
-
-
 def test_a_full_disk_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -297,56 +203,3 @@ def test_a_full_disk_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cache.Writer, "commit", full)
     view = notes(tmp_path / "notes", a="x\n", b="X\n", c="x\n")
     assert hits(view, "x") == hits(view, "X") == [("a", 1), ("b", 1), ("c", 1)]
-
-
-def test_what_was_read_before_a_forget_is_not_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view holds the old text, and the cache was deleted after the files were changed."""
-    root = tmp_path / "notes"
-    view = notes(root, a="secret\n", b="secret\n", c="secret\n", d="x\n")
-    assert len(hits(view, "secret")) == 3
-    stale = packed_grep.packed_text(view)
-    for name in "abc":
-        write(root, name, b"redacted\n")
-    top = cache_root()
-    assert stale and top and view.stored
-    top.rename(tmp_path / "gone")
-    packed.Packed(folder(root)).at(view.ids("all"), view.stored)  # that view in another process
-    assert not any(b"secret" in path.read_bytes() for path in top.rglob("*") if path.is_file())
-
-
-def test_readers_and_writers_at_once(tmp_path: Path) -> None:
-    """Each view gives its own lines, while others commit and sweep the files that it was found in."""
-    root = tmp_path / "notes"
-    notes(root, **{f"n{number:02}": "x\n" for number in range(20)})
-    wrong: list[object] = []
-
-    def work(seed: int) -> None:
-        rng = random.Random(seed)
-        own = packed.Packed(folder(root))  # as another process would have it
-        for _ in range(15):
-            for number in rng.sample(range(20), 4):
-                write(root, f"n{number:02}", f"{'x' * rng.randrange(1, 9)}\n".encode())
-            view = Library(root).view()
-            stored = view.stored
-            assert stored
-            snapshot = own.at(view.ids("all"), stored)
-            for doc_id, (segment, start, length) in snapshot.places.items():
-                text = snapshot.segments[segment][start : start + length]
-                if length != stored.stamps[doc_id].size or text.strip(b"x") != b"\n":
-                    wrong.append((doc_id, text))
-
-    threads = [threading.Thread(target=work, args=[seed]) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_unreadable_notes_are_passed_over(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("everything is readable to root")
-    root = tmp_path / "notes"
-    notes(root, a="x\n", b="x\n", c="x\n", d="x\n")
-    (root / "b.md").chmod(0)
-    assert len(hits(Library(root).view(), "x")) == 3

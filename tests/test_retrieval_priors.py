@@ -5,33 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from cases import each
 
-from infinimem.errors import SettingsError
 from infinimem.retrieval.priors import (
     GAIN,
-    REACH,
     Asked,
     NamedDate,
     asked_of,
     factors,
-    nearness,
     read_dates,
 )
-from infinimem.retrieval.rows import STATED, Row, asking
-from infinimem.settings import SearchSettings, parse_settings, template
+from infinimem.retrieval.rows import Row
+from infinimem.settings import SearchSettings
 
 ON = SearchSettings()
-OFF = SearchSettings(people=False, dates=False, statements=False, newest=False)
 PAIR = ["Caroline", "Melanie"]
 
 
 # ── dates ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "dates"),
     [
         ("What did she paint on 8 May, 2023?", [(2023, 5, 8)]),
@@ -54,7 +48,7 @@ def test_dates_that_a_question_names(text: str, dates: list[tuple[int, int, int]
     assert set(read_dates(text)[0]) == {NamedDate(*parts) for parts in dates}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -74,46 +68,10 @@ def test_what_is_no_date(text: str) -> None:
     assert [named for named in read_dates(text)[0] if named.year != 1000] == []
 
 
-def near(text: str, *days: int) -> list[float]:
-    found = nearness(read_dates(text)[0], days)
-    return [found[day] for day in days]
-
-
-def test_an_entry_of_the_named_time_is_nearest() -> None:
-    assert near("8 May 2023", 20230508, 20230509, 20230501, 20230516, 20220508, 0) == [
-        1.0,
-        1 - 1 / REACH,
-        1 - 7 / REACH,
-        0.0,
-        0.0,
-        0.0,
-    ]
-    assert near("May 2023", 20230501, 20230531, 20230601, 20230420) == [1, 1, 1 - 1 / REACH, 0]
-    assert near("in 2023", 20230101, 20231231, 20240201) == [1, 1, 0]
-
-
-def test_a_date_without_a_year_is_of_any_year() -> None:
-    assert near("in May", 20190520, 20230531, 20230720) == [1, 1, 0]
-    assert near("December 31", 20230101) == [1 - 1 / REACH]
-    assert near("29 February", 20240229, 20230228) == [1, 0]
-
-
-def test_a_time_may_name_only_a_month_or_a_year() -> None:
-    assert near("8 May 2023", 20230500, 20230000, 20230700, 20231399) == [1, 1, 0, 0]
-
-
-@given(st.text(max_size=60), st.lists(st.integers(0, 99991231), max_size=5))
-def test_any_text_and_any_number_give_a_share(text: str, days: list[int]) -> None:
-    for dates in (read_dates(text)[0], [NamedDate(0, 2, 29), NamedDate(9999, 12), NamedDate(1)]):
-        found = nearness(dates, days)
-        assert found.keys() == {*days}
-        assert all(0 <= share <= 1 for share in found.values())
-
-
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "speakers", "named"),
     [
         ("What did Caroline paint?", PAIR, ["Caroline"]),
@@ -139,44 +97,7 @@ def test_speakers_that_a_question_names(question: str, speakers: list[str], name
     assert asked_of(question, speakers) == Asked(frozenset(named))
 
 
-@pytest.mark.parametrize(
-    ("question", "oneself"),
-    [
-        ("Where did I buy my bike?", True),
-        ("I've lost it", True),
-        ("Tell me about the bike", False),
-        ("What did you tell me about my bike?", False),
-        ("Where did Caroline buy my bike?", False),
-        ("Where is the bike?", False),
-    ],
-)
-def test_a_question_of_oneself(question: str, oneself: bool) -> None:
-    assert asked_of(question, PAIR) == Asked(oneself=oneself)
-
-
 # ── statements ──────────────────────────────────────────────────────────────────────────────────
-
-
-def test_how_far_a_text_only_asks() -> None:
-    assert asking("") == 0
-    assert asking("I drew it.") == 0
-    assert asking("Did you draw it? ") == 1
-    assert asking('"Really?!" How? \U0001f600?') == 1
-    assert asking("何を食べましたか？食べました。") == pytest.approx(1 - 6 / STATED)
-    assert asking("Yes! Did you?") == pytest.approx(1 - 4 / STATED)
-    assert asking("Well... what?\nYes") == pytest.approx(1 - 10 / STATED)
-    assert asking("see https://a.example/?q=1 there") == 0
-
-
-def test_who_tells_and_asks_back_has_told() -> None:
-    told = "I moved to Lisbon. " * 6
-    assert asking(f"{told}And you?") == asking(f"Guess what? {told}") == 0
-    assert 0 < asking(f"{told[:76]}And you?") < 0.5
-
-
-@given(st.text("ab?. \n!\"'\u2019？", max_size=200))
-def test_a_share_is_a_share(text: str) -> None:
-    assert 0 <= asking(text) <= 1
 
 
 # ── what they do to scores ──────────────────────────────────────────────────────────────────────
@@ -197,17 +118,6 @@ def test_the_named_speaker_gains_and_nobody_loses() -> None:
     assert list(factors("What did Caroline paint?", said, replace(ON, people=False))) == [1, 1, 1]
 
 
-def test_a_month_is_no_person() -> None:
-    assert list(factors("the trip in May 2023", rows(["May", None]), ON)) == [1, 1]
-    assert list(factors("What did May say in May 2023?", rows(["May", None]), ON)) == [1 + GAIN, 1]
-
-
-def test_the_asker_is_the_user() -> None:
-    said = [said_by(personal=True), said_by(personal=False)]
-    assert list(factors("Where did I park?", said, ON)) == [1 + GAIN, 1]
-    assert list(factors("Where is the car?", said, ON)) == [1, 1]
-
-
 def test_the_named_day_gains() -> None:
     said = [said_by(day=day) for day in (20230508, 20230808, 0)]
     assert list(factors("the trip on 8 May 2023", said, ON)) == [1 + GAIN, 1, 1]
@@ -215,30 +125,4 @@ def test_the_named_day_gains() -> None:
     assert list(factors("the trip on 8 May 2023", said, replace(ON, dates=False))) == [1, 1, 1]
 
 
-def test_a_text_that_only_asks_gives_way() -> None:
-    said = [said_by(asking=asks) for asks in (255, 51, 0)]
-    assert list(factors("trip", said, ON)) == pytest.approx([1 - GAIN, 1 - GAIN / 5, 1])
-    assert list(factors("trip", said, replace(ON, statements=False))) == [1, 1, 1]
-
-
-def test_no_rows_and_nothing_switched_on() -> None:
-    assert len(factors("What did I do in May 2023?", rows([]), ON)) == 0
-    everything = rows(["Caroline", None], days=20230508, asks=255)
-    assert list(factors("What did Caroline say on 8 May 2023?", everything, OFF)) == [1, 1]
-
-
 # ── settings ────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_each_prior_is_a_setting() -> None:
-    written = template().partition("[search]")[2].partition("[reader]")[0]
-    for name in ("people", "dates", "statements", "newest"):
-        assert f"# {name} = true\n" in written
-        changed = parse_settings(f"[search]\n{name} = false\n".encode()).search
-        assert changed == replace(ON, **{name: False})
-
-
-def test_a_language_must_be_one_that_can_be_stemmed() -> None:
-    assert parse_settings(b"[search]\nlanguage = 'german'").search.language == "german"
-    with pytest.raises(SettingsError, match="choose one of arabic"):
-        parse_settings(b"[search]\nlanguage = 'klingon'")

@@ -45,16 +45,3 @@ def test_it_is_sound_and_shows_change_correction_and_sources() -> None:
     live = [place.entry for place in view.entries()]
     assert any(entry.source == "AI" and "5:40" in entry.text for entry in live)
     assert any(entry.fields.get("by") == "model" for entry in live)
-
-
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ("What is the address of the router?", "192.168.1.1"),
-        ("On which day do we fly?", "14th of June"),
-        ("Which nuts is she allergic to?", "hazelnuts"),
-        ("What is the new vet called?", "De Kater"),
-    ],
-)
-def test_it_answers(question: str, words: str) -> None:
-    assert words in open_memory(SAMPLE, model="offline").ask(question).text

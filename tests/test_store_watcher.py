@@ -15,7 +15,7 @@ from freshness_library import Reader, rest
 
 from infinimem.store.freshness import BOUND, REST
 from infinimem.store.library import Library
-from infinimem.store.watcher import MANY, Watcher
+from infinimem.store.watcher import Watcher
 
 PATIENCE = 60.0
 """Seconds to wait for what comes in some milliseconds on a machine with nothing else to do."""
@@ -59,54 +59,6 @@ def edit(path: Path, age: float = 0.0) -> None:
     os.utime(path, ns=(then, then))
 
 
-def test_of_what_is_watched_only_that_is_looked_at_which_is_named(root: Path, reader: Reader) -> None:
-    edit(root / "topics/home.md")
-    reader.wait(BOUND)
-    assert reader.wrong() == {"topics/home"}
-    reader.watcher.tell("topics/home.md")
-    reader.watcher.tell("topics/never.md")
-    assert reader.wrong() == set()
-    assert (reader.looks, reader.lists) == (3, 0)
-
-
-@pytest.mark.parametrize("path", ["x.md", ".obsidian/x.md", "link.md", "../x.md"])
-def test_what_is_no_document_may_be_named(root: Path, reader: Reader, path: str) -> None:
-    (root / "link.md").symlink_to(root / "topics/home.md")
-    reader.watcher.tell(path)
-    assert reader.wrong() == set()
-
-
-def test_where_too_much_was_named_all_is_looked_at_and_once_more_a_little_later(
-    root: Path, reader: Reader
-) -> None:
-    edit(root / "topics/home.md")
-    for number in range(MANY + 1):
-        reader.watcher.tell(f"n{number}.md")
-    assert reader.wrong() == set()
-    edit(root / "topics/home.md")
-    reader.wait(BOUND)
-    assert reader.wrong() == set()
-    assert reader.looks == 5
-    assert reader.watcher.living
-
-
-def test_too_much_to_remember_is_a_loss(root: Path) -> None:
-    watcher = Watcher(root)
-    for number in range(MANY + 1):
-        watcher.tell(f"n{number}.md")
-    assert watcher.take() is None
-    assert watcher.take() == set()
-
-
-def test_a_watcher_that_dies_is_relied_on_no_more(root: Path, reader: Reader) -> None:
-    reader.watcher.lives = False
-    for number in range(3):
-        edit(root / "topics/home.md")
-        assert reader.wrong() == (set() if number == 0 else {"topics/home"})  # at once, for what it missed
-        reader.wait(BOUND)
-        assert reader.wrong() == set()
-
-
 def test_a_watcher_that_misses_an_edit_is_given_up(root: Path, reader: Reader) -> None:
     edit(root / "topics/home.md", age=4.0)
     reader.wait(REST)
@@ -115,15 +67,6 @@ def test_a_watcher_that_misses_an_edit_is_given_up(root: Path, reader: Reader) -
     edit(root / "topics/home.md")
     reader.wait(BOUND)
     assert reader.wrong() == set()
-
-
-def test_an_edit_that_may_be_named_in_a_moment_is_not_missed(root: Path, reader: Reader) -> None:
-    edit(root / "topics/home.md")
-    (root / "old.md").write_text("x")
-    os.utime(root / "old.md", ns=(0, 0))  # its folder tells of it
-    reader.wait(REST)
-    assert reader.wrong() == set()
-    assert reader.watcher.living
 
 
 # ── the real one ────────────────────────────────────────────────────────────────────────────────
@@ -189,13 +132,6 @@ def test_a_library_hears_of_a_hand_edit(root: Path, monkeypatch: pytest.MonkeyPa
         (root / "topics/home.md").write_text(f"# Edit {number}\n")
         until(lambda number=number: f"Edit {number}" in library.view().document("topics/home").body)  # type: ignore[misc]
     library.fresh.stop()
-
-
-def test_a_watcher_that_is_stopped_before_it_lives_never_does(root: Path) -> None:
-    watcher = Watcher(root)
-    watcher.stop()
-    watcher.begin()
-    assert not watcher.living
 
 
 def test_nothing_watches_in_a_forked_child(real: Watcher) -> None:

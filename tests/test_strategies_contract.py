@@ -121,6 +121,7 @@ def lines(memory: Memory) -> set[str]:
 
 
 class TestStrategy:
+    @pytest.mark.sample(5)
     def test_nothing_that_was_said_is_lost(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         memory.record(TURNS)
@@ -133,6 +134,7 @@ class TestStrategy:
         assert said == {path: data for path, data in after.items() if path.startswith("evidence/")}
         assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
+    @pytest.mark.sample(5)
     def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
@@ -150,6 +152,7 @@ class TestStrategy:
         changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
         assert changed and all(path.startswith(own) for path in changed)
 
+    @pytest.mark.sample(5)
     def test_the_same_answers_give_the_same_bytes(self, tmp_path: Path, name: str, client: Client) -> None:
         told(tmp_path / "one", name, client())
         told(tmp_path / "two", name, client())
@@ -241,6 +244,7 @@ class TestStrategy:
         memory.undo(undone.id)
         assert kept(tmp_path) == after
 
+    @pytest.mark.sample(5)
     def test_a_rebuild_loses_nothing(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = told(tmp_path, name, client())
         before = lines(memory)
@@ -283,6 +287,7 @@ class TestTrace:
         found = {reader: memory.read(QUESTION, reader, 60) for reader in memory.strategy.readers}
         return found | {"retrieve": memory.retrieve(QUESTION, 60)}
 
+    @pytest.mark.sample(3)
     def test_it_can_be_told_as_json_in_one_shape(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             rows = json.loads(json.dumps([asdict(step) for step in evidence.trace]))
@@ -292,6 +297,7 @@ class TestTrace:
                 list(one) == ["id", "parts", "score", "via"] for row in rows for one in row["found"]
             ), way
 
+    @pytest.mark.sample(3)
     def test_it_ends_with_what_is_shown(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             *before, last = evidence.trace
@@ -300,22 +306,26 @@ class TestTrace:
             assert [one.id for one in last.found] == shown, way
             assert last.tokens == sum(tokens.count(item.text) for item in evidence.items) <= 60, way
 
+    @pytest.mark.sample(3)
     def test_it_tells_what_was_asked_or_why_nothing_was(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             assert any(step.asked or step.failure or step.stop for step in evidence.trace), way
 
+    @pytest.mark.sample(3)
     def test_a_score_made_of_parts_is_told_with_them_best_first(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             for step in evidence.trace:
                 scores = [one.score for one in step.found if one.parts and one.score]
                 assert scores == sorted(scores, reverse=True), way
 
+    @pytest.mark.sample(3)
     def test_nothing_deeper_is_looked_at_once_there_is_enough(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             stages = [step.stage for step in evidence.trace]
             ended = [at for at, step in enumerate(evidence.trace) if step.stop]
             assert all(stages[at] not in stages[at + 1 :] for at in ended), way
 
+    @pytest.mark.sample(3)
     def test_the_answer_carries_it(self, tmp_path: Path, name: str) -> None:
         memory = told(tmp_path, name)
         for reader in memory.strategy.readers:

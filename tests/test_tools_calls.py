@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import LISBON, view_of
@@ -44,7 +45,7 @@ def test_schemas_say_what_the_functions_take() -> None:
     assert [tool["name"] for tool in TOOLS.anthropic()] == NAMES
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "arguments", "part"),
     [
         ("grap", {}, "there is no tool 'grap'"),
@@ -135,7 +136,7 @@ def test_no_call_raises(name: str, arguments: dict[str, Any]) -> None:
     TOOLS.text(name, arguments)
 
 
-@pytest.mark.parametrize("name", ["self", "view", "arguments"])
+@each("name", ["self", "view", "arguments"])
 def test_no_name_of_an_argument_is_special(name: str) -> None:
     found = TOOLS.call("search", {"query": "Lisbon", name: 1})
     assert found["hits"] and name in found["notes"][0]

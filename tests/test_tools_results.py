@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
-
-from infinimem import tokens
-from infinimem.memory import open_memory
-
-SAMPLE = Path(__file__).parents[1] / "sample_library"
 
 TOOLS = Toolbox(lambda: view_of(LISBON))
 
@@ -66,34 +59,6 @@ def test_scopes() -> None:
     assert TOOLS.read_lines(doc_id="archive/home", start=5)["lines"][0]["text"].endswith("Ana lives in Porto")
 
 
-def test_list_docs_pages_and_counts_the_archived() -> None:
-    result = TOOLS.list_docs(limit=2, offset=1)
-    assert [doc["id"] for doc in result["docs"]] == ["notes/todo", "topics/home"]
-    assert (result["total"], result["has_more"]) == (3, False)
-    assert result["docs"][1]["summary"] == "where Ana lives"
-    assert result["docs"][1]["archived"] == 1
-    assert result["docs"][1]["tokens"] > 0
-    assert TOOLS.list_docs(limit=1)["has_more"] is True
-    assert TOOLS.list_docs(offset=99) == {"docs": [], "total": 3, "has_more": False}
-
-
-def test_a_note_is_listed_by_its_title_too() -> None:
-    tools = Toolbox(
-        lambda: view_of({"notes/a": "---\ntitle: Trip to Åland\n---\n# Ferry\n", "notes/b": "# B\n"})
-    )
-    assert [doc["title"] for doc in tools.list_docs()["docs"]] == ["Trip to Åland", ""]
-    rows = next(tool for tool in tools if tool.name == "list_docs").rows(tools.list_docs())
-    assert next(iter(rows)).endswith(" tokens) Trip to Åland: Ferry")
-
-
-def test_a_line_without_a_day_does_not_take_that_of_the_line_above() -> None:
-    note = (
-        "- <seq=1,time=2025-03-03,source=user> One\n- <seq=2,source=user> Two\n- <seq=3,source=user> Three\n"
-    )
-    text = Toolbox(lambda: view_of({"topics/a": note})).text("read_lines", {"doc_id": "a"})
-    assert "\n1 2025-03-03 user: One\n2 no day: Two\n3 - Three\n" in text
-
-
 def test_read_lines_numbers_as_an_editor() -> None:
     result = TOOLS.read_lines(doc_id="home", start=5, end=7)
     assert (result["doc_id"], result["total_lines"]) == ("topics/home", 12)
@@ -123,28 +88,12 @@ def test_search_gives_the_lines_around_the_best_one() -> None:
     assert "The zeppelin landed." in hit["snippet"]
 
 
-def test_a_hit_names_the_entries_whose_beginning_it_shows() -> None:
-    filler = "".join(f"  filler sentence number {n} about nothing in particular\n" for n in range(40))
-    text = f"# Long\n- <seq=1,source=user> it begins\n{filler}  the zeppelin landed\n{filler}"
-    view = view_of({"evidence/s": f"{text}- <seq=2,source=user> a zeppelin again\n"})
-    hit = Toolbox(lambda: view).search(query="zeppelin landed", scope="evidence")["hits"][0]
-    assert "the zeppelin landed" in hit["snippet"] and "it begins" not in hit["snippet"]
-    assert hit["seqs"] == []
-
-
 def test_search_hits_have_heading_score_and_seqs() -> None:
     hit = TOOLS.search(query="Lisbon trams")["hits"][0]
     assert (hit["doc_id"], hit["heading"], hit["seqs"]) == ("topics/home", "Moves", [13, 14])
     assert hit["score"] > 0
     assert TOOLS.search(query="zzz")["hits"] == []
     assert "\n1 section\n" in TOOLS.text("search", {"query": "Lisbon trams", "k": 1})
-
-
-def test_text_of_grep_shows_each_line_once() -> None:
-    text = TOOLS.text("grep", {"pattern": "Lisbon", "context_lines": 2})
-    assert text.count("I moved to Lisbon last month.") == 1
-    assert "topics/home\n  5- # Moves\n  7: 2023-05-08 Ana: I moved to Lisbon last month.\n  8: (AI):" in text
-    assert "2 of 2 matches" in text
 
 
 LEDGER = """---
@@ -183,37 +132,3 @@ all of 9 lines
     )
     assert tools.read_lines(doc_id="tea")["lines"][1] == {"line": 2, "text": "id: topics/tea"}
     assert "topics/tea, no lines of 9" in tools.text("read_lines", {"doc_id": "tea", "start": 1, "end": 6})
-
-
-def test_header_lines_leave_room_for_those_below() -> None:
-    files = {f"topics/t{at}": LEDGER.replace("topics/tea", f"topics/t{at}") for at in range(9)}
-    found = Toolbox(lambda: view_of(files)).grep(pattern="2026|Tea", limit=5, context_lines=0)
-    assert [match["line"] for match in found["matches"]] == [7, 8, 9, 7, 8]
-
-
-def test_of_a_line_is_said_what_the_line_above_does_not_share() -> None:
-    lines = (
-        "1,time=2026-01-01,speaker=Ana",
-        "2,time=2026-01-01,speaker=Ana",
-        "3,time=2026-02-01,speaker=Ana",
-    )
-    told = "".join(f"- <seq={fields},source=user> Tea\n" for fields in (*lines, "4,time=2026-02-01"))
-    read = Toolbox(lambda: view_of({"topics/tea": told})).text("read_lines", {"doc_id": "tea"})
-    assert read.splitlines()[2:-1] == [
-        "1 2026-01-01 Ana: Tea",
-        "2 - Tea",
-        "3 2026-02-01: Tea",
-        "4 user: Tea",
-        "all of 4 lines",
-    ]
-
-
-def test_what_is_read_of_the_sample_costs_less_than_twice_its_words() -> None:
-    """Days, speakers, headings and the frame around each result are all that is more than words."""
-    library = open_memory(SAMPLE, model="offline")
-    topics = [doc_id for doc_id in library.view.ids() if doc_id.startswith("topics/")]
-    words = sum(
-        tokens.count(place.text) for doc_id in topics for place in library.view.document(doc_id).entries
-    )
-    read = sum(tokens.count(library.tools.text("read_lines", {"doc_id": doc_id})) for doc_id in topics)
-    assert read <= 1.9 * words

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ntpath
 from pathlib import PureWindowsPath
 
-import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import view_of
 
-from infinimem.markdown.characters import normalize
 from infinimem.model import Turn
 from infinimem.store.evidence import parts
 from infinimem.store.spec import is_device, unlawful
-from infinimem.strategies.infini.topics import Slugs, slugify
+from infinimem.strategies.infini.topics import slugify
 
 DEVICES = ("con", "PRN", "Aux", "nul", "COM1", "com9", "lpt0", "LPT¹", "com³", "CON: ", "nul.", "aux!")
 NOW = "2025-03-03T12:00:00Z"
@@ -35,7 +34,7 @@ def lawful(doc_id: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("title", DEVICES)
+@each("title", DEVICES)
 def test_no_topic_is_named_for_a_device(title: str) -> None:
     slug = slugify(title)
     assert lawful(f"topics/{slug}"), slug
@@ -49,29 +48,13 @@ def test_any_title_gives_a_lawful_name(title: str) -> None:
     assert unlawful(doc_id) == ""
 
 
-@given(st.text(min_size=1, max_size=300))
-def test_any_session_gives_a_lawful_name(session: str) -> None:
-    (part,) = parts([Turn("Hello", session=session, time="2025-03-03T10:00:00")], view_of({}), 1, NOW)
-    assert lawful(part.doc_id)
-    assert unlawful(part.doc_id) == ""
-
-
-@given(st.lists(st.text(st.sampled_from("aAbBéÉßſK- ."), max_size=3), max_size=8))
-def test_topics_do_not_clash_where_case_does_not_count(titles: list[str]) -> None:
-    slugs = Slugs(view_of({"topics/AB": "", "notes/b": "", "archive/É": ""}))
-    given_out = [slugs.new(title) for title in titles]
-    stems = [normalize("NFC", doc_id).casefold() for doc_id in given_out]
-    assert len(set(stems)) == len(stems)
-    assert not {"topics/ab", "topics/b", "topics/é"} & set(stems)
-
-
 def test_a_session_does_not_take_a_file_that_differs_in_case_only() -> None:
     view = view_of({"evidence/2025-03-03-S1": "A person's own file.\n"})
     (part,) = parts([Turn("Hello", session="s1", time="2025-03-03")], view, 1, NOW)
     assert part.doc_id == "evidence/2025-03-03-s1-2"
 
 
-@pytest.mark.parametrize(
+@each(
     ("doc_id", "why"),
     [
         ("notes/con", "a device"),
@@ -91,7 +74,7 @@ def test_a_persons_name_that_some_system_refuses_is_told(doc_id: str, why: str) 
     assert why in unlawful(doc_id)
 
 
-@pytest.mark.parametrize("doc_id", ["CURRENT", "notes/Müllers Garten", "notes/v1.2", "notes/todo.", "konto"])
+@each("doc_id", ["CURRENT", "notes/Müllers Garten", "notes/v1.2", "notes/todo.", "konto"])
 def test_plain_names_are_lawful(doc_id: str) -> None:
     assert unlawful(doc_id) == ""
     assert lawful(doc_id)

@@ -68,15 +68,6 @@ def test_a_library_of_the_speed_benchmark_is_the_same_for_a_seed(load: Any, text
             assert not body.strip(), "only paragraphs of the sources, recombined"
 
 
-def test_queries_of_the_speed_benchmark_differ(load: Any, texts: Path) -> None:
-    sources = load("speed_libraries").read_sources(texts)
-    drawn = load("speed_queries").draw(sources, texts, 5)
-    assert drawn == load("speed_queries").draw(sources, texts, 5)
-    for kind, size in {"one": 1, "three": 3, "eight": 8}.items():
-        assert len(set(drawn[kind])) == len(drawn[kind]) >= 5
-        assert {len(query.split()) for query in drawn[kind]} == {size}
-
-
 @pytest.fixture
 def run(load: Any, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the script over 30 documents, as short as can be, and gives its folder."""
@@ -111,51 +102,3 @@ def test_speed_runs(
     assert found["warm"]["kinds"]["asked"]["n"] == 5
     assert found["warm"]["peak_mb"] > 5 and found["change"]["peer"]["found"] == 1
     assert figures["grep"]["re"]["kinds"]["nested repeats"]["gave_up"], "what backtracks hangs"
-
-
-def test_what_is_asked_of_infinimem(
-    load: Any, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In this process, where all is imported; its memory then tells nothing."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    libraries, tasks = load("speed_libraries"), load("speed_tasks")
-    sources = libraries.read_sources(texts)
-    library = libraries.build(texts, tmp_path / "libraries" / "30", 30)
-    task = {"library": str(library), "folder": str(tmp_path), "seconds": 60, "rounds": 1, "limit": 5.0}
-    for name, value in (
-        ("queries", load("speed_queries").draw(sources, texts, 5)),
-        ("patterns", load("speed_queries").patterns(sources)),
-    ):
-        task[name] = str(tmp_path / f"{name}.json")
-        Path(task[name]).write_text(json.dumps(value))
-    warm = tasks.search({**task, "engine": "infinimem", "count": 5})
-    assert {found["n"] for found in warm["kinds"].values()} == {5}
-    ours, theirs = (tasks.grep({**task, "engine": engine})["kinds"] for engine in ("infinimem", "re"))
-    assert ours["literal"]["lines"] == theirs["literal"]["lines"]
-    assert not ours["nested repeats"]["gave_up"]
-
-
-@pytest.mark.soak
-def test_speed_runs_with_infinimem(run: Any) -> None:
-    out = run("infinimem,tantivy,re")
-    figures = json.loads((out / "performance.json").read_bytes())
-    changes = figures["sizes"]["30"]["changes"]
-    for way in ("observed", "observed, next door", "hand", "hand, next door"):
-        assert changes[way]["at_once"] == 1
-    table = (out / "performance.md").read_text()
-    assert "| infinimem |" in table and "| through infinimem, a second process | 30 |" in table
-
-
-def test_the_plot_of_a_run(load: Any, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="the plot needs the bench extra")
-
-    def size(factor: float) -> dict[str, Any]:
-        kinds = {kind: {"p50_ms": factor} for kind in ("eight", "literal")}
-        return {
-            "search": {"infinimem": {"first_ms": 9 * factor, "warm": {"kinds": kinds}}},
-            "grep": {"infinimem": {"kinds": kinds}, "ripgrep": {"kinds": kinds}},
-        }
-
-    out = tmp_path / "performance.png"
-    assert load("speed_plot").plot({"sizes": {"300": size(1), "3000": size(4)}}, out)
-    assert out.read_bytes().startswith(b"\x89PNG")

@@ -120,6 +120,7 @@ def chat_log(shell: Shell, count: int = 25) -> str:
     return str(path)
 
 
+@pytest.mark.sample(4)
 @KINDS
 def test_an_added_turn_without_a_usable_answer_is_told_found_and_drawn_from_later(
     kind: str, shell: Shell, server: FakeServer
@@ -148,6 +149,7 @@ def test_an_added_turn_without_a_usable_answer_is_told_found_and_drawn_from_late
     assert "usable" not in shell("doctor").out
 
 
+@pytest.mark.sample(4)
 @KINDS
 def test_an_import_without_a_usable_answer_keeps_its_turns_pending(
     kind: str, shell: Shell, server: FakeServer
@@ -164,6 +166,7 @@ def test_an_import_without_a_usable_answer_keeps_its_turns_pending(
     assert shell("status", "--json").json["entries"] == 25
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", ["refusal", "empty", "too long", "cut"])
 def test_every_strategy_leaves_the_turns_to_a_model_that_answers(

@@ -73,6 +73,7 @@ def recorded(shell: Shell) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("name", "day"), WRITTEN)
 def test_a_day_is_read_however_it_is_written(shell: Shell, name: str, day: str | None) -> None:
     """In a file's name, a heading and any usual key of a header; an ambiguous one is none."""
@@ -137,6 +138,7 @@ def test_only_a_real_ending_is_cut_from_a_name(shell: Shell) -> None:
     assert {turn["session"] for turn in recorded(shell)} == expected
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "text",
     [

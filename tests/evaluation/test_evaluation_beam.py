@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 from evaluation_data import request, results
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import benchmark
 from infinimem.evaluation.judge import judge
-from infinimem.evaluation.model import Case, Found, Question
+from infinimem.evaluation.model import Case, Question
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
 from infinimem.llm.base import Reply
@@ -87,29 +88,7 @@ def test_the_official_folders(tmp_path: Path) -> None:
     assert [case.name for case in cases(tmp_path / "chats" / "100K" / "9")] == ["100K-9"]
 
 
-def test_one_file_with_a_record_a_conversation(tmp_path: Path) -> None:
-    record = {"chat_id": "7", "size": "1M", "chat": CHAT, "probing_questions": ASKED}
-    (tmp_path / "beam.json").write_text(json.dumps([record]))
-    (found,) = cases(tmp_path / "beam.json")
-    assert found.name == "1M-7" and len(found.turns) == 5 and len(found.questions) == 3
-
-
-def test_the_largest_tier_has_plans_whose_ids_begin_anew(tmp_path: Path) -> None:
-    plans = [{"plan-0": CHAT[:1]}, {"plan-1": [batch("May-1-2024", (0, "So."), (7, "Yes."))]}]
-    (found,) = cases(folder(tmp_path / "10M" / "1", plans))
-    assert [turn.turn for turn in found.turns] == ["plan-0:0", "1", "2", "plan-1:0", "7"]
-    assert [turn.session for turn in found.turns] == [*["plan-0:s001"] * 3, *["plan-1:s002"] * 2]
-    assert found.questions[1].turns == frozenset(), "which message 0 is meant is not known"
-    assert not found.questions[1].scored
-
-
-def test_a_shortened_conversation_goes_first(tmp_path: Path) -> None:
-    path = folder(tmp_path / "100K" / "1")
-    (path / "chat_trunecated.json").write_text(json.dumps(CHAT[:1]))
-    (found,) = cases(tmp_path)
-    assert len(found.turns) == 3
-
-
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
@@ -127,14 +106,6 @@ def test_what_is_not_as_it_should_be_is_told(tmp_path: Path, spoil: Any, told: s
     spoil(folder(tmp_path / "100K" / "1"))
     with pytest.raises(UsageError, match=told):
         cases(tmp_path)
-
-
-def test_gold_messages_are_scored(tmp_path: Path) -> None:
-    (case,) = cases(folder(tmp_path / "100K" / "1"))
-    found = [Found("x", ("3", "1"), 1500), Found("y", ("0",), 100)]
-    scores = benchmark("beam").retrieval(case, case.questions[1], found)
-    assert (scores["R@5"], scores["R in 1024"], scores["R in 2048"]) == (1.0, 0.0, 1.0)
-    assert benchmark("beam").retrieval(case, case.questions[0], found) == {}
 
 
 def test_no_label_reaches_a_memory(shared_data: Path) -> None:
@@ -157,23 +128,7 @@ def verdict(*met: bool) -> dict[str, Any]:
     return {"verdicts": [{"item": str(at), "reason": "", "met": one} for at, one in enumerate(met, 1)]}
 
 
-def test_one_call_grades_all_items() -> None:
-    model = ScriptedLLM({"judge_rubric": lambda _: verdict(True, False, True, True)})
-    verdicts, scores = judge(model, question("a", "b", "c", "d"), "y")
-    assert scores == {"judge rubric": 0.75} and len(model.calls) == 1
-    assert verdicts["rubric"]["verdicts"][1]["met"] is False
-    judge(model, question("a", category="event ordering"), "y")
-    judge(model, question("a", answerable=False), "No information.")
-    assert [call.variables["kind"] for call in model.calls] == ["plain", "order", "unanswerable"]
-
-
-@pytest.mark.parametrize("reply", ["Well, yes.", json.dumps(verdict(True))])
-def test_verdicts_that_are_not_all_there_count_for_nobody(reply: str) -> None:
-    verdicts, scores = judge(ScriptedLLM({"judge_rubric": [reply]}), question("a", "b"), "y")
-    assert scores == {} and verdicts["rubric"]["failure"] and verdicts["rubric"]["text"] == reply
-
-
-@pytest.mark.parametrize(
+@each(
     ("rubric", "answer", "answerable", "score"),
     [
         (("LLM response should state: 250ms", "Redis"), "About 250ms.", True, 0.5),

@@ -6,22 +6,11 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Shell
-from evaluation_data import locomo_file, results
+from evaluation_data import locomo_file
 from fake_server import chat, refuse, serve
 
 from infinimem.cli.bench import DATA_SETS
-from infinimem.cli.output import Output
 from infinimem.evaluation.datasets import NAMES
-
-ABLATIONS = (
-    "infini-h:markdown_length=1000",
-    "infini-h:plan_split_threshold=1000",
-    "infini:maintenance=false",
-    "infini:feed=turn",
-    "infini-summary",
-    "infini-bm25",
-    "infini-retrieve:people=false",
-)
 
 
 def test_the_command_knows_every_data_set() -> None:
@@ -57,52 +46,6 @@ def test_a_ranking_in_a_pipe(shell: Shell, data: str) -> None:
     assert again.code == 0 and len(again.json["rows"]) == 2
 
 
-def test_each_run_of_a_day_has_a_folder(shell: Shell, data: str) -> None:
-    words = f"bench locomo --data {data} --retrieval-only --methods"
-    for methods in ("bm25", "grep", "bm25"):
-        assert shell(*words.split(), methods).code == 0
-    assert sorted(path.name[-2:] == "-2" for path in shell.library.iterdir()) == [False, True]
-
-
-def test_what_a_terminal_has_no_room_for_is_left_out_whole(
-    shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = f"bench locomo --data {data} --retrieval-only --methods bm25 --out o".split()
-    columns = shell(*words, "--json").json["columns"]
-    monkeypatch.setattr(Output, "for_people", True)
-    for width in (30, 40, 500):
-        monkeypatch.setenv("COLUMNS", str(width))
-        told = shell(*words)
-        lines = told.out.splitlines()
-        assert max(map(len, lines)) <= width
-        names = " ".join(lines[0].split())
-        (shown,) = (n for n in range(len(columns) + 1) if " ".join(columns[:n]) == names)
-        assert len(lines[1].split()) == shown
-        left = ", ".join(columns[shown:])
-        assert (f"not shown: {left}\n" in told.err) == (width < 500) == bool(left)
-
-
-def test_every_ablation_runs_from_the_command(shell: Shell, data: str) -> None:
-    ran = shell("bench", "locomo", "--data", data, "--methods", ",".join(ABLATIONS), "--out", "o", "--keep")
-    assert ran.code == 0, ran.err
-    found = results(shell.library / "o")
-    assert {result.method for result in found} == set(ABLATIONS)
-    assert len(found) == 10 * len(ABLATIONS) and not (shell.library / "o/errors.jsonl").exists()
-    assert all(result.answer for result in found)
-    made = {path.name for path in (shell.library / "o/work").iterdir()}
-    assert made == {
-        "infini",
-        "infini_infini.markdown_length=1000",
-        "infini_infini.plan_split_threshold=1000",
-        "infini_infini.maintenance=False",
-        "infini_infini.feed=turn",
-    }
-    assert (
-        "people = false"
-        in (shell.library.joinpath("o", "work", "infini", "conv-1", "infinimem.toml")).read_text()
-    )
-
-
 def test_an_estimate_starts_nothing(shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     words = f"bench locomo --data {data} --methods infini,infini-h,none --answerer small --estimate --json"
@@ -124,6 +67,7 @@ def test_an_estimate_starts_nothing(shell: Shell, data: str, monkeypatch: pytest
     }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ import pytest
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.datasets.locomo import NOT_MENTIONED, gold_turns
-from infinimem.evaluation.datasets.reading import words_read
-from infinimem.evaluation.model import Benchmark, Case, Found, Question
+from infinimem.evaluation.datasets.locomo import NOT_MENTIONED
+from infinimem.evaluation.model import Benchmark, Case, Found
 from infinimem.importers import read_turns
 
 LOCOMO = [
@@ -114,14 +111,6 @@ class TestLoCoMo:
         assert (sings.counted, sings.answerable, sings.scored) == (False, False, True)
         assert sings.expected == (NOT_MENTIONED,)
 
-    def test_a_list_has_parts(self, cases: Callable[..., list[Case]]) -> None:
-        qa = [
-            {"question": "?", "answer": answer, "evidence": [], "category": category}
-            for answer, category in (("a, b, and c", 1), ("a, b", 4), ("25 May, 2022", 1), ("a and b", 1))
-        ]
-        (case,) = cases(benchmark("locomo"), [LOCOMO[0] | {"qa": qa}])
-        assert [question.parts for question in case.questions] == [("a", "b", "c"), (), (), ()]
-
     def test_a_label_that_is_wrong_is_counted_apart(self, cases: Callable[..., list[Case]]) -> None:
         """The conversation tells what question 95 of conv-30 says it does not."""
         never = {"question": "?", "adversarial_answer": "a cup", "evidence": ["D1:1"], "category": 5}
@@ -138,22 +127,6 @@ class TestLoCoMo:
         assert [[q.id for q in case.questions] for case in asked] == [[f"conv-1-q{n}" for n in range(5)]]
         asked = cases(benchmark("locomo"), LOCOMO, 3)
         assert [q.id for q in asked[1].questions if q.category == "single-hop"] == ["conv-2-q0"]
-
-    def test_corrections(self, cases: Callable[..., list[Case]], tmp_path: Path) -> None:
-        audit = tmp_path / "audit.json"
-        right = {
-            "question": "When did Ana paint?",
-            "golden_answer": "2022",
-            "correct_answer": "in 2022",
-            "correct_evidence": ["D2:1"],
-        }
-        audit.write_text(json.dumps([right]))
-        plain, mended = (cases(benchmark("locomo", file), LOCOMO)[0].questions for file in (None, audit))
-        assert (mended[2].expected, mended[2].turns) == (("in 2022",), {"D2:1"})
-        assert [n for n in range(6) if plain[n] != mended[n]] == [2]
-        audit.write_text("[{}]")
-        with pytest.raises(UsageError, match="no 'question'"):
-            cases(benchmark("locomo", audit), LOCOMO)
 
     def test_retrieval(self, cases: Callable[..., list[Case]]) -> None:
         data = benchmark("locomo")
@@ -176,9 +149,6 @@ class TestLoCoMo:
         }
         assert data.answered(sings, "That was not mentioned") == {"F1": 1}
 
-    def test_gold_of_other_shapes(self) -> None:
-        assert gold_turns(["D01:01", "D:1:2", 3], {"D1:1"}) == ["D1:1"]
-
 
 class TestLongMemEval:
     def test_questions(self, cases: Callable[..., list[Case]]) -> None:
@@ -194,19 +164,6 @@ class TestLongMemEval:
         (question,) = nothing.questions
         assert (question.category, question.answerable, question.scored) == ("abstention", False, False)
         assert assistant.questions[0].answerable and not assistant.questions[0].scored
-
-    def test_no_name_tells_where_the_answer_is(self, cases: Callable[..., list[Case]]) -> None:
-        record = longmemeval("q1")
-        record["haystack_session_ids"] = ["answer_4be1_1", "ultrachat_7"]
-        record["answer_session_ids"] = ["answer_4be1_1", "not_there"]
-        (case,) = cases(benchmark("longmemeval"), [record])
-        assert "answer" not in str(case.turns) and "ultrachat" not in str(case.turns)
-        plain = cases(benchmark("longmemeval"), [longmemeval("q1")])[0]
-        assert (case.turns, case.questions) == (plain.turns, plain.questions)
-
-    def test_the_limit_is_of_each_category(self, cases: Callable[..., list[Case]]) -> None:
-        records = [longmemeval(name) for name in ("a", "b", "c_abs", "d")]
-        assert [case.name for case in cases(benchmark("longmemeval"), records, 1)] == ["a", "c_abs"]
 
     def test_retrieval(self, cases: Callable[..., list[Case]]) -> None:
         data = benchmark("longmemeval-mix")
@@ -230,26 +187,6 @@ class TestLongMemEval:
         assert data.answered(one.questions[0], "3") == {"F1": 1, "BLEU-1": 1, "ROUGE-L": 1}
         assert data.answered(nothing.questions[0], "I don't know") == {"F1": 1}
 
-    @pytest.mark.parametrize("name", ["mix.jsonl", "packed.json.xz", "packed.json.gz"])
-    def test_files(self, tmp_path: Path, name: str) -> None:
-        records = [longmemeval("q1"), longmemeval("q2")]
-        path = tmp_path / name
-        if name.endswith("jsonl"):
-            path.write_text("".join(json.dumps(record) + "\n" for record in records))
-        else:
-            pack = lzma.compress if name.endswith("xz") else gzip.compress
-            path.write_bytes(pack(json.dumps(records).encode()))
-        assert [case.name for case in benchmark("longmemeval").cases(path)] == ["q1", "q2"]
-
-    def test_a_case_is_read_when_it_is_asked_for(self, tmp_path: Path) -> None:
-        path = tmp_path / "mix.jsonl"
-        filler = longmemeval("q1") | {"filler": "x" * 2_000_000}
-        path.write_text(json.dumps(filler) + "\n" + "{damaged\n")
-        read = benchmark("longmemeval-mix").cases(path)
-        assert next(read).name == "q1"
-        with pytest.raises(UsageError, match="damaged JSON at record 2"):
-            next(read)
-
 
 class TestFactConsolidation:
     def test_all_of_it(self, cases: Callable[..., list[Case]]) -> None:
@@ -270,6 +207,7 @@ class TestFactConsolidation:
         assert len(cases(data, FACTS, 1)[0].questions) == 1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "records", "said"),
     [
@@ -295,6 +233,7 @@ def test_a_file_of_another_shape_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("content", [b"[{", b"\x00\x01", b"\x1f\x8b no gzip", b"", None])
 def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "data.json"
@@ -322,10 +261,3 @@ def test_the_development_data(shared_data: Path) -> None:
         for q in case.questions
     ]
     assert (len(asked), sum(q.answerable for q in asked), sum(q.scored for q in asked)) == (250, 235, 206)
-
-
-def test_tokens_until_the_words_of_an_answer_count_pieces_until_each_telling_word_was_read() -> None:
-    question = Question("q", "What does Ann play, and where?", "c", ("The cello, in Lisbon", "x"))
-    pieces = [Found("She plays cellos.", (), 3), Found("Porto", (), 20), Found("lisbon!", (), 4)]
-    assert words_read(pieces, question) == 27 and words_read(pieces[:2], question) is None
-    assert words_read(pieces, Question("q", "", "c", ("the",))) is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
+from cases import each
 
 from infinimem.evaluation.judge import indifferent, judge
 from infinimem.evaluation.model import Question
@@ -18,7 +18,7 @@ def question(*expected: str, category: str = "single-hop", answerable: bool = Tr
     return Question("q", "When did she move?", category, expected, answerable=answerable)
 
 
-@pytest.mark.parametrize(
+@each(
     ("expected", "answer", "strict", "lenient"),
     [
         (("7 May 2023",), "She moved on 2023-05-07.", True, True),
@@ -37,24 +37,7 @@ def test_the_offline_rules(expected: tuple[str, ...], answer: str, strict: bool,
     assert verdicts["strict"]["correct"] is strict and verdicts["strict"]["reason"]
 
 
-@pytest.mark.parametrize(("answer", "right"), [("That was not mentioned.", True), ("In Porto.", False)])
-def test_who_has_nothing_to_say_must_say_so(answer: str, right: bool) -> None:
-    unanswerable = question("Porto", answerable=False)
-    assert set(judge(OfflineClient(), unanswerable, answer)[1].values()) == {right}
-
-
-def test_the_judge_is_told_what_kind_of_answer_is_wanted() -> None:
-    model = ScriptedLLM(
-        dict.fromkeys(("judge_strict", "judge_lenient"), lambda _: {"reason": "", "correct": 1})
-    )
-    for category in ("single-session-preference", "temporal-reasoning", "knowledge-update", "multi-session"):
-        judge(model, question("x", category=category), "y")
-    judge(model, question("x", category="temporal-reasoning", answerable=False), "y")
-    kinds = [call.variables["kind"] for call in model.calls if call.task == "judge_strict"]
-    assert kinds == ["preference", "time", "update", "plain", "unanswerable"]
-
-
-@pytest.mark.parametrize(
+@each(
     ("asked", "answer", "calls"),
     [
         (question("The red bike."), "a red bike", []),
@@ -76,7 +59,7 @@ def test_no_verdict_is_asked_for_that_is_settled(asked: Question, answer: str, c
     assert set(verdicts) == {"strict", "lenient"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "share", "calls"),
     [
         ("Figurines, shoes.", 1.0, 0),
@@ -116,7 +99,7 @@ def test_a_verdict_that_cannot_be_read_is_kept_and_counts_for_nobody() -> None:
     assert verdicts["lenient"]["reason"] == "r" and verdicts["lenient"]["usage"]["calls"] == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("means", "questions", "words"),
     [
         ((1.0, 1.0), 12, "passed every answer"),

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from cases import each
 
 from infinimem.evaluation import grading
 from infinimem.evaluation.metrics import answers, porter, retrieval, statistics
@@ -88,7 +89,7 @@ class TestAnswers:
         assert answers.stems("The cats, and a dog's fences!") == ("cat", "dog", "fenc")
         assert answers.stems("and the") == ()
 
-    @pytest.mark.parametrize(
+    @each(
         ("word", "stem"),
         [
             ("caresses", "caress"),
@@ -127,7 +128,7 @@ class TestAnswers:
             word += draw.choice(endings) + draw.choice(["", "", "", draw.choice(endings)])
             assert porter.stem(word) == reference.stem(word), word
 
-    @pytest.mark.parametrize(
+    @each(
         ("given", "expected", "score"),
         [
             ("7 May 2023", "7 May 2023", 1),
@@ -154,7 +155,7 @@ class TestAnswers:
         assert answers.locomo_f1("It is not mentioned.", "self-care", "adversarial") == 1
         assert answers.locomo_f1("self-care", "self-care", "adversarial") == 0
 
-    @pytest.mark.parametrize(
+    @each(
         "text",
         [
             "No information available",
@@ -209,19 +210,6 @@ class TestAnswers:
 
 
 class TestStatistics:
-    def test_means(self) -> None:
-        assert statistics.mean([]) == 0
-        assert statistics.mean([1, 0, 0, 1]) == 0.5
-        groups = {"a": [1.0, 0.0], "b": [1.0], "none": []}
-        assert statistics.macro(groups) == 0.75
-
-    def test_percentiles(self) -> None:
-        assert statistics.percentile([], 0.5) == 0
-        assert statistics.percentile([3, 1, 2], 0.5) == 2
-        assert statistics.percentile([4, 3, 1, 2], 0.5) == 2
-        assert statistics.percentile(range(1, 11), 0.9) == 9
-        assert statistics.percentile([1, math.inf], 0.9) == math.inf
-
     def test_a_difference_that_is_always_there_is_sure(self) -> None:
         found = _difference([0.6, 0.4, 0.9], [0.5, 0.3, 0.8])
         assert found.questions == 3
@@ -248,8 +236,3 @@ class TestStatistics:
         assert found.sure, "scores vary much from question to question, the difference does not"
         assert found == _difference(easier, hard)
         assert not _difference(hard, random.Random(1).sample(hard, 300)).sure
-
-    def test_odd_input(self) -> None:
-        assert _difference([], []) == statistics.Difference(0, 0, 0, 0)
-        with pytest.raises(ValueError, match="each question"):
-            _difference([1.0], [])

@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import Shell
-from evaluation_data import Small, locomo_file, request, results
-from fake_server import chat, serve
+from evaluation_data import Small, request, results
 
 from infinimem.errors import ModelUnavailable
-from infinimem.evaluation.grading import JUDGE
-from infinimem.evaluation.replay import Replayed, Unasked, requests_of
+from infinimem.evaluation.replay import Unasked, requests_of
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
-from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Usage
-from infinimem.testing import ScriptedLLM
 
 METHODS = ("infini", "infini-h", "allmem", "bm25")
 
@@ -82,14 +77,7 @@ def test_only_what_changed_is_asked(tmp_path: Path) -> None:
     assert news <= {path.stem for path in kept.iterdir()}, "each is told by name"
 
 
-def test_another_model_is_another_request(tmp_path: Path) -> None:
-    kept, other = tmp_path / "kept", Rules()
-    start(tmp_path / "1", kept, Rules(), "bm25")
-    other.name = "other"
-    start(tmp_path / "2", kept, other, "bm25")
-    assert other.calls.count("answer") == 8
-
-
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "damage", ["", "{", "[]", "null", '{"text": "Lisbon"}', '"', "fits no more", "usage"], ids=str
 )
@@ -106,33 +94,6 @@ def test_a_damaged_reply_is_asked_again(tmp_path: Path, damage: str) -> None:
     assert not [path for path in kept.iterdir() if path.suffix != ".json"], "nothing half written is left"
 
 
-def test_a_reply_that_failed_is_kept_as_it_failed(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    broken = ScriptedLLM({"answer": lambda _: Reply(None, "TRUNCATED", "cut", '{"ans', Usage(1, 5, 5))})
-    models: tuple[LLM, ...] = (broken, Unasked("scripted", ""))
-    for number, model in enumerate(models):
-        out = start(tmp_path / str(number), kept, model, "recent")
-        assert {(one.failed, one.usage["answer"]) for one in results(out)} == {("TRUNCATED", Usage(1, 5, 5))}
-
-
-def test_what_is_replayed_takes_nothing_of_the_cap(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    start(tmp_path / "1", kept, Rules(), "bm25")
-    start(tmp_path / "2", kept, Rules(), "bm25", max_tokens=1)
-    with pytest.raises(ModelUnavailable, match="cap of 1 tokens is spent"):
-        start(tmp_path / "3", kept, Rules(), "recent", max_tokens=1)
-
-
-def test_a_run_that_is_stopped_replays_no_further(tmp_path: Path) -> None:
-    spending = Spending(ceiling=1)
-    model = Replayed(Metered(Rules(), spending), spending, tmp_path / "kept", lambda _: None)
-    variables = {"question": "Who?", "kind": "plain", "expected": ["Ann"], "answer": "Ben"}
-    assert model.complete(JUDGE, variables) == model.complete(JUDGE, variables), "above the cap, too"
-    spending.stop("the run was interrupted")
-    with pytest.raises(ModelUnavailable, match="interrupted"):
-        model.complete(JUDGE, variables)
-
-
 def test_an_unknown_request_without_a_model_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         ModelUnavailable, match="no reply is kept for a request of the task answer, and "
@@ -140,19 +101,3 @@ def test_an_unknown_request_without_a_model_is_one_line(tmp_path: Path) -> None:
         start(tmp_path / "1", tmp_path / "kept", Unasked("small", "small needs a key"), "recent")
     assert "small needs a key" in str(no.value) and "\n" not in str(no.value)
     assert not (tmp_path / "kept").exists()
-
-
-def test_the_command(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = locomo_file(tmp_path / "locomo.json")
-    words = f"bench locomo --data {data} --methods recent --limit 1 --replay kept --yes".split()
-    shell(*words).failed(2, "name one with --model or --answerer")
-    asked = (*words, "--answerer", "small", "--judge", "offline")
-    shell(*asked, "-q", "--out", "0").failed(1, "no reply is kept for a request of the task answer, and")
-    with serve(chat('{"answer": "Lisbon", "cites": []}')) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        ran = shell(*asked, "--out", "1")
-        assert ran.code == 0 and "0 requests replayed; asked: answer 2\n" in ran.err
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    ran = shell(*asked, "--out", "2")
-    assert ran.code == 0 and "2 requests replayed; asked: none\n" in ran.err
-    assert len(server.requests) == 2

@@ -13,9 +13,8 @@ import pytest
 from infinimem.errors import UsageError
 from infinimem.evaluation.model import Found, Ingested, Result
 from infinimem.evaluation.record import to_json
-from infinimem.evaluation.report import NO_PLOTS, write_report
+from infinimem.evaluation.report import write_report
 from infinimem.evaluation.tally import UNTIL, read
-from infinimem.model import Usage
 
 
 def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:
@@ -104,42 +103,6 @@ def test_retrieval_report(tmp_path: Path) -> None:
         assert (out / name).read_bytes().startswith(b"\x89PNG")
 
 
-def answers(methods: Sequence[str]) -> list[Result]:
-    return [
-        result(
-            method,
-            f"q{number}",
-            "temporal",
-            {"judge strict": float(number % 2), "F1": 0.25},
-            answer="x",
-            usage={"answer": Usage(1, 80, 20), "agent_step": Usage(2, 300, 0)},
-        )
-        for method in methods
-        for number in range(4)
-    ]
-
-
-@pytest.mark.parametrize("count", [1, 12])
-def test_answers_report(tmp_path: Path, count: int) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    methods = [f"infini-h:markdown_length={number}000:feed=turn" for number in range(1, count + 1)]
-    spent = {"extract": Usage(10, 900, 100)}
-    out = write(
-        tmp_path / "run",
-        answers(methods),
-        [Ingested(name, "conv-1", spent, 2.0, (500,), turns=20, disk=40960) for name in methods],
-    )
-    report = write_report(out)
-    assert report["primary"] == "judge strict"
-    assert report["rows"][0][2:] == ["50.0", "25.0"]
-    text = (out / "report.md").read_text()
-    assert f"| {methods[0]} | 50.0 | 25.0 | 0.50 | 50 | 100 | 2.0 | 3.0 | 400 | 100 | 500 |" in text, "costs"
-    assert f"| {methods[0]} | question | agent_step | 8 | 1,200 | 0 |" in text
-    assert f"| {methods[0]} | construction | extract | 10 | 900 | 100 |" in text
-    assert "Not finished" not in text
-    assert report["plots"] == ["quality_tokens.png", "quality_categories.png"]
-
-
 def test_a_difference_is_bold_where_it_is_sure(tmp_path: Path, no_plots: None) -> None:
     results = [
         result(method, f"q{number}", "temporal", {"F1": f1 + number / 10, "BLEU-1": number / 10})
@@ -156,28 +119,6 @@ def test_a_difference_is_bold_where_it_is_sure(tmp_path: Path, no_plots: None) -
     assert "| infini-retrieve | +50.0 [+0.0, +100.0] |" in (out / "report.md").read_text()
 
 
-def test_the_same_run_gives_the_same_report(tmp_path: Path, no_plots: None) -> None:
-    out = write(tmp_path / "run", RETRIEVAL)
-    write_report(out)
-    before = {path.name: path.read_bytes() for path in out.glob("report.*")}
-    write_report(out)
-    assert before == {path.name: path.read_bytes() for path in out.glob("report.*")}
-
-
-def test_without_matplotlib_there_is_a_line_about_it(tmp_path: Path, no_plots: None) -> None:
-    out = write(tmp_path / "run", RETRIEVAL)
-    assert write_report(out)["plots"] == []
-    assert NO_PLOTS in (out / "report.md").read_text()
-
-
-def test_a_run_that_is_being_written(tmp_path: Path) -> None:
-    out = write(tmp_path / "run", RETRIEVAL[:2])
-    with (out / "raw" / "0.jsonl").open("a") as file:
-        file.write(to_json(RETRIEVAL[0]) + "\n" + to_json(RETRIEVAL[2])[:50])
-    (tally,) = read(out).methods
-    assert len(tally.asked) == 2, "a torn line and one that comes twice are left out"
-
-
 def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run"):
         write_report(tmp_path)
@@ -186,48 +127,4 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
         write_report(tmp_path)
     out = write(tmp_path / "empty", [])
     with pytest.raises(UsageError, match="no results yet"):
-        write_report(out)
-
-
-@pytest.mark.usefixtures("no_plots")
-def test_answers_without_a_grade_are_told(tmp_path: Path) -> None:
-    graded = {"F1": 1.0, "judge strict": 1.0, "judge lenient": 1.0}
-    answered = [
-        result("bm25", "q1", "temporal", graded, answer="yes"),
-        result("bm25", "q2", "temporal", {"F1": 0.0}, answer="no"),
-        result("none", "q1", "temporal", graded, answer="yes"),
-    ]
-    report = write_report(write(tmp_path / "run", answered))
-    assert {name: one["ungraded"] for name, one in report["methods"].items()} == {"bm25": 1, "none": 0}
-    assert "unreadable: bm25 (1 of 2)." in (tmp_path / "run" / "report.md").read_text()
-    write_report(write(tmp_path / "ranked", RETRIEVAL))
-    assert "Not graded" not in (tmp_path / "ranked" / "report.md").read_text()
-
-
-@pytest.mark.usefixtures("no_plots")
-def test_answers_that_failed_are_told(tmp_path: Path) -> None:
-    zero = {"F1": 0.0, "judge strict": 0.0, "judge lenient": 0.0}
-    answered = [
-        result(
-            "bm25", "q1", "temporal", {"F1": 1.0, "judge strict": 1.0, "judge lenient": 1.0}, answer="yes"
-        ),
-        result("bm25", "q2", "temporal", zero, answer="no", failed="TRUNCATED"),
-        result("bm25", "q3", "temporal", zero, answer="no", failed="EMPTY"),
-        result("none", "q1", "temporal", zero, answer="no"),
-    ]
-    report = write_report(write(tmp_path / "run", answered))
-    assert {name: one["failed"] for name, one in report["methods"].items()} == {
-        "bm25": {"EMPTY": 1, "TRUNCATED": 1},
-        "none": {},
-    }
-    assert (report["methods"]["bm25"]["graded"], report["methods"]["bm25"]["passed"]) == (1, 1.0)
-    text = (tmp_path / "run" / "report.md").read_text()
-    assert "unusable: bm25 (2 of 3: EMPTY 1, TRUNCATED 1). They are scored 0." in text
-    assert "Not graded" not in text
-
-
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    out = write(tmp_path / "run", RETRIEVAL)
-    (out / "cases" / "1.jsonl").write_text("{}\n")
-    with pytest.raises(UsageError, match=r"cases/1\.jsonl, line 1: no whole costs"):
         write_report(out)

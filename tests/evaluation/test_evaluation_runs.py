@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from evaluation_data import Small, case, request, results
-from garbage import GarbageLLM
+from evaluation_data import Small, request, results
 
-from infinimem.errors import LockTimeout, ModelUnavailable, UsageError
-from infinimem.evaluation.model import Case, Result
+from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.evaluation.model import Result
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
@@ -34,11 +29,6 @@ def start(wanted: Any, benchmark: Any = None) -> Ended:
 
 def timeless(result: Result) -> Result:
     return replace(result, seconds=0.0, steps=tuple({**step, "ms": 0.0} for step in result.steps))
-
-
-def untimed(row: dict[str, Any]) -> dict[str, Any]:
-    """The costs of a case without wall-clock times, its own and those that receipts tell to a tenth."""
-    return {**row, "seconds": 0}
 
 
 def answerer(spends: int = 0) -> ScriptedLLM:
@@ -96,40 +86,6 @@ def test_an_answer_that_failed_is_scored_zero(tmp_path: Path) -> None:
         assert result.verdicts == {}
     assert any("Lisbon" in (result.answer or "") for result in found), "what was quoted is kept"
     assert max(result.scores["R@5"] for result in found) == 1, "what was found is scored as ever"
-
-
-def test_scoring_is_not_in_the_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-
-    class Slow(Small):
-        def retrieval(self, *given: Any) -> Any:
-            clock[0] += 100
-            return super().retrieval(*given)
-
-    monkeypatch.setattr("infinimem.evaluation.working.time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    start(request(tmp_path, "bm25", retrieval_only=True), Slow())
-    assert {result.seconds for result in results(tmp_path / "out")} == {0.0}
-
-
-def test_an_answer_without_words_failed(tmp_path: Path) -> None:
-    silent = ScriptedLLM({"answer": lambda _: {"answer": "  ", "cites": []}})
-    start(request(tmp_path, "bm25", "none", answerer=silent))
-    assert {result.failed for result in results(tmp_path / "out")} == {"EMPTY"}
-
-
-def test_several_threads_give_what_one_gives(tmp_path: Path) -> None:
-    found: list[list[Any]] = []
-    for jobs in (1, 4):
-        folder = tmp_path / str(jobs)
-        folder.mkdir()
-        start(request(folder, "infini-h", "infini", "hybrid", "recent", jobs=jobs, embedder="lexical"))
-        found.append([timeless(result) for result in results(folder / "out")])
-        costs = [
-            (folder / f"out/cases/{name}.jsonl").read_text().splitlines() for name in ("infini", "recent")
-        ]
-        found.append([untimed(json.loads(line)) for lines in costs for line in sorted(lines)])
-    assert found[0] == found[2] and found[1] == found[3]
-    assert len(found[0]) == 32
 
 
 def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
@@ -191,48 +147,6 @@ def test_a_run_with_another_config_is_refused(tmp_path: Path) -> None:
     assert start(replace(request(tmp_path, "bm25", retrieval_only=True), jobs=3, keep=True)).done == 8
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds no run"):
-        start(request(tmp_path, "bm25"))
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
-
-
-def test_what_fails_by_itself_is_noted_and_tried_again(tmp_path: Path) -> None:
-    bad = case("one")
-    broken = Case("one", bad.turns, (replace(bad.questions[0], text=" "), *bad.questions[1:]))
-    wanted = request(tmp_path, "infini-bm25")
-    assert start(wanted, Small([broken, case("two")])) == Ended(7, 1)
-    row = json.loads((tmp_path / "out/errors.jsonl").read_text())
-    assert row["question"] == "one-q0" and "question is empty" in row["error"]
-    assert start(wanted) == Ended(8, 0)
-
-
-def test_models_that_talk_nonsense_fail_no_run(tmp_path: Path) -> None:
-    for seed in range(2):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        models = dict.fromkeys(("keeper", "answerer", "judge"), GarbageLLM(seed))
-        assert start(request(folder, "infini", "infini-h:feed=turn", "none", **models)) == Ended(24, 0)
-        costs = (folder / "out/cases/infini.jsonl").read_text().splitlines()
-        assert all(json.loads(line)["usage"]["extract"]["calls"] for line in costs)
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
-    caught: list[str] = []
-
-    class Twice(Small):
-        def cases(self, *given: Any) -> Any:
-            with pytest.raises(LockTimeout) as told:
-                start(request(tmp_path, "none", retrieval_only=True))
-            caught.append(str(told.value))
-            yield from super().cases(*given)
-
-    start(request(tmp_path, "none", retrieval_only=True), Twice())
-    assert "another run writes to" in caught[0]
-
-
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
@@ -271,29 +185,3 @@ def test_a_run_that_is_killed_mid_line_goes_on(tmp_path: Path, after: int) -> No
     assert list(map(timeless, found)) == list(map(timeless, results(whole / "out")))
     costs = (tmp_path / "out/cases/bm25.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["case"] for line in costs) == ["one", "two"]
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """What runs in the background is started with Ctrl-C ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_leaves_what_is_done(tmp_path: Path) -> None:
-    """The signal comes while a thread waits for a model; the next call is refused."""
-    slow = ScriptedLLM({"answer": lambda _: (time.sleep(0.05), {"answer": "Lisbon", "cites": []})[1]})
-    seen: list[int] = []
-
-    def step(done: int, total: int) -> None:
-        seen.append(done)
-        if len(seen) == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        Run(request(tmp_path, "bm25", answerer=slow), Small()).start(step, 0)
-    before = len(results(tmp_path / "out"))
-    assert 3 <= before < 8
-    assert start(request(tmp_path, "bm25", answerer=answerer())).done == 8

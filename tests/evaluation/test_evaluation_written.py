@@ -6,14 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from evaluation_data import Small, case, request
 
 from infinimem import open_memory
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
 from infinimem.evaluation.written import written_of
-from infinimem.llm.offline import OfflineClient
 from infinimem.model import Turn
 from infinimem.testing import ScriptedLLM
 
@@ -64,22 +62,6 @@ def test_times_and_words_are_counted(tmp_path: Path) -> None:
     }
 
 
-def test_a_discard_that_stands_there_again_is_counted(tmp_path: Path) -> None:
-    """A person, or a fault, brings the line back under its number."""
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    same = [Turn("I am allergic to peanuts.", speaker="Ann", session="s", turn=f"D:{at}") for at in range(2)]
-    memory.observe(same)
-    memory.consolidate()
-    found = written_of(memory, case("one"))
-    assert (found["discarded"], found["undone"]) == (1, 0)
-    (gone,) = (path for path in (tmp_path / "m/archive").rglob("*.md"))
-    line = next(line for line in gone.read_text().splitlines() if line.startswith("- <seq="))
-    gone.unlink()
-    (topic,) = (tmp_path / "m/topics").glob("*.md")
-    topic.write_text(topic.read_text() + line + "\n")
-    assert written_of(open_memory(tmp_path / "m", model="offline"), case("one"))["undone"] == 1
-
-
 def test_evidence_that_is_shown_though_nothing_cites_it(tmp_path: Path) -> None:
     """A turn of which nothing was accepted is found itself; one of which the model makes nothing is not."""
     liar = ScriptedLLM({"extract": lambda _: {"entries": [entry("Zoe owns 17 yachts.", "3")]}})
@@ -90,22 +72,3 @@ def test_evidence_that_is_shown_though_nothing_cites_it(tmp_path: Path) -> None:
     assert (written["gold"], written["uncited"], written["unshown"]) == (4, 4, 3)
     assert told["bm25"]["written"] == {}, "it writes nothing"
     assert "## What was written" in (tmp_path / "out/report.md").read_text()
-
-
-@pytest.mark.parametrize("name", ["infini", "infini-h"])
-def test_who_answers_reads_what_the_rules_wrote(name: str, tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    class Reader:
-        name = "reader"
-
-        def __init__(self) -> None:
-            self.rules = OfflineClient()
-            self.usage = self.rules.usage
-
-        def complete(self, task: Any, variables: Any) -> Any:
-            asked.append(task.name)
-            return self.rules.complete(task, variables)
-
-    Run(request(tmp_path, name, answerer=Reader()), Small([case("one")])).start(lambda *_: None, 0)
-    assert set(asked) == ({"answer"} if name == "infini" else {"answer", "select"})

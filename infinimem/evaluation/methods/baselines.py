@@ -13,6 +13,7 @@ import re
 import sqlite3
 import threading
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -177,6 +178,7 @@ def _fts5(turns: Sequence[Turn]) -> Ranker:
             found = base.execute("SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank, rowid", (wanted,))
             return [at for (at,) in found]
 
+    weakref.finalize(rank, base.close)
     return rank
 
 
