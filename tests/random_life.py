@@ -52,7 +52,8 @@ def live(
 def named_once(memory: Memory, said: Collection[int], records: Iterable[Sequence[int]]) -> int:
     """That all turns are there and looked at, and in one record at most; how many are in one."""
     view = memory.view
-    assert {place.seq for place in view.entries("evidence")} == said and not view.uncited()
+    assert {place.seq for place in view.entries("evidence")} == said
+    assert {place.seq for place in view.uncited()} <= memory.unanswered().keys()
     named = [seq for seqs in records for seq in seqs]
     assert len(named) == len(set(named)) and set(named) <= set(said)
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []
