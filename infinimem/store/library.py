@@ -226,7 +226,10 @@ class Library:
             try:
                 with self.locked() as view:
                     outcome = self._apply(verified(plan, base, view, approved), view, head)
-                    rejected.keep(self.files, [*plan.rejected, *rejected.refusals(plan, outcome)], head.time)
+                    refused = rejected.refusals(plan, outcome)
+                    if not any(reason.code == "FORGOTTEN" for reason in getattr(outcome, "reasons", ())):
+                        refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
+                    rejected.keep(self.files, refused, head.time)
                     return outcome
             except Conflict:
                 if not left:

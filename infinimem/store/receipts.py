@@ -29,6 +29,16 @@ _PLAIN, _LINKED = re.compile(r"[\w./-]+"), re.compile(r"\[([\w./-]+)\]\([^()\s]*
 """A name that can be linked to; a link to one, wherever it leads: editors follow a file that moves."""
 
 
+def last_forget(view: View) -> int:
+    """The number of the last `forget`: what was derived from a snapshot with another one may quote it."""
+    return view.derived(_forgets)
+
+
+def _forgets(view: View, known: int | None, changed: Collection[str] | None) -> int:
+    changed = view.below(JOURNAL) if known is None or changed is None else changed
+    return max([known or 0, *(number_of(doc_id) for doc_id in changed if doc_id.endswith("-forget"))])
+
+
 def number_of(doc_id: str) -> int:
     """The number in a receipt's name; 0 where there is none."""
     return whole(doc_id.removeprefix(JOURNAL).split("-")[0]) or 0
