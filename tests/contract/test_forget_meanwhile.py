@@ -12,6 +12,7 @@ from forget_library import holding
 from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task, Wrapper
 from infinimem.llm.connect import connect
+from infinimem.settings import ModelSettings
 
 SECRET = "Imogen Zweig pawned the sapphire ring in Tallinn."
 TURNS = (
@@ -26,12 +27,12 @@ class Interrupted(Wrapper):
     """Answers by the rules, quoting what it was shown; during the call of that number lines are forgotten."""
 
     def __init__(self, root: Path, at: int) -> None:
-        super().__init__(connect("offline"))
+        super().__init__(connect("offline", ModelSettings()))
         self.root, self.left = root, at
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer, and let another process forget before the answer arrives."""
-        reply = super().complete(task, variables)
+        reply = self._llm.complete(task, variables)
         self.left -= 1
         if self.left == 0:
             open_memory(self.root, model="offline").forget(match="sapphire")
