@@ -1,8 +1,8 @@
 """The records of a library without what is forgotten, and their ledgers and audits. Pure.
 
-What came from a forgotten turn, was described with the help of such a record, or tells of one goes whole, and
-with it all other records of its turns: they are derived, and those of turns that stay are made anew. What is
-left loses its links to them; an archived record that no other leads to any more is back on the surface.
+What came from a forgotten turn, was described with the help of such a record, or holds its words goes whole,
+and with it all other records of its turns: they are derived, and those of turns that stay are made anew. What
+is left loses its links to them; an archived record that no other leads to any more is back on the surface.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from infinimem.markdown.header import quote
 from infinimem.spec import archive_folders, ledger_folders, record_folders, record_name, strategies
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.view import View
-
-_DESCRIBES = re.compile(r"summary:|keywords:")
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,13 @@ class Records:
         return doc_id in self.audits or (doc_id.startswith(record_folders()) and stem(doc_id) in self.gone)
 
 
-def without_records(
-    view: View, seqs: Collection[int], tells: Callable[[str], bool], holds: Callable[[Document], bool]
-) -> Records:
+def without_records(view: View, seqs: Collection[int], doomed: Callable[[Document], bool]) -> Records:
     """The records without those of forgotten turns.
 
     Args:
         view: the library.
         seqs: the turns.
-        tells: whether derived text speaks of them.
-        holds: whether a document has words of theirs that no other turn has.
+        doomed: whether a record goes in any case.
     """
     books = [
         doc_id
@@ -67,9 +62,9 @@ def without_records(
         if doc_id.startswith(ledger_folders()) and not view.is_note(doc_id)
     ]
     records = {doc_id: view.document(doc_id) for doc_id in books if doc_id.startswith(record_folders())}
-    doomed = _doomed(records, seqs, lambda document: _describes(document, tells) or holds(document))
-    names = frozenset(map(stem, doomed))
-    changed: dict[str, Document | None] = dict.fromkeys(sorted(doomed))
+    going = _doomed(records, seqs, doomed)
+    names = frozenset(map(stem, going))
+    changed: dict[str, Document | None] = dict.fromkeys(sorted(going))
     left = {doc_id: document for doc_id, document in records.items() if stem(doc_id) not in names}
     raised = _orphans(records, left)
     for doc_id, document in left.items():
@@ -84,16 +79,16 @@ def without_records(
     for doc_id in (doc_id for doc_id in books if doc_id not in records):
         document = view.document(doc_id)
         if doc_id in ledgers:
-            if (new := _without_pointers(document, names, tells)).lines != document.lines:
+            if (new := _without_pointers(document, names)).lines != document.lines:
                 changed[doc_id] = new
-        elif any(names.intersection(_called(line)) or tells(line) for line in document.lines):
+        elif doomed(document) or any(names.intersection(_called(line)) for line in document.lines):
             changed[doc_id] = None
             audits.append(doc_id)
     return Records(changed, names, tuple(audits), tuple(stem(doc_id) for doc_id in raised))
 
 
 def _doomed(
-    records: Mapping[str, Document], seqs: Collection[int], tells: Callable[[Document], bool]
+    records: Mapping[str, Document], seqs: Collection[int], doomed: Callable[[Document], bool]
 ) -> set[str]:
     """Ids of the records that go."""
     turns = set(seqs)
@@ -103,7 +98,7 @@ def _doomed(
     made_with = {
         doc_id: {*sources_of(document), *versions_of(document)} for doc_id, document in records.items()
     }
-    fresh = [doc_id for doc_id, document in records.items() if held[doc_id] & turns or tells(document)]
+    fresh = [doc_id for doc_id, document in records.items() if held[doc_id] & turns or doomed(document)]
     while fresh:
         found.update(fresh)
         names.update(map(stem, fresh))
@@ -116,12 +111,6 @@ def _doomed(
             and (stem(doc_id) in names or held[doc_id] & turns or made_with[doc_id] & names)
         ]
     return found
-
-
-def _describes(document: Document, tells: Callable[[str], bool]) -> bool:
-    """Whether its descriptor tells of it."""
-    lines = document.lines[: document.header.end]
-    return any(tells(line.partition(":")[2]) for line in lines if _DESCRIBES.match(line))
 
 
 def _orphans(before: Mapping[str, Document], after: Mapping[str, Document]) -> list[str]:
@@ -152,16 +141,16 @@ def _unlinked(document: Document, names: Collection[str]) -> Document:
     return replace(document, lines=(*kept, *document.lines[document.header.end :]))
 
 
-def _without_pointers(document: Document, names: Collection[str], tells: Callable[[str], bool]) -> Document:
-    """A ledger without these records, and without what tells."""
-    lines = (_pointing(line, names, tells) for line in document.lines)
+def _without_pointers(document: Document, names: Collection[str]) -> Document:
+    """A ledger without these records."""
+    lines = (_pointing(line, names) for line in document.lines)
     return replace(document, lines=tuple(line for line in lines if line is not None))
 
 
-def _pointing(line: str, names: Collection[str], tells: Callable[[str], bool]) -> str | None:
-    """A line of a ledger, with lists that lack these records; None where it is of one of them, or tells."""
+def _pointing(line: str, names: Collection[str]) -> str | None:
+    """A line of a ledger, with lists that lack these records; None where it is of one of them."""
     if not any(name in names for name in _called(line)):
-        return None if tells(line) else line
+        return line
     try:
         row = {
             key: [item for item in value if item not in names] if isinstance(value, list) else value
