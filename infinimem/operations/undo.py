@@ -182,12 +182,13 @@ def _document_before(
         whole = {place.seq for place in before.entries} == (stood - came) | left
         if untouched or (whole and not _tears_header(before, here)):
             return made_anew(before, anew)
-    quoted = {e.seq: e.line for hunk in back.hunks for row in hunk.before if (e := parse_entry(row[1:]))}
+    quoted = {e.seq: e for hunk in back.hunks for row in hunk.before if (e := parse_entry(row[1:]))}
     if any(row.why.startswith(_WRITTEN) for row in rows) and not anew:
         raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed where it wrote")
     document = (here or Document.empty(back.doc_id)).without(came)
-    edited = {p.seq: quoted[p.seq] for p in document.entries if p.seq in quoted}
-    known = {**lines, **quoted}
+    edited = {p.seq: quoted[p.seq].line for p in document.entries if p.seq in quoted}
+    there = {one.text for one in (*document.entries, *document.unsigned)}
+    known = lines | {e.seq: e.line for e in quoted.values() if e.text not in there}
     document = reading(document, edited).insert([known[seq] for seq in sorted(left) if seq in known])
     return made_anew(document, anew)
 

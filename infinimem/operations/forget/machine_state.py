@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +30,13 @@ from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import DISPLACED, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.listing import explained
+from infinimem.store.names import aliases_of
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
 from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
 
-GIT = ".git"
+GIT, RENAME = ".git", "infinimem rename"
 STATE = ".infinimem/"
 _LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.REFUSED)
 _SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
@@ -142,7 +143,9 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
     own = (f"{CURRENT}.md", *owned_folders(), MEMORIES, STATE)
     names = _named_documents(view, texts)
     found = [
-        Residue(f"{doc_id}.md", f"its name: `infinimem rename {shlex.quote(doc_id)} NEW` changes it")
+        Residue(
+            f"{doc_id}.md", f"its name or a heading: `infinimem rename {shlex.quote(doc_id)} NEW`, or edit it"
+        )
         for doc_id in names
     ]
     told = sorted({one for names in names.values() for one in names}, key=len, reverse=True)
@@ -163,7 +166,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
 
 
 def _named_documents(view: View, texts: Texts) -> dict[str, set[str]]:
-    """Documents of the program whose names, titles or sessions tell of it, with what these say."""
+    """Documents of the program whose names, titles, sessions or headings tell of it, with what these say."""
     found: dict[str, set[str]] = {}
     known = {name for receipt in recorded(view).receipts for name, _, _ in receipt.files}
     known |= {row.was for receipt in recorded(view).receipts for row in receipt.rows}
@@ -171,18 +174,15 @@ def _named_documents(view: View, texts: Texts) -> dict[str, set[str]]:
         if (view.is_note(doc_id) and not doc_id.startswith(MEMORIES)) or doc_id.startswith(JOURNAL):
             continue
         stem = doc_id.rpartition("/")[2]
-        values = view.document(doc_id).header.values if doc_id in view else {}
-        title, session = str(values.get("title", "")), str(values.get("session", ""))
-        names = {stem, stem.replace("-", " "), title, session, *map(str, aliases(values))} - {""}
+        names = {stem, stem.replace("-", " ")}
+        if doc_id in view:
+            document = view.document(doc_id)
+            headings = (heading.title for heading in document.headings)
+            session = str(document.header.values.get("session", ""))
+            names |= {document.title, session, *aliases_of(document), *headings} - {""}
         if any(map(texts.named, names)):
             found[doc_id] = {form.decode() for name in names for form in forms(name)}
     return found
-
-
-def aliases(values: Mapping[str, object]) -> Sequence[object]:
-    """The aliases of a header."""
-    listed = values.get("aliases", ())
-    return listed if isinstance(listed, list) else ()
 
 
 def _stored(

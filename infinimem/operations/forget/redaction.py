@@ -113,7 +113,8 @@ class Redaction:
         spans |= {n: (n, seq) for n in old.malformed if (seq := numbered(old.lines[n - 1])) in seqs}
         spans |= {line: (line, seq) for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
         above = {heading for start in spans for heading in _headings_over(old, start)}
-        above |= {heading.line for heading in old.headings if texts.within(heading.title)}
+        tells = texts.named if old.id in self.held else texts.within
+        above |= {heading.line for heading in old.headings if tells(heading.title)}
         name, lines, end = _name(old).casefold(), list[str](), 0
         for number, line in enumerate(old.lines, 1):
             eol = "\r" * line.endswith("\r")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from infinimem.markdown.header import quote
 from infinimem.model import Located
@@ -28,6 +28,7 @@ _MANY = 64
 """From so many texts on, a file is passed through once for all of them."""
 
 _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
+_WORD = re.compile(r"[^\W_]{4,}")
 _SUM = re.compile(rb"\b[0-9a-f]{64}\b")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = b"""
@@ -93,6 +94,7 @@ class Texts:
         telling = {form for form in texts | told if not _is_format(form)}
         self._all = _Literals(telling & short, telling - short)
         self._words = _Literals(told & short, told - short)
+        self._said, self._others = frozenset(word for text in said for word in _long_words(text)), others
         self._finds = finds or (lambda line: ())
         self.repeated: list[Located] = []
         """Lines that stay and say some of it in their own right."""
@@ -105,6 +107,11 @@ class Texts:
         }
         own = {form for line in lines if self.within(line) for form in forms(line)}
         self._own = sorted(own, key=lambda form: (-len(form), form))
+
+    @cached_property
+    def _rare(self) -> frozenset[str]:
+        """Words of what goes that no line has which stays."""
+        return self._said.difference(*(_long_words(one.text) for one in self._others))
 
     def within(self, data: bytes | str) -> bool:
         """Whether any of it stands in bytes or text; what files hold whatever was said does not count."""
@@ -121,8 +128,10 @@ class Texts:
         return self.within(data)
 
     def named(self, text: str) -> bool:
-        """Whether any of it, or what the pattern finds, stands in a text such as a name."""
+        """Whether any of it, a word that no line has any more, or what was asked for stands in a name."""
         spaced = f"{text}\n{text.replace('-', ' ')}"
+        if not self._said.isdisjoint(_long_words(text)) and not self._rare.isdisjoint(_long_words(text)):
+            return True
         found = any(word for line in spaced.split("\n") for word in self._finds(line))
         return found or self._words.within(lowered(spaced)) or self.within(spaced)
 
@@ -148,6 +157,10 @@ class _Literals:
             for at in range(len(data) - size + 1)
             if (key := data[at : at + size]) in keys
         )
+
+
+def _long_words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 def lowered(data: bytes | str) -> bytes:
