@@ -112,6 +112,9 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
             "Remove lines and their sources for good.",
             ("forget --match Northgate --dry-run", "forget --seq 197 --yes"),
         ),
+        "rename": Listed(
+            "forgetting", "Rename a document, in receipts too.", ("rename topics/home-network Network",)
+        ),
         "replay": Listed(
             "topology",
             "Repeat a consolidation from its audit and compare the bytes.",

@@ -17,13 +17,13 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.records import without_records
-from infinimem.operations.forget.redaction import made_anew
+from infinimem.operations.forget.redaction import OWN_KEYS, made_anew
 from infinimem.spec import whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
-from infinimem.store.render import Rendered
+from infinimem.store.render import Rendered, is_emptied
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
@@ -174,7 +174,7 @@ def _document_before(
     left = {row.seq for row in rows if row.was == back.doc_id != row.now}
     if back.is_new:
         rest = here.without(came) if here and not untouched else None
-        return rest if rest and (rest.entries or rest.unsigned or rest.has_prose) else None
+        return rest if rest and not is_emptied(rest, OWN_KEYS) else None
     old = reverted(back, line_map(here)) if untouched or here else None
     if old is not None and all(int(row[1:]) in lines for row in old if row[0] == "@"):
         before = from_line_map(back.doc_id, old, lines)
@@ -187,8 +187,8 @@ def _document_before(
         raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed where it wrote")
     document = (here or Document.empty(back.doc_id)).without(came)
     edited = {p.seq: quoted[p.seq].line for p in document.entries if p.seq in quoted}
-    there = {one.text for one in (*document.entries, *document.unsigned)}
-    known = lines | {e.seq: e.line for e in quoted.values() if e.text not in there}
+    there = {p.text for p in document.entries} | {item.text for item in document.unsigned}
+    known = dict(lines) | {e.seq: e.line for e in quoted.values() if e.text not in there}
     document = reading(document, edited).insert([known[seq] for seq in sorted(left) if seq in known])
     return made_anew(document, anew)
 

@@ -136,6 +136,24 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
     return "\n".join([*kept, *lines[head:at], *told, *lines[at:]]).encode("utf-8", "surrogateescape")
 
 
+class Checksums:
+    """What a receipt says in the place of checksums of files that must not be guessed.
+
+    Args:
+        number: of the receipt that takes them out.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.known: dict[str, str] = {}
+        self._number = number
+
+    def of(self, checksum: str) -> str:
+        """What stands for it: the same for the same bytes."""
+        if len(checksum) < 64:
+            return checksum
+        return self.known.setdefault(checksum, f"?{self._number}.{len(self.known) + 1}")
+
+
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A Markdown table; a "|" in a cell stands behind a backslash."""
     return [row_of(head), row_of(["---"] * len(head)), *map(row_of, rows)]

@@ -7,8 +7,9 @@ Source: docs/FORMAT.md, Forget.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt
@@ -26,6 +27,8 @@ from infinimem.store.render import Rendered
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     Raises:
         UsageError: a number that no line has.
     """
-    view = _looked(library)
+    view = looked(library)
     choice = _chosen(library, view, wanted)
     redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
     held = _holding(redaction, redaction.rendered())
@@ -88,10 +91,16 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
         LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
     """
     library.demand_initialised()
+    return retried(library, lambda: _forget(library, wanted))
+
+
+def retried(library: Library, act: Callable[[], T]) -> T:
+    """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
     for again in reversed(range(RETRIES + 1)):
         try:
             with library.locked():
-                return _forget(library, wanted)
+                recheck(library.files, library.clock().timestamp())
+                return act()
         except Conflict:
             if not again:
                 raise
@@ -100,8 +109,7 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
 
 def _forget(library: Library, wanted: Wanted) -> Forgotten:
     """Under the lock. What someone saves meanwhile is taken out of their version too."""
-    recheck(library.files, library.clock().timestamp())  # late saves come back first
-    view = _looked(library)
+    view = looked(library)
     choice = _chosen(library, view, wanted)
     first = redaction = _redaction(library, view, choice)
     receipt, held = None, set[str]()
@@ -111,7 +119,7 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
         held |= _holding(redaction, done)
         receipt, earlier = _take_out(library, redaction, done), receipt
         receipt = earlier or receipt
-        view = _looked(library)
+        view = looked(library)
         rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
         redaction = _redaction(library, view, replace(rest, texts=choice.texts))
     found = replace(_report(library, first, held), receipt=receipt)
@@ -128,7 +136,7 @@ def _report(library: Library, redaction: Redaction, held: set[str], preview: boo
     )
 
 
-def _looked(library: Library) -> View:
+def looked(library: Library) -> View:
     """The library to the last file: nothing that somebody has just saved may be passed over."""
     library.fresh.doubt()
     return library.view()

@@ -31,7 +31,7 @@ from infinimem.store.commit.transaction import DISPLACED, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.listing import explained
 from infinimem.store.names import aliases_of
-from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
 from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
@@ -180,7 +180,7 @@ def _named_documents(view: View, texts: Texts) -> dict[str, set[str]]:
             headings = (heading.title for heading in document.headings)
             session = str(document.header.values.get("session", ""))
             names |= {document.title, session, *aliases_of(document), *headings} - {""}
-        if any(map(texts.named, names)):
+        if any(map(texts.hinted if doc_id.startswith((TOPICS, ARCHIVE)) else texts.named, names)):
             found[doc_id] = {form.decode() for name in names for form in forms(name)}
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from infinimem import tokens
@@ -22,15 +22,25 @@ from infinimem.operations.provenance import recorded
 from infinimem.spec import ledger_folders, record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts
-from infinimem.store.receipts import BEFORE, FORGOTTEN, QUOTED, block, cells_of, file_cells, file_of, row_of
+from infinimem.store.receipts import (
+    BEFORE,
+    FORGOTTEN,
+    QUOTED,
+    Checksums,
+    block,
+    cells_of,
+    file_cells,
+    file_of,
+    row_of,
+)
 from infinimem.store.records import held_by
-from infinimem.store.render import HEADER_KEYS, Rendered, described, headed
+from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
 from infinimem.store.view import View
 
 _OTHER = "Other"
 """What a heading of CURRENT says in place of one that said too much."""
-_OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
+OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
 _KEY = re.compile(r"[a-z_]+: ")
 _NUMBERS = re.compile(
     r"\s*$|---$|(?:created_time|update_log|date|current_epoch|links|evidence):|  - \{"
@@ -54,8 +64,10 @@ class Redaction:
     choice: Choice
     receipt: int
     first_seq: int
-    _sums: dict[str, str] = field(default_factory=dict)
-    """What stands for checksums of files that held any of it; which are the same can still be told."""
+
+    @cached_property
+    def _sums(self) -> Checksums:
+        return Checksums(self.receipt)
 
     @cached_property
     def records(self) -> Records:
@@ -71,7 +83,7 @@ class Redaction:
     def rendered(self) -> Rendered:
         """The documents that change, and what the receipt says of them; that tells no word of it."""
         view, seqs = self.view, self.choice.seqs
-        done = Rendered(sums=self._sums, reverse_diffs=[])
+        done = Rendered(sums=self._sums.known, reverse_diffs=[])
         for doc_id in self._own:
             if doc_id.startswith((JOURNAL, *ledger_folders())):
                 continue
@@ -113,7 +125,7 @@ class Redaction:
         spans |= {n: (n, seq) for n in old.malformed if (seq := numbered(old.lines[n - 1])) in seqs}
         spans |= {line: (line, seq) for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
         above = {heading for start in spans for heading in _headings_over(old, start)}
-        tells = texts.named if old.id in self.held else texts.within
+        tells = texts.hinted if old.id in self.held else texts.within
         above |= {heading.line for heading in old.headings if tells(heading.title)}
         name, lines, end = _name(old).casefold(), list[str](), 0
         for number, line in enumerate(old.lines, 1):
@@ -122,11 +134,12 @@ class Redaction:
                 end, seq = spans[number]
                 lines.append(tombstone(seq or 0) + eol)
             elif number > end:
-                title = heading_title(line.removesuffix("\r")) if number in above else None
+                is_one = number in above and len(line.rstrip("\r").splitlines()) == 1
+                title = heading_title(line.removesuffix("\r")) if is_one else None
                 is_name = title and title[1].casefold() == name
                 lines.append(f"{'#' * title[0]} {MARK}{eol}" if title and not is_name else line)
         new = replace(old, lines=tuple(lines), cache=None) if tuple(lines) != old.lines else old
-        if spans and old.id != CURRENT and _is_empty(new):
+        if spans and old.id != CURRENT and is_emptied(new, OWN_KEYS):
             return None
         if spans and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
             speakers = (place.entry.fields.get("speaker") for place in new.entries)
@@ -163,13 +176,8 @@ class Redaction:
             if new.lines != old.lines:
                 found[doc_id] = new
         for doc_id in (*changed, *found):
-            self._sum(digest(self.view.document(doc_id).to_bytes()))
+            self._sums.of(digest(self.view.document(doc_id).to_bytes()))
         return found
-
-    def _sum(self, checksum: str) -> str:
-        if len(checksum) < 64:
-            return checksum
-        return self._sums.setdefault(checksum, f"?{self.receipt}.{len(self._sums) + 1}")
 
     def _receipt(
         self, lines: Sequence[str], untold: Collection[str], documents: Mapping[str, Document | None]
@@ -190,7 +198,7 @@ class Redaction:
     def _row(self, line: str, untold: Collection[str]) -> str:
         file = file_of(cells_of(line)) if line.startswith("| ") else None
         if file and file[0] in untold:
-            return row_of(file_cells(file[0], *map(self._sum, file[1:])))
+            return row_of(file_cells(file[0], *map(self._sums.of, file[1:])))
         return f"> {MARK}" if line.startswith("> ") and self.choice.texts.within(line) else line
 
     def _tombstones(self, lines: Sequence[str], before: str, instead: str) -> Iterator[str]:
@@ -294,8 +302,3 @@ def _name(document: Document) -> str:
     """What a document is called."""
     title = "" if document.title == MARK else document.title
     return title or document.id.rpartition("/")[2].replace("-", " ")
-
-
-def _is_empty(document: Document) -> bool:
-    holds = document.entries or document.unsigned or document.has_prose
-    return not holds and not document.header.values.keys() - _OWN_KEYS

@@ -108,6 +108,12 @@ class Texts:
         own = {form for line in lines if self.within(line) for form in forms(line)}
         self._own = sorted(own, key=lambda form: (-len(form), form))
 
+    def hinted(self, title: str) -> bool:
+        """As `named`, or whether a longer word of it stands in a title that no line has which stays."""
+        words = _long_words(title)
+        rare = not self._said.isdisjoint(words) and not self._rare.isdisjoint(words)
+        return rare or self.named(title)
+
     @cached_property
     def _rare(self) -> frozenset[str]:
         """Words of what goes that no line has which stays."""
@@ -128,10 +134,8 @@ class Texts:
         return self.within(data)
 
     def named(self, text: str) -> bool:
-        """Whether any of it, a word that no line has any more, or what was asked for stands in a name."""
+        """Whether any of it, or what was asked for, stands in a name."""
         spaced = f"{text}\n{text.replace('-', ' ')}"
-        if not self._said.isdisjoint(_long_words(text)) and not self._rare.isdisjoint(_long_words(text)):
-            return True
         found = any(word for line in spaced.split("\n") for word in self._finds(line))
         return found or self._words.within(lowered(spaced)) or self.within(spaced)
 
