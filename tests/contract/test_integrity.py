@@ -8,6 +8,9 @@ import pytest
 from cli_runner import Shell
 from forget_library import holding
 
+from infinimem import open_memory
+from infinimem.model import Move, Plan
+
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
@@ -52,9 +55,10 @@ def test_a_file_with_a_persons_words_is_not_removed_with_its_last_entry(
     elif way == "undo":
         shell("undo")
     else:
-        path.write_bytes(path.read_bytes().replace(f"{line}\n".encode(), b""))
-        (shell.library / "topics/other.md").write_text(f"# Other\n{line}\n")
-        shell("consolidate")
+        memory = open_memory(shell.library, model="offline")
+        (place,) = memory.view.document("topics/kiln").entries
+        memory.library.apply(Plan("consolidate", moves=(Move(place.seq, "topics/other", "Other"),)))
+        assert "Lucerne" in (shell.library / "topics/other.md").read_text()
     assert holding("my own words about it", shell.library / "topics") == ["kiln.md"]
 
 
