@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from allmem_library import Library, cards
 
-from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import Plan
-from infinimem.strategies.allmem.audit import replay
 from infinimem.strategies.allmem.buffer import BUFFER
 from infinimem.strategies.allmem.diagnose import Context, Proposal
 from infinimem.strategies.allmem.execute import Executor
@@ -176,24 +174,6 @@ def test_a_run_without_proposals_empties_the_buffer_and_says_so() -> None:
     assert len([row for row in rows_of(made.documents[RUN]) if row["row"] == "diagnosis"]) == 6
 
 
-@pytest.mark.parametrize("scale", ["plain", "random"])
-def test_a_replay_gives_the_same_bytes(scale: str) -> None:
-    for seed in range(1 if scale == "plain" else 6):
-        chance = random.Random(seed)
-        made, strategy = library(model(ALL))
-        if scale == "random":
-            made, strategy = library(wild(seed), *wild_turns(seed), degree_semantic=chance.randint(1, 8))
-        for _ in range(2):
-            before = made.view()
-            made.drive(strategy.tick(before, "consolidate"))
-            plan = made.plans[-1]
-            audit = plan.records[-1]
-            assert "/audit/" in audit.doc_id
-            assert replay(before, made.documents[audit.doc_id]) == plan.records[:-1], seed
-            made.say("Ana drinks green tea daily", "Ana lives in Oslo. The cat is grey.", session="s2")
-            made.drive(strategy.observe(made.view(), made.pending()))
-
-
 def wild_turns(seed: int) -> list[str]:
     chance = random.Random(seed)
     things = ("tea", "bread", "Rome", "Oslo", "chess", "violin")
@@ -213,19 +193,6 @@ def wild(seed: int) -> ScriptedLLM:
         )
 
     return model(diagnose=diagnose)
-
-
-def test_a_replay_refuses_another_embedder_and_a_damaged_audit() -> None:
-    made, strategy = library(model(ALL))
-    before = made.view()
-    made.drive(strategy.tick(before, "consolidate"))
-    text = made.documents[RUN].to_bytes()
-    other = Document.parse(RUN, text.replace(b"lexical 512", b"minilm"))
-    with pytest.raises(UsageError, match="minilm"):
-        replay(before, other)
-    for old, new in ((b'"plan": [', b'"plan": [1, '), (b'"row": "settings"', b'"row": "x"')):
-        with pytest.raises(UsageError, match="damaged"):
-            replay(before, Document.parse(RUN, text.replace(old, new)))
 
 
 def test_two_runs_with_the_same_replies_give_the_same_bytes_whatever_thread_ends_first() -> None:

@@ -49,7 +49,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "forget": (("forget", "--seq", "1", "--yes"),),
     "rebuild": (("rebuild",), ("rebuild", "--strategy", "allmem")),
     "graph": (("graph", "--strategy", "allmem"),),
-    "replay": (("replay", "--strategy", "allmem"),),
+    "rename": (("rename", "note", "Other"),),
 }
 """How each command is called; those that are not listed without arguments."""
 

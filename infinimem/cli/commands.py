@@ -115,11 +115,6 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "rename": Listed(
             "forgetting", "Rename a document, in receipts too.", ("rename topics/home-network Network",)
         ),
-        "replay": Listed(
-            "topology",
-            "Repeat a consolidation from its audit and compare the bytes.",
-            ("replay --strategy allmem",),
-        ),
     },
     "Look after": {
         "status": Listed("care", "Show what the library holds and what it awaits.", ("status",)),

@@ -132,7 +132,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> Rendered
         if not back.doc_id.startswith(whole_folders()):
             anew = back.doc_id in redacted
             before = _document_before(back, here, receipt, lines, gone, untouched, anew)
-        elif not untouched and (back.is_lost or back.doc_id in redacted):
+        elif back.is_lost or (not untouched and back.doc_id in redacted):
             lost.add(back.doc_id)
             continue
         else:

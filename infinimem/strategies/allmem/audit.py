@@ -1,7 +1,6 @@
-"""The audit of a run: every proposal, what became of it and why, tables for people, and what a replay needs.
+"""The audit of a run: every proposal, what became of it and why, with tables for people.
 
 Rows of the block, each with its `row`:
-    settings   what the deterministic part of the run hung on
     diagnosis  one for each unit that waited: its neighbours, and the reply or the code of its failure
     proposal   one for each proposal, by operator and ids: how far it came, its plan and its edits
     metrics    counts over the run
@@ -13,42 +12,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from infinimem.errors import UsageError
-from infinimem.markdown.document import Document
-from infinimem.model import Put
-from infinimem.store.view import View
-from infinimem.strategies.allmem.buffer import BUFFER
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
-from infinimem.strategies.allmem.execute import Compiled, Done, apply
+from infinimem.strategies.allmem.execute import Compiled, Done
 from infinimem.strategies.allmem.operators import Edits
-from infinimem.strategies.allmem.plans import Part
 from infinimem.strategies.allmem.route import Dropped, Routed
-from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import HOME
 from infinimem.strategies.records.descriptor import Descriptor
-from infinimem.strategies.records.ledger import bounded, ledger_text, rows_of
-from infinimem.strategies.records.record import Ref, is_record_id, number_of
-from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.ledger import bounded, ledger_text
+from infinimem.strategies.records.record import is_record_id, number_of
+from infinimem.strategies.records.record_store import RecordStore
 
 AUDIT = f"{HOME}audit/run-"
 SHORT = 500
 """Of a reason."""
 IDS, NAME = 10, 80
 """Ids of a proposal, and characters of one; those that are none may be many and long."""
-REPLAYED = ("online_anchors", "degree_semantic", "degree_sibling", "degree_temporal")
-"""Settings that the operators hang on."""
-
 Row = dict[str, Any]
 
 
 def audit_text(
     doc_id: str,
     embedder: str,
-    settings: AllmemSettings,
     diagnosed: Sequence[Diagnosis],
     routed: Routed,
     done: Sequence[Done],
@@ -59,8 +45,7 @@ def audit_text(
     dropped = [_dropped(one) for one in routed.dropped]
     proposals = sorted((*dropped, *map(_done, done)), key=_order)
     metrics = _metrics(diagnosed, proposals, before, after)
-    rows: list[Row] = [{"row": "settings", **{key: getattr(settings, key) for key in REPLAYED}}]
-    rows += [_diagnosis(one) for one in diagnosed]
+    rows = [_diagnosis(one) for one in diagnosed]
     rows += [{"row": "proposal", **row} for row in proposals]
     rows.append({"row": "metrics", **metrics})
     number = int(doc_id.removeprefix(AUDIT))
@@ -126,23 +111,6 @@ def written(plan: Compiled) -> Any:
     ]
 
 
-def compiled(plan: Any) -> Compiled:
-    """The inverse of `written`.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is none.
-    """
-    if isinstance(plan, dict):
-        return Descriptor(plan["summary"], tuple(plan["keywords"]))
-    return tuple(
-        Part(
-            tuple(Ref(seq, (span[0], span[1]) if span else None) for seq, *span in part["refs"]),
-            Descriptor(part["summary"], tuple(part["keywords"])),
-        )
-        for part in plan
-    )
-
-
 def _edits(edits: Edits) -> Row:
     return {
         "created": list(edits.created),
@@ -150,39 +118,6 @@ def _edits(edits: Edits) -> Row:
         "added": [list(link) for link in edits.added],
         "redirected": [[link.source, link.old, link.new] for link in edits.redirected],
     }
-
-
-# ── a run again ─────────────────────────────────────────────────────────────────────────────────
-
-
-def replay(view: View, audit: Document) -> tuple[Put, ...]:
-    """The records that a run put, its audit apart: the same edits to the byte, without a model.
-
-    Args:
-        view: the library as it was before the run.
-        audit: of the run.
-
-    Raises:
-        UsageError: the audit is damaged, or of another library or embedder.
-        ModelUnavailable, ModelNotConfigured: of the embedder.
-    """
-    named = audit.header.values.get("embedder")
-    if named != view.embedder.name:
-        raise UsageError(f"{audit.id} was made with the embedder {named!r}; replay it with that one")
-    before = RecordStore.load(view)
-    after = before.copy()
-    space = VectorIndex.of(view)
-    space.sync(before)
-    rows = rows_of(audit)
-    try:
-        told = next(row for row in rows if row["row"] == "settings")
-        settings = replace(AllmemSettings(), **{key: told[key] for key in REPLAYED})
-        for row in rows:
-            if row["row"] == "proposal" and row["came"] == "applied":
-                apply(after, space, row["op"], row["ids"], compiled(row["plan"]), settings)
-    except (KeyError, ValueError, TypeError, StopIteration, IndexError) as wrong:
-        raise UsageError(f"{audit.id} is damaged or of another library ({wrong!r})") from None
-    return (*puts(before, after), Put(BUFFER, None))
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────────────────────────
