@@ -288,7 +288,7 @@ def test_an_endless_diagnosis_is_none_and_a_long_one_fills_no_disk() -> None:
     endless = diagnosis(merge=[["TARGET", B]] * 1000)
     long = diagnosis(merge=[["x" * 900] * 900])
     made = consolidated(model(diagnose=[endless, long, *[diagnosis()] * 4]))
-    first, second = rows_of(made.documents[RUN])[1:3]
+    first, second = rows_of(made.documents[RUN])[:2]
     assert (first["code"], first["detail"]) == ("SCHEMA_FAIL", "more than 20 tasks of a kind")
     assert len(second["reply"]) < 10_000
     assert len(made.documents[RUN].to_bytes()) < 500_000

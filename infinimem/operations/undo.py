@@ -18,11 +18,12 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.records import without_records
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew
-from infinimem.spec import whole_folders
+from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
+from infinimem.store.records import link_to, sources_of, stem
 from infinimem.store.render import Rendered, is_emptied
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
@@ -152,7 +153,13 @@ def _sound_records(
     kept stands; their turns are told anew."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: one for doc_id, one in documents.items() if one})
-    return without_records(after, gone, lambda document: document.id in lost).changed
+    names = {stem(doc_id) for doc_id in after.ids("all") if doc_id.startswith(record_folders())}
+
+    def doomed(document: Document) -> bool:
+        links = map(link_to, document.lines[: document.header.end])
+        return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
+
+    return without_records(after, gone, doomed).changed
 
 
 def _document_before(

@@ -27,12 +27,13 @@ class Interrupted(Wrapper):
     """Answers by the rules, quoting what it was shown; during the call of that number lines are forgotten."""
 
     def __init__(self, root: Path, at: int) -> None:
-        super().__init__(connect("offline", ModelSettings()))
+        self.rules = connect("offline", ModelSettings())
+        super().__init__(self.rules)
         self.root, self.left = root, at
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer, and let another process forget before the answer arrives."""
-        reply = self._llm.complete(task, variables)
+        reply = self.rules.complete(task, variables)
         self.left -= 1
         if self.left == 0:
             open_memory(self.root, model="offline").forget(match="sapphire")

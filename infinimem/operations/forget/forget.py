@@ -161,8 +161,6 @@ def _notes(redaction: Redaction) -> Iterator[str]:
     records = redaction.records
     if gone := {stem(name) for name in records.deleted if name not in records.audits}:
         yield f"records deleted, with all links to them: {', '.join(sorted(gone))}"
-    if records.raised:
-        yield f"back on the surface, for nothing led to them any more: {', '.join(records.raised)}"
     if records.audits:
         yield f"deleted whole, for they told of it: {', '.join(records.audits)}"
 
