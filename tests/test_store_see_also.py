@@ -121,15 +121,6 @@ def test_an_undo_takes_links_back_too(library: Library) -> None:
     assert (library.root / "topics/tea.md").read_bytes() == before
 
 
-def test_what_is_forgotten_is_linked_to_no_more(library: Library) -> None:
-    put(library, FIRST)
-    memory = open_memory(library.root, model="offline")
-    done = memory.forget(match="horn|music")
-    assert not done.left
-    assert links(library)["topics/cat"] == ["topics/vet"]
-    assert not any(b"music" in path.read_bytes() for path in library.root.rglob("*.md"))
-
-
 def test_names_are_taken_over_from_the_snapshot_before(library: Library) -> None:
     put(library, FIRST)
     first = library.view()

@@ -77,9 +77,12 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     view = looked(library)
     choice = _chosen(library, view, wanted)
     redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
-    held = _holding(redaction, redaction.rendered())
+    done = redaction.rendered()
+    held = _holding(redaction, done)
     rows, files = tuple(_candidates(choice)), tuple(sorted(held))
-    return replace(_report(library, redaction, held, preview=True), rows=rows, files=files)
+    documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
+    after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
+    return replace(_report(library, redaction, held, after, preview=True), rows=rows, files=files)
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
@@ -122,14 +125,16 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
         view = looked(library)
         rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
         redaction = _redaction(library, view, replace(rest, texts=choice.texts))
-    found = replace(_report(library, first, held), receipt=receipt)
+    found = replace(_report(library, first, held, view), receipt=receipt)
     return replace(found, seqs=tuple(row.seq for row in receipt.rows)) if receipt else found
 
 
-def _report(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
+def _report(
+    library: Library, redaction: Redaction, held: set[str], after: View, preview: bool = False
+) -> Forgotten:
     return Forgotten(
         seqs=tuple(sorted(redaction.choice.seqs)),
-        left=machine_state.left(library.files, library.view(), redaction.choice.texts, preview),
+        left=machine_state.left(library.files, after, redaction.choice.texts, preview),
         repeated=tuple(sorted({place.seq for place in redaction.choice.texts.repeated})),
         history=git_advice(library.root.absolute(), held),
         records=redaction.records.deleted,

@@ -74,7 +74,7 @@ def _conflict(files: Files, path: str, data: bytes, choice: Choice) -> bytes:
     old = Document.parse(f"{EVIDENCE if is_evidence else TOPICS}conflict", data)
     new, seqs = old.without(choice.seqs), choice.seqs
     new = new.blanked(
-        {n for n, line in enumerate(new.lines, 1) if numbered(line) in seqs or choice.texts.within(line)}
+        {n for n, line in enumerate(new.lines, 1) if numbered(line) in seqs or choice.texts.hinted(line)}
     )
     if new.lines == old.lines:
         return data

@@ -21,7 +21,7 @@ from infinimem.operations.forget.records import Records, without_records
 from infinimem.operations.provenance import recorded
 from infinimem.spec import ledger_folders, record_folders, whole_folders
 from infinimem.store.files import digest
-from infinimem.store.line_map import MARK, lost, named, parts
+from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.receipts import (
     BEFORE,
     FORGOTTEN,
@@ -93,7 +93,13 @@ class Redaction:
                 done.documents[doc_id] = new
                 done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in seqs]
         changed = [*done.documents, *filter(self.records.concerns, view.ids("all"))]
-        done.documents |= self.records.changed
+        for doc_id, new in self.records.changed.items():
+            done.documents[doc_id] = new
+            if new and doc_id in view:  # it lost links alone: numbers
+                done.reverse_diffs = [
+                    *(done.reverse_diffs or ()),
+                    *reverse_diff(doc_id, view.document(doc_id), new),
+                ]
         done.documents |= self._journal(changed, done.documents)
         done.rows = [ReceiptRow(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
         return done
