@@ -8,6 +8,9 @@ import pytest
 from cli_runner import Shell
 from forget_library import holding
 
+from infinimem import open_memory
+from infinimem.adapters.file_tree import FileTree
+
 FRIENDS = (
     ("Imogen is a friend from school and collects sapphires.", "school"),
     ("My sister Rita has a new flat in Porto.", "family"),
@@ -195,3 +198,30 @@ def test_a_topic_that_holds_nothing_else_goes_and_a_persons_prose_stays(shell: S
     shell("forget", "--match", "Imogen|Bruno", "--yes")
     assert not alone.exists()
     assert "I must call him." in both.read_text()
+
+
+def test_a_rename_is_passed_over_by_undo_and_the_past_has_the_new_name(shell: Shell) -> None:
+    """After a rename every receipt can still be undone, and the past is shown under the new name."""
+    said(shell, *FRIENDS)
+    topic(shell, "imogen", "Imogen", "Imogen", "Rita")
+    shell("-q", "add", "Rita is fond of anchovies.", "--session", "later")
+    shell("consolidate")
+    shell("rename", "imogen", "School friends")
+    assert "Rita" in shell("read", "topics/school-friends", "--as-of", "journal/0001-stamp").out
+    assert shell("log").code == 0
+    shell("undo", "journal/9999-rename").failed(2, "there is no receipt")
+    while (ran := shell("undo")).code == 0 and "undo" not in shell("log", "-n", "2").out.split("\n")[1]:
+        assert shell("doctor").code == 0, ran
+    assert shell("doctor").code == 0
+    assert "topics/imogen" not in "".join(path.read_text() for path in shell.library.glob("journal/*.md"))
+
+
+def test_a_file_of_the_memory_tool_is_renamed_whole(tmp_path: Path) -> None:
+    """A model's own file gets another name and keeps every byte."""
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    text = "# Imogen\nlikes tea\n"
+    FileTree(memory).run({"command": "create", "path": "/memories/imogen.txt", "file_text": text})
+    done = memory.rename("memories/imogen.txt", "A friend")
+    assert done.now == "memories/a-friend.txt"
+    assert (tmp_path / "m/memories/a-friend.txt.md").read_text() == text
+    assert [one.path for one in done.left] == ["memories/a-friend.txt.md"], "its text is the model's"

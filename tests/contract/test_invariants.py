@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from forget_library import holding
+from xmemory_library import library, model, themes, turns
 
 from infinimem import Turn, open_memory
 from infinimem.errors import LibraryError, UsageError
@@ -103,3 +104,35 @@ def test_over_many_lives(tmp_path: Path, strategy: str) -> None:
     """The same over many libraries."""
     for seed in range(100, 160):
         lived(tmp_path / str(seed), strategy, seed, 16)
+
+
+@pytest.mark.parametrize(
+    "seed", [22, 103, 221, 223, *(pytest.param(n, marks=pytest.mark.soak) for n in range(9))]
+)
+def test_no_fact_is_in_two_themes_after_any_operation(tmp_path: Path, seed: int) -> None:
+    """xMemory's themes hold each fact once, and no more than fit, also after undo and forget."""
+    chance = random.Random(seed)
+    cap = chance.randrange(2, 8)
+    segmenter = chance.choice(("each", "batch"))
+    own = {"theme_max": cap, "segmenter": segmenter, "block_max": 8, "attach": 0.9, "merge_min": 0.95}
+    memory = library(tmp_path / "m", model(), **own)
+    standing: set[int] = set()
+    for _ in range(12):
+        step = chance.choice(("say", "say", "consolidate", "forget", "undo", "undo"))
+        if step == "say":
+            texts = [
+                f"{chance.choice(('New ', ''))}{chance.random():.4f} @{chance.randrange(90)}"
+                for _ in range(chance.randrange(1, 9))
+            ]
+            fresh = memory.record(turns(*texts, session=chance.choice(("s1", "s2"))))
+            standing |= {place.seq for place in fresh}
+            memory.observe(())
+        elif step == "consolidate":
+            memory.consolidate()
+        elif step == "forget" and standing:
+            standing -= {*memory.forget([chance.choice(sorted(standing))]).seqs}
+        elif step == "undo" and memory.receipts():
+            with suppress(LibraryError, UsageError):
+                memory.undo()
+        sound(memory, step)
+        assert all(len(facts) <= cap for facts in themes(memory).values())

@@ -31,7 +31,7 @@ from infinimem.store.commit.transaction import DISPLACED, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.listing import explained
 from infinimem.store.names import aliases_of
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS
 from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
@@ -171,7 +171,7 @@ def _named_documents(view: View, texts: Texts) -> dict[str, set[str]]:
     known = {name for receipt in recorded(view).receipts for name, _, _ in receipt.files}
     known |= {row.was for receipt in recorded(view).receipts for row in receipt.rows}
     for doc_id in sorted(known.union(view.ids("all"))):
-        if (view.is_note(doc_id) and not doc_id.startswith(MEMORIES)) or doc_id.startswith(JOURNAL):
+        if not doc_id.startswith((CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)):
             continue
         stem = doc_id.rpartition("/")[2]
         names = {stem, stem.replace("-", " ")}

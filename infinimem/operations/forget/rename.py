@@ -71,7 +71,11 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
     if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
         names = {folder + was.split("/", 1)[1]: folder + now.split("/", 1)[1] for folder in (TOPICS, ARCHIVE)}
     old = next((view.document(one) for one in names if one in view), Document.empty(was))
-    stem = _DATE.sub("", was.rpartition("/")[2]) if was.startswith(EVIDENCE) else was.rpartition("/")[2]
+    stem = was.rpartition("/")[2]
+    if was.startswith(EVIDENCE):
+        stem = _DATE.sub("", stem)
+    elif was.startswith(MEMORIES):
+        stem = PurePosixPath(stem).stem
     session = str(old.header.values.get("session", ""))
     called = {stem, stem.replace("-", " "), old.title, session} - {""}
     done = _rendered(view, _Naming(names, called, new))
@@ -126,7 +130,8 @@ def _target(view: View, was: str, new: str) -> str:
     now = f"{above}/{own}"
     others = {TOPICS: ARCHIVE, ARCHIVE: TOPICS}
     twin = others.get(f"{above}/", f"{above}/") + own
-    if taken := [one for one in {now, twin} if now != was and view.derived(by_id).get(fold(one))]:
+    there = {doc_id for one in (now, twin) for doc_id in view.derived(by_id).get(fold(one), ())}
+    if taken := [one for one in sorted(there) if now != was and fold(one.split("/", 1)[1]) != fold(stem)]:
         raise UsageError(f"there is {taken[0]} already; give another name")
     if why := unlawful(now):
         raise UsageError(f"{now} is no name for a file: {why}")
@@ -139,20 +144,23 @@ def _rendered(view: View, naming: _Naming) -> Rendered:
     done = Rendered(names=names, sums=sums.known, reverse_diffs=[])
     for doc_id in view.ids("all"):
         old = view.document(doc_id)
+        if doc_id.startswith(JOURNAL):
+            lines = tuple(naming.row(line, sums) for line in old.lines)
+        elif doc_id in names and doc_id.startswith(MEMORIES):
+            lines = old.lines
+        elif doc_id in names or doc_id.startswith((CURRENT, TOPICS, *record_folders())):
+            lines = naming.lines(old)
+        else:
+            continue
         if doc_id in names:
-            new = replace(old, id=names[doc_id], lines=naming.lines(old, old.header.end), cache=None)
-            if not doc_id.startswith(MEMORIES):
+            new = replace(old, id=names[doc_id], lines=lines, cache=None)
+            if doc_id.startswith(TOPICS):
                 left = [one for one in aliases_of(new) if not naming.is_called(one)]
                 changes = {"aliases": flow(left) if left else None} if left != aliases_of(new) else {}
-                new = headed(new, changes | ({"title": quote(naming.new)} if old.title else {}))
+                new = headed(new, {**changes, "title": quote(naming.new)})
             done.documents |= {doc_id: None, new.id: new}
-        elif doc_id.startswith((CURRENT, TOPICS, JOURNAL, *record_folders())):
-            is_receipt = doc_id.startswith(JOURNAL)
-            lines = old.lines if is_receipt else naming.lines(old, old.header.end)
-            if is_receipt:
-                lines = tuple(naming.row(line, sums) for line in old.lines)
-            if lines != old.lines:
-                done.documents[doc_id] = replace(old, lines=lines, cache=None)
+        elif lines != old.lines:
+            done.documents[doc_id] = replace(old, lines=lines, cache=None)
     for doc_id in filter(view.__contains__, done.documents):
         sums.of(digest(view.document(doc_id).to_bytes()))
     return done
@@ -176,9 +184,9 @@ class _Naming:
         """Whether it is the old name."""
         return name.strip().strip("\"'").casefold() in self._called
 
-    def lines(self, document: Document, end: int) -> tuple[str, ...]:
+    def lines(self, document: Document) -> tuple[str, ...]:
         """The lines of a document: header and headings name it anew; of another one only what is its id."""
-        own = document.id in self.names or document.id == CURRENT
+        own, end = document.id in self.names or document.id == CURRENT, document.header.end
         return tuple(
             self._line(line, own) if n <= end or (own and line.startswith("#")) else line
             for n, line in enumerate(document.lines, 1)
