@@ -102,17 +102,19 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
         raise LibraryError(f"{receipt.id} cannot be undone: {why}")
     with library.locked() as view:
         gone = forgotten(receipts_of(view)).keys()
-        done = _taken_back(view, receipt, gone)
+        done, lost = _taken_back(view, receipt, gone)
         notice = last_seen.differences(view, library.seen_lines(), done.documents)
         notes = [f"{_NOTE}{receipt.number}"]
         if stay := sorted(gone & {row.seq for row in receipt.rows}):
             what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
             notes.append(f"{what} forgotten: {format_seqs(stay)}")
+        if kept := sorted(one for one in lost if one in view and one not in done.documents):
+            notes.append(f"left as they are, for lines of them were forgotten: {', '.join(kept)}")
         return library.commit(done, view, library.of_people("undo"), notes, notice)
 
 
-def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> Rendered:
-    """The documents before the receipt, without the lines that are gone."""
+def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Rendered, set[str]]:
+    """The documents before the receipt, without the lines that are gone; and files that have no way back."""
     moved = [row for row in _done(receipt) if row.now not in ("", "-") and row.was != row.now]
     moved = [row for row in moved if row.seq not in gone]
     away = [row.seq for row in moved if (p := view.entry(row.seq)) is None or p.doc_id != row.now]
@@ -143,7 +145,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> Rendered
     if gone:
         done.documents |= _sound_records(view, done, gone, lost)
     _tell(done, view, receipt, gone)
-    return done
+    return done, lost
 
 
 def _sound_records(

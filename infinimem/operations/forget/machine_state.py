@@ -36,7 +36,7 @@ from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequen
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
 
-GIT, RENAME = ".git", "infinimem rename"
+GIT = ".git"
 STATE = ".infinimem/"
 _LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.REFUSED)
 _SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
@@ -142,12 +142,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
     """
     own = (f"{CURRENT}.md", *owned_folders(), MEMORIES, STATE)
     names = _named_documents(view, texts)
-    found = [
-        Residue(
-            f"{doc_id}.md", f"its name or a heading: `infinimem rename {shlex.quote(doc_id)} NEW`, or edit it"
-        )
-        for doc_id in names
-    ]
+    found = [Residue(f"{doc_id}.md", _how_named(doc_id, view)) for doc_id in names]
     told = sorted({one for names in names.values() for one in names}, key=len, reverse=True)
     stored = _stored(files, unread=own) if preview else [*_stored(files), *_cached()]
     for path, data in stored:
@@ -163,6 +158,11 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
             why = "not taken out: edit or delete it" if ours else "a person's note: edit it"
             found.append(Residue(path, why))
     return tuple(found)
+
+
+def _how_named(doc_id: str, view: View) -> str:
+    where = "its name or a heading" if doc_id in view else "it is gone, but receipts name it"
+    return f"{where}: `infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
 
 
 def _named_documents(view: View, texts: Texts) -> dict[str, set[str]]:
