@@ -93,7 +93,7 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
     recover(library.files)
     machine_state.finish(library.files)
     view = looked(library)
-    texts = Texts((), called - {new, new.casefold()}, None, readings(view, library.seen_lines()))
+    texts = Texts((), called - {new, new.casefold()}, None, readings(view, library.seen_lines()), True)
     left = machine_state.left(library.files, view, texts)
     held = [f"{doc_id}.md" for doc_id in (*names, *done.documents)]
     return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), {*held}))

@@ -78,6 +78,7 @@ class Texts:
         words: what was asked for: what a pattern found in them, a session; within other words too.
         finds: the pattern; gives what it finds in a text.
         others: every reading of the lines that stay.
+        whole: what was asked for counts as whole words alone.
     """
 
     def __init__(
@@ -86,11 +87,12 @@ class Texts:
         words: Iterable[str] = (),
         finds: Finds | None = None,
         others: Sequence[Located] = (),
+        whole: bool = False,
     ) -> None:
         texts = {form for text in said for piece in pieces(text) for form in forms(piece)}
         told = {form for word in words for form in {*forms(word), slug(word).encode()} if len(form) > 1}
         short = {form for form in texts if len(form) < _BOUNDED}
-        short |= {form for form in told if len(form) < SHORTEST or form.isdigit()}
+        short |= {form for form in told if whole or len(form) < SHORTEST or form.isdigit()}
         telling = {form for form in texts | told if not _is_format(form)}
         self._all = _Literals(telling & short, telling - short)
         self._words = _Literals(told & short, told - short)
