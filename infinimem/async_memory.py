@@ -94,6 +94,7 @@ class AsyncMemory(AsyncReader[Memory]):
     spent_today = _in_thread(Memory.spent_today)
     undo = _in_thread(Memory.undo)
     forget = _in_thread(Memory.forget)
+    rename = _in_thread(Memory.rename)
     receipts = _in_thread(Memory.receipts)
     history = _in_thread(Memory.history)
     blame = _in_thread(Memory.blame)

@@ -14,6 +14,7 @@ Reason codes of `verify`:
     EMPTY_TEXT         a new entry says nothing
     FOREIGN_RECORD     a record outside the strategy's folder
     STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
+    FORGOTTEN          lines were forgotten since the plan was made (store/plans.py)
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
     NOT_A_DUPLICATE    the two texts differ in more than wording, or tell of what happened on two days

@@ -6,7 +6,7 @@ model is asked, and an unreachable model loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
@@ -209,7 +209,7 @@ class Memory(Upkeep):
                 held = [seq for put in plan.records for seq in put.origin]
                 new.update(dict.fromkeys((*(place.seq for place in outcome.added), *held)))
                 done.update(plan.empty, held, *(add.origin for add in plan.adds))
-                if self._drive(self.strategy.tick(view, "due"), view):
+                if self._drive(lambda view: self.strategy.tick(view, "due"), view):
                     self.library.adopt_edits()
                     view = self.view
                 outcome = replace(outcome, view=view)
@@ -218,11 +218,12 @@ class Memory(Upkeep):
             return outcome
 
         try:
-            if self._drive(self.strategy.tick(view, "append"), view):
+            if self._drive(lambda view: self.strategy.tick(view, "append"), view):
                 view = self.view
             for at in range(0, len(pending), PORTION):
-                if some := view.uncited(pending[at : at + PORTION]):
-                    self._drive(self.strategy.observe(view, some), view, note)
+                some = pending[at : at + PORTION]
+                if view.uncited(some):
+                    self._drive(partial(self._observing, some), view, note)
         except ModelUnavailable as error:
             raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"
@@ -251,7 +252,7 @@ class Memory(Upkeep):
     def _consolidated(self) -> Receipt | None:
         self.library.adopt_edits()
         view = self.view
-        receipts = self._drive(self.strategy.tick(view, "consolidate"), view)
+        receipts = self._drive(lambda view: self.strategy.tick(view, "consolidate"), view)
         return receipts[0] if receipts else None
 
     def preview(self, keep: bool = False) -> Mapping[str, tuple[bytes, bytes]]:
@@ -291,7 +292,7 @@ class Memory(Upkeep):
         self.library.demand_initialised()
         view = self.view
         with self._spending(max_tokens):
-            receipts = self._drive(self.strategy.rebuild(view), view)
+            receipts = self._drive(self.strategy.rebuild, view)
             self._extract(progress)
             if not self.library.spec.has_entries and (last := self._consolidated()):
                 receipts.append(last)
@@ -341,7 +342,10 @@ class Memory(Upkeep):
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()
 
-    def _drive(self, plans: Plans, view: View, note: Note | None = None) -> list[Receipt]:
+    def _observing(self, some: Sequence[int], view: View) -> Plans:
+        return self.strategy.observe(view, view.uncited(some))
+
+    def _drive(self, propose: Callable[[View], Plans], view: View, note: Note | None = None) -> list[Receipt]:
         from infinimem.strategies.driving import drive
 
-        return drive(self.library, self.llm, plans, view, note)
+        return drive(self.library, self.llm, propose, view, note)

@@ -22,6 +22,7 @@ from infinimem.store.state import usage
 if TYPE_CHECKING:
     from infinimem.operations.blame import Blamed
     from infinimem.operations.forget.forget import Forgotten
+    from infinimem.operations.forget.rename import Renamed
     from infinimem.operations.history import Event
     from infinimem.operations.review import ReviewItem
     from infinimem.strategies.base import Strategy
@@ -85,6 +86,21 @@ class Upkeep(Reader):
         done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
 
+    def rename(self, name: str, new: str) -> Renamed:
+        """Give a topic, a session's evidence or a model's own file another name, in receipts too.
+
+        Args:
+            name: full id, stem or alias; also of a document that only receipts still name.
+            new: what it is called from now on; the file's name is its slug.
+
+        Raises:
+            UsageError: it is none of these, or the new name is none, or taken.
+            LibraryError: the disk refused.
+        """
+        from infinimem.operations.forget.rename import rename
+
+        return rename(self.library, name, new)
+
     def at(self, moment: str) -> Reader:
         """The library as it stood, for asking.
 
@@ -135,7 +151,7 @@ class Upkeep(Reader):
         """
         from infinimem.operations.blame import blame
 
-        return blame(self.view, doc_id, line)
+        return blame(self.view, doc_id, line, self.library.seen_lines())
 
     def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a person's word (operations/review.py); what is void is told once, then dropped."""

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from infinimem import Turn
-from infinimem.errors import LibraryError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.memory import Memory
 
 _STEPS = ("say", "say", "say", "consolidate", "forget", "undo", "edit", "rebuild")
@@ -39,7 +39,7 @@ def live(
         elif step == "undo" and memory.receipts():
             try:
                 memory.undo()
-            except LibraryError:
+            except (LibraryError, UsageError):
                 continue
         elif step == "edit":
             edit()

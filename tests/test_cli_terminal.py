@@ -115,7 +115,7 @@ NOTES: dict[str, list[list[str]]] = {
     "config": [[], ["--model", POISON]],
     "trust": [[POISON], [], ["--list"]],
     "graph": [[]],
-    "replay": [[POISON]],
+    "rename": [["note", POISON]],
     "completion": [["bash"], [POISON]],
     "add": [
         [f"I sing {POISON}", "--speaker", POISON, "--session", POISON, "--key", POISON],
@@ -191,7 +191,7 @@ def test_nor_any_error_of_any_command(run: Run, tmp_path: Path, made: Path, form
 
 def test_nor_units(run: Run, made: Path) -> None:
     library = ["--library", str(made / "units" / NAME)]
-    for call in (["graph"], ["graph", POISON], ["replay"]):
+    for call in (["graph"], ["graph", POISON]):
         run(*library, *call).check(call)
     drawn = run(*library, "-q", "graph", "--json")
     drawn.check("graph")

@@ -142,6 +142,14 @@ def test_blame_tells_entries_from_derived_lines_from_a_persons(memory: Memory) -
     assert memory.blame(HOME, porto.line) == (porto,)
 
 
+def test_blame_of_an_edited_line_credits_the_person(memory: Memory) -> None:
+    rewrite(memory, DOG, "called Rex", "called Max")
+    assert memory.library.adopt_edits() is not None
+    (entry,) = (one for one in memory.blame(DOG) if one.seq == REX)
+    assert (entry.receipt, entry.source) == ("journal/0003-stamp", "human")
+    assert entry.why.startswith("edited by a person; was said by ")
+
+
 def test_a_renamed_document_keeps_its_receipts(memory: Memory) -> None:
     (memory.library.root / f"{DOG}.md").rename(memory.library.root / "topics/rex.md")
     apply(memory, moved(FLAT, HOME, "Flat"))

@@ -80,13 +80,4 @@ def test_what_a_person_makes_of_it_is_written_over_and_its_other_keys_are_not(li
     assert not open_memory(library.root, model="offline").doctor()
 
 
-def test_what_is_forgotten_is_linked_to_no_more(library: Library) -> None:
-    put(library, FIRST)
-    memory = open_memory(library.root, model="offline")
-    done = memory.forget(match="horn|music")
-    assert not done.left
-    assert links(library)["topics/cat"] == ["topics/vet"]
-    assert not any(b"music" in path.read_bytes() for path in library.root.rglob("*.md"))
-
-
 # ── receipts ────────────────────────────────────────────────────────────────────────────────────

@@ -113,7 +113,7 @@ class FileTree:
             if isinstance(outcome, Applied):
                 self._observe(done.came)
                 return done.said
-            if any(reason.code != "STALE_RECORD" for reason in outcome.reasons):
+            if any(reason.code not in ("STALE_RECORD", "FORGOTTEN") for reason in outcome.reasons):
                 raise Refused(f"Refused: {'; '.join(map(str, outcome.reasons))}")
             view = outcome.view
         raise Refused("Others keep changing this file; look at it and try again")

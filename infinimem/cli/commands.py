@@ -112,10 +112,8 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
             "Remove lines and their sources for good.",
             ("forget --match Northgate --dry-run", "forget --seq 197 --yes"),
         ),
-        "replay": Listed(
-            "topology",
-            "Repeat a consolidation from its audit and compare the bytes.",
-            ("replay --strategy allmem",),
+        "rename": Listed(
+            "forgetting", "Rename a document, in receipts too.", ("rename topics/home-network Network",)
         ),
     },
     "Look after": {

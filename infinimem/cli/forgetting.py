@@ -1,12 +1,14 @@
-"""The command that takes text out: forget."""
+"""The commands that take text and names out: forget, rename."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from infinimem.cli.completion import document_ids
 from infinimem.cli.options import Command, Options, numbers, pass_options
 from infinimem.cli.output import Output
 from infinimem.model import SOURCES
@@ -60,13 +62,35 @@ def forget(
     out.result(forgotten_json(done), lambda: _report(out, done))
 
 
+@click.command(cls=Command)
+@click.argument("name", metavar="DOC", shell_complete=document_ids)
+@click.argument("new")
+@pass_options
+def rename(options: Options, name: str, new: str) -> None:
+    """NEW is its title from now on; lines, notes and what people wrote stay as they are."""
+    out = options.out
+    with out.progress("Renaming"):
+        done = options.reading().rename(name, new)
+
+    def show() -> None:
+        out.line(f"{done.receipt.id}: {done.was} is {done.now} now", "bold")
+        for left in done.left:
+            out.line(f"{left.path} still holds the old name ({left.why})", "bold yellow")
+        if done.history:
+            out.line(done.history)
+
+    left = [asdict(one) for one in done.left]
+    found = {"receipt": done.receipt.id, "was": done.was, "now": done.now, "left": left}
+    out.result({**found, "history": done.history}, show)
+
+
 def _show(out: Output, going: Forgotten) -> None:
     rows = [(row.seq or "-", f"{row.doc_id}:{row.line}", row.text) for row in going.rows]
     out.table(("seq", "where", "line"), rows)
     _tell(out, going, "holds some of it too, and stays")
     if going.files and not going.rows:
         told = counted(len(going.files), "file")
-        out.say(f"no line has it, but names or headings of {told} do: {', '.join(going.files[:20])}")
+        out.say(f"no line has it, but summaries or headings of {told} do: {', '.join(going.files[:20])}")
     if going.records:
         out.say(f"{counted(len(going.records), 'record')} would be deleted: {', '.join(going.records[:20])}")
     if going.history:

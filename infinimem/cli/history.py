@@ -102,7 +102,8 @@ def _tell_blame(out: Output, found: Sequence[Blamed], whole: bool) -> None:
 def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
     words = {"said": "was said", "quoted": "quoted", "person": "typed by a person", "blank": ""}
     since = f"derived {one.why}".strip() if one.kind == "derived" else words.get(one.kind, "")
-    if one.kind == "entry" and not one.receipt:
+    edited = one.kind == "entry" and one.why.startswith("edited")
+    if edited or (one.kind == "entry" and not one.receipt):
         since = one.why
     receipt = one.receipt.removeprefix("journal/")
     came = ", ".join(filter(None, [since, receipt])) + (f" {one.time[:10]}" if receipt else "")
@@ -113,6 +114,7 @@ def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
             (turn.speaker or turn.source, ago(turn.time)) if short else (turn.where, turn.speaker, turn.time)
         )
         said = (", " if short else " ").join(filter(None, [*told, turn.turn]))
+        said = f"from {said}" if edited else said
     more = f" +{len(one.turns) - 1}" if len(one.turns) > 1 else ""
     text = unsigned(one.text) if short else one.text
     return one.line, str(one.seq or ""), came, said + more, text

@@ -52,7 +52,7 @@ _scope = click.option(
 def search(
     options: Options, query: str, limit: int, raw: bool, scope: str, moment: str | None, project: str | None
 ) -> None:
-    reader = snapshot(options, options.looking(), moment, project)
+    reader = snapshot(options.looking(), moment, project)
     found = _run(reader.tools.search, query=query, k=limit, scope=scope)
     _show(options, found, reader.view, raw, lambda: _asked(query, reader.view))
 
@@ -77,7 +77,7 @@ def grep(
     moment: str | None,
     project: str | None,
 ) -> None:
-    reader = snapshot(options, options.looking(), moment, project)
+    reader = snapshot(options.looking(), moment, project)
     if doc:
         found = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
@@ -103,7 +103,7 @@ def grep(
 def ls(
     options: Options, offset: int, limit: int, scope: str, moment: str | None, project: str | None
 ) -> None:
-    tool, out = snapshot(options, options.looking(), moment, project).tools.list_docs, options.out
+    tool, out = snapshot(options.looking(), moment, project).tools.list_docs, options.out
     found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
@@ -141,7 +141,7 @@ def read(
 ) -> None:
     """Lines count from 1, the header included."""
     start, end = _range(lines)
-    reader = snapshot(options, options.looking(), moment, project)
+    reader = snapshot(options.looking(), moment, project)
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
     found = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
     rows, last = found["lines"], min(end or found["total_lines"], found["total_lines"])

@@ -168,10 +168,10 @@ class Options:
         return memory
 
 
-def snapshot(options: Options, memory: Memory, moment: str | None, project: str | None) -> Reader:
+def snapshot(memory: Memory, moment: str | None, project: str | None) -> Reader:
     """The library as it is, or as it stood at a moment that --as-of names; of a project alone, where
-    --project names one. What cannot be shown is told."""
-    found, project = as_of(options, memory, moment) if moment else memory, named(project)
+    --project names one."""
+    found, project = memory.at(moment) if moment else memory, named(project)
     return found.within(project) if project else found
 
 
@@ -179,18 +179,6 @@ def named(project: str | None) -> str | None:
     """A project as --project names it; a path is made absolute."""
     is_path = project and (project in (".", "..", "~") or "/" in project)
     return str(Path(project).expanduser().resolve()) if project and is_path else project
-
-
-def as_of(options: Options, memory: Memory, moment: str) -> Reader:
-    """The library as it stood at a moment; what cannot be shown is told."""
-    from infinimem.operations.as_of import unreachable
-
-    past = memory.at(moment)
-    if hidden := unreachable(past.view):
-        more = f" and {len(hidden) - 5} more" if len(hidden) > 5 else ""
-        listed = ", ".join(hidden[:5]) + more
-        options.out.say(f"cannot be shown as of then, for lines were forgotten since: {listed}")
-    return past
 
 
 _as_of_option = click.option(

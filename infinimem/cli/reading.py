@@ -57,7 +57,7 @@ def ask(
         out.result({"estimate": size}, lambda: out.line(f"{size} tokens"))
         return
     with out.progress("Reading"):
-        answer = snapshot(options, memory, moment, project).ask(question, reader, sources or None, max_tokens)
+        answer = snapshot(memory, moment, project).ask(question, reader, sources or None, max_tokens)
 
     def show() -> None:
         show_answer(out, answer)
@@ -89,9 +89,7 @@ def retrieve(
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out
-    evidence = snapshot(options, options.reading(), moment, project).retrieve(
-        question, budget, sources or None
-    )
+    evidence = snapshot(options.reading(), moment, project).retrieve(question, budget, sources or None)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")

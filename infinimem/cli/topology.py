@@ -1,4 +1,4 @@
-"""What strategies that keep links and audits can show of them: graph, replay."""
+"""What strategies that keep links can show of them: graph."""
 
 from __future__ import annotations
 
@@ -44,29 +44,3 @@ def graph(options: Options, name: str | None, hops: int) -> None:
     out.say(f"{counted(len(found.nodes), 'unit')}, {counted(len(found.links), 'link')} around {found.root}")
     if found.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")
-
-
-@click.command(cls=Command)
-@click.argument("receipt", required=False)
-@click.pass_context
-def replay(context: click.Context, receipt: str | None) -> None:
-    """No model is called and nothing is written. RECEIPT is an id or a number; the default is the newest
-    consolidation. Exit code 1 if a document comes out differently.
-    """
-    from infinimem.strategies.replaying import again
-
-    options = context.ensure_object(Options)
-    out = options.out
-    with out.progress("Replaying"):
-        memory = options.reading()
-        done = again(memory.strategy, memory.view, memory.receipts(), receipt)
-    found = {"receipt": done.receipt.id, "same": list(done.same), "other": list(done.other)}
-
-    def show() -> None:
-        for name in done.other:
-            out.line(f"{name} comes out otherwise")
-        out.line(f"{done.receipt.id}: {counted(len(done.same), 'document')} byte for byte as it was written")
-
-    out.result(found, show)
-    if done.other:
-        context.exit(1)

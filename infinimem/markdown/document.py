@@ -22,7 +22,7 @@ from infinimem.markdown.scan import (
     item_start,
     plain_title,
 )
-from infinimem.markdown.signature import block_id, parse_entry, text_start
+from infinimem.markdown.signature import block_id, forgotten_in, parse_entry, text_start
 from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
@@ -293,7 +293,10 @@ class Document:
         for heading in reversed(self.headings):
             block = range(heading.line + 1, end)
             lost = any(number in gone for number in block)
-            holds = any(number not in gone and bare[number - 1].strip() for number in block)
+            holds = len(bare[heading.line - 1].splitlines()) > 1 or any(
+                number not in gone and bare[number - 1].strip() and forgotten_in(bare[number - 1]) is None
+                for number in block
+            )
             while below and below[-1][0] > heading.level:
                 _, _, holds_more, lost_more = below.pop()
                 holds, lost = holds or holds_more, lost or lost_more

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 
 from infinimem.markdown.characters import clean_text, one_line, sound
-from infinimem.markdown.signature import looks_signed, parse_entry
+from infinimem.markdown.signature import forgotten_in, looks_signed, parse_entry
 from infinimem.model import CURRENT, Located
 from infinimem.spec import owned_folders, whole_folders
 
@@ -167,7 +167,9 @@ def scan(
                 prose.append(number)
         elif number in below:
             path = below[number]
-        else:
+            if len(line.splitlines()) > 1:  # line ends that are none here: words of a person's follow
+                prose.append(number)
+        elif forgotten_in(line) is None:
             prose.append(number)
     return Scan(tuple(entries), tuple(unsigned), tuple(malformed), tuple(prose))
 

@@ -26,6 +26,7 @@ _PAIR = rf"{_KEY}=(?:{_BARE}|{_QUOTED})"
 _SIGNATURE = re.compile(rf"- <({_PAIR}(?:,{_PAIR})*+)>(?: |(?=\n|\Z))")
 _LOOKS_SIGNED = re.compile(rf"- <(?:{_KEY}=|seq\b)|[-*+][ \t]++<seq=")
 _WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+)<(?={_KEY}[ \t]*+=|seq\b)", re.MULTILINE)
+_TOMBSTONE = re.compile(r"<!-- forgotten: ([1-9][0-9]{0,17}) -->\r?\Z")
 _IS_KEY = re.compile(rf"{_KEY}\Z")
 _IS_BARE = re.compile(rf"{_BARE}\Z")
 _ESCAPED = re.compile(r"\\(.)")
@@ -93,6 +94,17 @@ def text_start(line: str) -> int:
     """Where the text of an entry begins in `line`, after the signature; 0 if it has none."""
     match = _SIGNATURE.match(line)
     return match.end() if match else 0
+
+
+def tombstone(seq: int) -> str:
+    """What stands where a line was that was forgotten."""
+    return f"<!-- forgotten: {seq} -->"
+
+
+def forgotten_in(line: str) -> int | None:
+    """The seq of the line that was forgotten here; None where this is no tombstone."""
+    match = _TOMBSTONE.match(line)
+    return int(match[1]) if match else None
 
 
 def looks_signed(line: str) -> bool:

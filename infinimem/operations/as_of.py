@@ -14,17 +14,15 @@ from datetime import UTC, datetime
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_entry
+from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Located, Receipt
-from infinimem.spec import ledger_folders, whole_folders
-from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
-from infinimem.store.receipts import receipts_of, reverse_diffs
+from infinimem.spec import whole_folders
+from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
+from infinimem.store.receipts import forgotten, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
-UNREACHABLE = "(This document cannot be shown as it stood then: lines of it were forgotten since.)"
-"""What stands in a document whose way back a `forget` dropped."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
 
@@ -106,29 +104,15 @@ def as_of(view: View, at: Moment) -> View:
         at: when; see `moment`.
     """
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
-    lines: dict[int, str] = {}
-    lost: set[str] = set()
-    for receipt in reversed([one for one in receipts_of(view) if one.number > at.receipt]):
+    receipts = receipts_of(view)
+    lines = {seq: tombstone(seq) for seq in forgotten(receipts)}
+    for receipt in reversed([one for one in receipts if one.number > at.receipt]):
         backs = reverse_diffs(documents.pop(receipt.id))
         documents = _without_later(view, documents, receipt.high)
-        # What a lost document says of a line counts less than what another one does.
-        for document in sorted(documents.values(), key=lambda document: document.id not in lost):
+        for document in documents.values():
             lines.update((place.seq, place.entry.line) for place in document.entries)
-        lost |= {back.doc_id for back in backs if back.is_lost}
-        lost -= {back.doc_id for back in backs if back.is_new}
-        known = [back for back in backs if back.doc_id not in lost]
-        documents = _before(documents, receipt, known, lines)
-    documents = _without_later(view, documents, at.seq)
-    for doc_id in lost:
-        documents.pop(doc_id, None)
-        if not doc_id.startswith(ledger_folders()):
-            documents[doc_id] = Document(doc_id, (UNREACHABLE,))
-    return view.showing(documents)
-
-
-def unreachable(past: View) -> list[str]:
-    """Documents that cannot be shown as they stood; each says so itself."""
-    return [doc_id for doc_id in past.ids("all") if past.document(doc_id).lines == (UNREACHABLE,)]
+        documents = _before(documents, receipt, backs, lines)
+    return view.showing(_without_later(view, documents, at.seq))
 
 
 def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
@@ -151,7 +135,7 @@ def _before(
     for back in backs:
         here = documents.get(back.doc_id)
         rows = reverted(back, line_map(here))
-        if back.is_new:
+        if back.is_new or back.is_lost:
             left.pop(back.doc_id, None)
         elif rows is not None:  # of a line that is nowhere any more there is nothing to show
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
@@ -190,19 +174,9 @@ def _as_seen(
             for doc_id in {row.was, row.now} if row.why == "moved by hand" else ():
                 away.setdefault(doc_id, set()).add(row.seq)
     for doc_id, those in edited.items():
-        documents[doc_id] = _reads(documents[doc_id], those)
+        documents[doc_id] = reading(documents[doc_id], those)
     for doc_id, seqs in away.items():
         documents[doc_id] = documents[doc_id].without(seqs)
     for doc_id, found in back.items():
         documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(found)
     return documents
-
-
-def _reads(document: Document, instead: Mapping[int, str]) -> Document:
-    """With other lines in place of those with these seqs."""
-    known = {place.seq: place.entry.line for place in document.entries}
-    rows = (
-        f">{instead[seq]}" if row[0] == "@" and (seq := int(row[1:])) in instead else row
-        for row in line_map(document)
-    )
-    return from_line_map(document.id, rows, known)

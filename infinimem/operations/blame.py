@@ -6,7 +6,7 @@ those that a person typed by the way back that the receipts keep (store/line_map
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Literal
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
+from infinimem.markdown.signature import forgotten_in, parse_entry
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, TurnRef, recorded
 from infinimem.spec import record_folders, whole_folders
@@ -22,6 +23,7 @@ from infinimem.store.files import digest
 from infinimem.store.names import aliases_of
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
+from infinimem.store.state.last_seen import SeenLine
 from infinimem.store.view import View
 
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
@@ -49,18 +51,20 @@ class Blamed:
     turns: tuple[TurnRef, ...] = ()
 
 
-def blame(view: View, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
-    """As `Memory.blame`, of a snapshot."""
+def blame(
+    view: View, doc_id: str, line: int | None = None, seen: Mapping[int, SeenLine] | None = None
+) -> tuple[Blamed, ...]:
+    """As `Memory.blame`, of a snapshot; `seen` has lines as they were last seen."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:
         has = f"the last one is {count}" if count else "it is empty"
         raise LibraryError(f"{document.id} has no line {line}; {has}")
-    found = tuple(_blamed(recorded(view), document))
+    found = tuple(_blamed(recorded(view), document, seen or {}))
     return found if line is None else found[line - 1 : line]
 
 
-def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
+def _blamed(records: Records, document: Document, seen: Mapping[int, SeenLine]) -> Iterator[Blamed]:
     view, doc_id = records.view, document.id
     lines = [document.text_line(number) for number in range(1, len(document.lines) + 1)]
     written = _Written(records, document)
@@ -75,9 +79,12 @@ def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
             turn = records.turn(place)
             yield Blamed(number, text, "said", turn.seq, "", turn.time, turn.source, turns=(turn,))
         elif place is not None:
-            yield _arrived(records, place, text)
+            yield _arrived(records, place, text, seen)
         elif not text.strip():
             yield Blamed(number, text, "blank")
+        elif (seq := forgotten_in(text)) and (steps := records.steps(seq)):
+            last = steps[-1].receipt
+            yield Blamed(number, text, "derived", None, last.id, last.time, why="forgotten")
         elif turns := quoted.get(number):
             by, seq = written.line(number, text), turns[0].seq if len(turns) == 1 else None
             yield Blamed(number, text, "quoted", seq, by.receipt, by.time, turns[0].source, turns=turns)
@@ -101,8 +108,8 @@ def _quoted(turns: Sequence[TurnRef], document: Document) -> dict[int, tuple[Tur
     return found
 
 
-def _arrived(records: Records, place: Located, text: str) -> Blamed:
-    """An entry: the receipt that brought it into this document."""
+def _arrived(records: Records, place: Located, text: str, seen: Mapping[int, SeenLine]) -> Blamed:
+    """An entry: the receipt that brought it into this document, or the person who changed it since."""
     entry, doc_id = place.entry, place.doc_id
     former = {f"{doc_id.split('/', 1)[0]}/{alias}" for alias in aliases_of(records.view.document(doc_id))}
     came = next((c for c in reversed(records.steps(place.seq)) if c.row.now != c.row.was or c.brings), None)
@@ -113,8 +120,25 @@ def _arrived(records: Records, place: Located, text: str) -> Blamed:
         why = "moved by hand"  # or by a receipt that is lost
     elif doc_id == CURRENT and entry.origin:
         why = "drawn"
-    turns = records.turns(entry)
-    return Blamed(place.start_line, text, "entry", place.seq, receipt, time, entry.source, why, turns)
+    source, edit = (
+        entry.source,
+        next((c for c in reversed(records.steps(place.seq)) if c.row.why == "edited"), None),
+    )
+    old = parse_entry(seen[place.seq].line) if place.seq in seen else None
+    if old is not None and old.text.rstrip() != entry.text.rstrip():  # not taken in yet
+        source, receipt, time = "human", "", ""
+    elif edit is not None and source == "human":
+        old = edit.old
+        if came is None or edit.order >= came.order:
+            receipt, time = edit.receipt.id, edit.receipt.time
+    else:
+        old = None
+    if old is not None:
+        by = old.fields.get("speaker") or old.source
+        why = "edited by a person" + f"; was said by {by}" * (old.source != "human")
+    return Blamed(
+        place.start_line, text, "entry", place.seq, receipt, time, source, why, records.turns(entry)
+    )
 
 
 class _Written:

@@ -22,6 +22,7 @@ from infinimem.model import Move, Plan, Receipt
 from infinimem.store.library import Library
 from infinimem.store.outcome import Rejected
 from infinimem.store.plans import REVIEW
+from infinimem.store.receipts import last_forget
 from infinimem.store.spec import TOPICS
 from infinimem.store.state import kept_plans, withheld
 from infinimem.store.state.kept_plans import Kept
@@ -269,6 +270,8 @@ def keep(library: Library, plan: Plan, view: View, strategy: str, model: str) ->
         raise UsageError(
             f"a plan of {strategy} cannot be kept, because review is line by line; look at it without --keep"
         )
-    with library.locked():
+    with library.locked() as newest:
+        if last_forget(newest) != last_forget(view):
+            raise LibraryError("lines were forgotten while the plan was made; make it again")
         now = library.clock().isoformat(timespec="seconds")
         return f"p{kept_plans.keep(library.files, plan, view, now, strategy, model)}"

@@ -2,31 +2,37 @@
 
 Where the files are as the receipt left them, every byte is restored. Where they changed since (a line was
 added, a person wrote prose), the lines go back and the rest stays. If a later receipt moved the same lines,
-that one must be undone first, or together with this one.
+that one must be undone first, or together with this one. A `forget` is passed over: what it took stays gone,
+and what was phrased about it is made anew.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
+from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
-from infinimem.spec import whole_folders
+from infinimem.operations.forget.records import without_records
+from infinimem.operations.forget.redaction import OWN_KEYS, made_anew
+from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
-from infinimem.store.receipts import named, receipts_of, reverse_diffs
-from infinimem.store.render import Rendered
+from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
+from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
+from infinimem.store.records import link_to, sources_of, stem
+from infinimem.store.render import Rendered, is_emptied
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
-FORGET = "forget"
 _NOTE = "takes back receipt "
 _WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed")
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
+_PASSED = (FORGET, RENAME)
+"""Receipts that are not undone."""
 
 
 def undo(library: Library, receipt_id: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
@@ -34,7 +40,12 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     receipts = receipts_of(library.view())
     if not receipts:
         raise UsageError("nothing was consolidated yet; there is nothing to undo")
-    wanted = named(receipts, receipt_id) if receipt_id else receipts[-1]
+    if receipt_id:
+        wanted = named(receipts, receipt_id)
+    elif found := [receipt for receipt in receipts if receipt.op not in _PASSED]:
+        wanted = found[-1]
+    else:
+        raise UsageError("there is nothing to undo: what was forgotten is gone for good")
     dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
@@ -60,7 +71,7 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
     dependents: list[Receipt] = []
     for receipt in receipts:
         stands = receipt.number > wanted.number and receipt.number not in taken
-        if stands and receipt.op != "undo" and changed & _changed(receipt):
+        if stands and receipt.op not in ("undo", *_PASSED) and changed & _changed(receipt):
             dependents.insert(0, receipt)
             changed |= _changed(receipt)
     return dependents
@@ -86,60 +97,109 @@ def undone_by(receipts: Sequence[Receipt]) -> dict[int, str]:
 
 
 def _undo(library: Library, receipt: Receipt) -> Receipt:
-    if receipt.op == FORGET:
-        raise LibraryError(f"{receipt.id} cannot be undone: what was forgotten is gone for good")
+    if receipt.op in _PASSED:
+        why = "what was forgotten is gone for good" if receipt.op == FORGET else "rename the document back"
+        raise LibraryError(f"{receipt.id} cannot be undone: {why}")
     with library.locked() as view:
-        done = _taken_back(view, receipt)
+        gone = forgotten(receipts_of(view)).keys()
+        done, lost = _taken_back(view, receipt, gone)
         notice = last_seen.differences(view, library.seen_lines(), done.documents)
-        return library.commit(done, view, library.of_people("undo"), [f"{_NOTE}{receipt.number}"], notice)
+        notes = [f"{_NOTE}{receipt.number}"]
+        if stay := sorted(gone & {row.seq for row in receipt.rows}):
+            what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
+            notes.append(f"{what} forgotten: {format_seqs(stay)}")
+        if kept := sorted(one for one in lost if one in view and one not in done.documents):
+            notes.append(f"left as they are, for lines of them were forgotten: {', '.join(kept)}")
+        return library.commit(done, view, library.of_people("undo"), notes, notice)
 
 
-def _taken_back(view: View, receipt: Receipt) -> Rendered:
+def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Rendered, set[str]]:
+    """The documents before the receipt, without the lines that are gone; and files that have no way back."""
     moved = [row for row in _done(receipt) if row.now not in ("", "-") and row.was != row.now]
+    moved = [row for row in moved if row.seq not in gone]
     away = [row.seq for row in moved if (p := view.entry(row.seq)) is None or p.doc_id != row.now]
     if away:
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
-    done = Rendered()
+    done, later = Rendered(), [one for one in receipts_of(view) if one.number > receipt.number]
     known = map(view.document, last_seen.tracked(view))
-    lines = {place.seq: place.entry.line for document in known for place in document.entries}
+    lines = {seq: tombstone(seq) for seq in gone}
+    lines |= {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}
-    backs = reverse_diffs(view.document(receipt.id))
-    if lost := [back.doc_id for back in backs if back.is_lost]:
-        raise LibraryError(f"{receipt.id} cannot be undone: lines of {lost[0]} were forgotten since")
-    for back in backs:
+    redacted = {file[0] for one in later if one.op in _PASSED for file in one.files}
+    lost = set[str]()
+    for back in reverse_diffs(view.document(receipt.id)):
         here = view.document(back.doc_id) if back.doc_id in view else None
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
-        if back.doc_id.startswith(whole_folders()):
-            before = _record_before(back, here, receipt, untouched)
+        before: Document | None
+        if not back.doc_id.startswith(whole_folders()):
+            anew = back.doc_id in redacted
+            before = _document_before(back, here, receipt, lines, gone, untouched, anew)
+        elif back.is_lost or (not untouched and back.doc_id in redacted):
+            lost.add(back.doc_id)
+            continue
         else:
-            before = _document_before(back, here, receipt, lines, untouched)
+            before = _record_before(back, here, receipt, later, untouched)
         if before != here:
             done.documents[back.doc_id] = before
-    _tell(done, view, receipt)
-    return done
+    if gone:
+        done.documents |= _sound_records(view, done, gone, lost)
+    _tell(done, view, receipt, gone)
+    return done, lost
+
+
+def _sound_records(
+    view: View, done: Rendered, gone: Collection[int], lost: Collection[str]
+) -> Mapping[str, Document | None]:
+    """What else becomes of records: none comes back of a forgotten turn, and none of which no way back is
+    kept stands; their turns are told anew."""
+    documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
+    after = view.showing({doc_id: one for doc_id, one in documents.items() if one})
+    names = {stem(doc_id) for doc_id in after.ids("all") if doc_id.startswith(record_folders())}
+
+    def doomed(document: Document) -> bool:
+        links = map(link_to, document.lines[: document.header.end])
+        return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
+
+    return without_records(after, gone, doomed).changed
 
 
 def _document_before(
-    back: Reverse, here: Document | None, receipt: Receipt, lines: Mapping[int, str], untouched: bool
+    back: Reverse,
+    here: Document | None,
+    receipt: Receipt,
+    lines: Mapping[int, str],
+    gone: Collection[int],
+    untouched: bool,
+    anew: bool,
 ) -> Document | None:
-    """A document as it was; where it went on since, with what the receipt did not do."""
-    came = {row.seq for row in _done(receipt) if row.now == back.doc_id != row.was}
-    gone = {row.seq for row in _done(receipt) if row.was == back.doc_id != row.now}
+    """A document as it was; where it went on since, with what the receipt did not do.
+
+    Args:
+        anew: a `forget` changed it since: its derived text is made anew.
+    """
+    rows = [row for row in _done(receipt) if row.seq not in gone]
+    came = {row.seq for row in rows if row.now == back.doc_id != row.was}
+    left = {row.seq for row in rows if row.was == back.doc_id != row.now}
     if back.is_new:
         rest = here.without(came) if here and not untouched else None
-        return rest if rest and (rest.entries or rest.unsigned or rest.has_prose) else None
-    rows = reverted(back, line_map(here)) if untouched or here else None
-    if rows is not None:
-        before = from_line_map(back.doc_id, rows, lines)
+        return rest if rest and not is_emptied(rest, OWN_KEYS) else None
+    old = reverted(back, line_map(here)) if untouched or here else None
+    if old is not None and all(int(row[1:]) in lines for row in old if row[0] == "@"):
+        before = from_line_map(back.doc_id, old, lines)
         stood = {place.seq for place in here.entries} if here else set()
-        whole = {place.seq for place in before.entries} == (stood - came) | gone
+        whole = {place.seq for place in before.entries} == (stood - came) | left
         if untouched or (whole and not _tears_header(before, here)):
-            return before
-    if any(row.why.startswith(_WRITTEN) for row in receipt.rows):
+            return made_anew(before, anew)
+    quoted = {e.seq: e for hunk in back.hunks for row in hunk.before if (e := parse_entry(row[1:]))}
+    if any(row.why.startswith(_WRITTEN) for row in rows) and not anew:
         raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed where it wrote")
-    document = here or Document.empty(back.doc_id)
-    return document.without(came).insert([lines[seq] for seq in sorted(gone) if seq in lines])
+    document = (here or Document.empty(back.doc_id)).without(came)
+    edited = {p.seq: quoted[p.seq].line for p in document.entries if p.seq in quoted}
+    there = {p.text for p in document.entries} | {item.text for item in document.unsigned}
+    known = dict(lines) | {e.seq: e.line for e in quoted.values() if e.text not in there}
+    document = reading(document, edited).insert([known[seq] for seq in sorted(left) if seq in known])
+    return made_anew(document, anew)
 
 
 def _tears_header(before: Document, here: Document | None) -> bool:
@@ -148,19 +208,22 @@ def _tears_header(before: Document, here: Document | None) -> bool:
 
 
 def _record_before(
-    back: Reverse, here: Document | None, receipt: Receipt, untouched: bool
+    back: Reverse, here: Document | None, receipt: Receipt, later: Sequence[Receipt], untouched: bool
 ) -> Document | None:
-    """A record as it was. It is one whole, so what a person made of it since is in the way."""
+    """A record as it was. It is one whole, so what was made of it since is in the way."""
     if untouched:
         rows = reverted(back, line_map(here))
         if back.is_new or rows is not None:
             return None if back.is_new else from_line_map(back.doc_id, rows or (), {})
     elif back.is_new and here is None:
         return None
-    raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed by hand since")
+    present = digest(here.to_bytes() if here else None)
+    by = [one.id for one in later if (back.doc_id, present) in {(f[0], f[2]) for f in one.files}]
+    why = f"by {by[-1]}; undo that first" if by else "by hand since"
+    raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed {why}")
 
 
-def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
+def _tell(done: Rendered, view: View, receipt: Receipt, gone: Collection[int]) -> None:
     """Rows, and for the law what the receipt wrote: nothing else may come or go.
 
     Raises:
@@ -179,7 +242,7 @@ def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
         )
     standing = {seq for seq, _ in after}
     left = {seq for seq, _ in done.removed} - standing
-    for row in _done(receipt):
+    for row in (row for row in _done(receipt) if row.seq not in gone):
         if row.seq in left:
             done.rows.append(ReceiptRow(row.seq, row.now, "-", "removed"))
         elif row.seq in standing or view.entry(row.seq) is not None:

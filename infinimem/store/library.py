@@ -226,7 +226,10 @@ class Library:
             try:
                 with self.locked() as view:
                     outcome = self._apply(verified(plan, base, view, approved), view, head)
-                    rejected.keep(self.files, [*plan.rejected, *rejected.refusals(plan, outcome)], head.time)
+                    refused = rejected.refusals(plan, outcome)
+                    if not any(reason.code == "FORGOTTEN" for reason in getattr(outcome, "reasons", ())):
+                        refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
+                    rejected.keep(self.files, refused, head.time)
                     return outcome
             except Conflict:
                 if not left:
@@ -391,10 +394,12 @@ class Library:
         """
         from infinimem.store.plans import receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
+        from infinimem.store.see_also import dangling
 
         operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
+        done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
         transaction = Transaction(self.files, receipt.number, notice)
         for change in changes:

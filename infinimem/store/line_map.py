@@ -1,8 +1,8 @@
 """A document's line map, and the way back from one version of it to the one before.
 
-A line map has a row a line: `@41` for the entry with that seq, `>text` for any other line, `\\bom` and
-`\\no newline` for what stands in no line. What leads back is a diff of two line maps: it quotes no entry but
-those whose very line changed, and putting the entries back along it restores every byte.
+A line map has a row a line: `@41` for the entry with that seq or its tombstone, `>text` for any other line,
+`\\bom` and `\\no newline` for what stands in no line. What leads back is a diff of two line maps: it quotes
+no entry but those whose very line changed, and putting the entries back along it restores every byte.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from itertools import pairwise
 
 from infinimem.law import Line
 from infinimem.markdown.document import Document
+from infinimem.markdown.signature import forgotten_in, tombstone
 
 LARGEST_DIFF = 4_000_000
 """Rows of one line map times rows of the other, up to which difflib compares them, for it takes the square.
 Of longer line maps all between the first and the last difference counts as changed."""
+
+MARK = "(forgotten)"
+"""What stands in a receipt for derived text that could quote what was forgotten."""
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
 _NOTHING, _LOST = "nothing", "forgotten"
@@ -52,7 +56,7 @@ def line_map(document: Document | None, changed: Collection[Line] = ()) -> list[
     """
     if document is None:
         return []
-    rows = [f">{line}" for line in document.lines]
+    rows = [f"@{seq}" if (seq := forgotten_in(line)) else f">{line}" for line in document.lines]
     for place in reversed(document.entries):
         if (place.seq, place.entry.line) not in changed:
             end = "\r" * rows[place.end_line - 1].endswith("\r")
@@ -83,6 +87,13 @@ def from_line_map(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) ->
             text.append(row[1:])
     data = "\n".join(text) + "\n" * bool(text and _UNENDED not in rows)
     return Document.parse(doc_id, b"\xef\xbb\xbf" * (_BOM in rows) + data.encode("utf-8", "surrogateescape"))
+
+
+def reading(document: Document, instead: Mapping[int, str]) -> Document:
+    """With other lines in place of those with these seqs."""
+    known = {seq: tombstone(seq) for line in document.lines if (seq := forgotten_in(line))}
+    known |= {place.seq: place.entry.line for place in document.entries} | dict(instead)
+    return from_line_map(document.id, line_map(document), known)
 
 
 def reverse_diff(
@@ -196,7 +207,15 @@ def reverted(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
 def _found(rows: Sequence[str], hunk: Hunk, at: int) -> int | None:
     """Where the rows that came stand: where they should, or in the one other place."""
     size = len(hunk.came)
-    if tuple(rows[at : at + size]) == hunk.came:
+    if _alike(rows[at : at + size], hunk.came):
         return min(at, len(rows))
-    places = [n for n in range(len(rows) - size + 1) if tuple(rows[n : n + size]) == hunk.came]
+    places = [n for n in range(len(rows) - size + 1) if _alike(rows[n : n + size], hunk.came)]
     return places[0] if len(places) == 1 else None
+
+
+def _alike(rows: Sequence[str], came: Sequence[str]) -> bool:
+    """Whether these are the rows that came; what a `forget` took out of the receipt may read as it likes."""
+    return len(rows) == len(came) and all(
+        row == one or (one.endswith(MARK) and row.startswith(one.removesuffix(MARK)))
+        for row, one in zip(rows, came, strict=True)
+    )

@@ -22,7 +22,7 @@ from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
 from infinimem.store.names import by_id
-from infinimem.store.receipts import format_receipt
+from infinimem.store.receipts import format_receipt, last_forget
 from infinimem.store.render import Rendered, render
 from infinimem.store.spec import MEMORIES, TOPICS
 from infinimem.store.view import View
@@ -73,9 +73,11 @@ def _current(plan: Plan, base: View | None, now: View) -> Plan:
 
 
 def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
-    """Records that someone changed since the plan was made: it was made from what is no more."""
+    """What the plan was made from and is no more: a line that was forgotten since, a record that changed."""
     if base is None:
         return ()
+    if last_forget(base) != last_forget(now):
+        return (Reason("FORGOTTEN", (), "lines were forgotten since, and its words may quote them"),)
 
     def data(view: View, doc_id: str) -> bytes | None:
         return view.document(doc_id).to_bytes() if doc_id in view else None

@@ -23,10 +23,35 @@ QUOTED = "## As it was"
 """Heading of the lines that a person changed; the transaction itself changes none."""
 
 BEFORE = "## Before"
+FORGET, RENAME = "forget", "rename"
+"""What receipts call the two operations that rewrite receipts, and that are not undone."""
+FORGOTTEN = "forgotten"
+"""Why a line is nowhere, in the row of a receipt."""
 _SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
 """Of no file, of a file, and what a `forget` puts in the place of one."""
 _PLAIN, _LINKED = re.compile(r"[\w./-]+"), re.compile(r"\[([\w./-]+)\]\([^()\s]*\)")
 """A name that can be linked to; a link to one, wherever it leads: editors follow a file that moves."""
+
+
+def forgotten(receipts: Iterable[Receipt]) -> dict[int, int]:
+    """Numbers of lines that were forgotten, and the receipt of it."""
+    return {
+        row.seq: receipt.number
+        for receipt in receipts
+        if receipt.op == FORGET
+        for row in receipt.rows
+        if row.why == FORGOTTEN
+    }
+
+
+def last_forget(view: View) -> int:
+    """The number of the last `forget`: what was derived from a snapshot with another one may quote it."""
+    return view.derived(_forgets)
+
+
+def _forgets(view: View, known: int | None, changed: Collection[str] | None) -> int:
+    changed = view.below(JOURNAL) if known is None or changed is None else changed
+    return max([known or 0, *(number_of(doc_id) for doc_id in changed if doc_id.endswith(f"-{FORGET}"))])
 
 
 def number_of(doc_id: str) -> int:
@@ -109,6 +134,24 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
     else:
         told = ["## Notes", *told, ""]
     return "\n".join([*kept, *lines[head:at], *told, *lines[at:]]).encode("utf-8", "surrogateescape")
+
+
+class Checksums:
+    """What a receipt says in the place of checksums of files that must not be guessed.
+
+    Args:
+        number: of the receipt that takes them out.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.known: dict[str, str] = {}
+        self._number = number
+
+    def of(self, checksum: str) -> str:
+        """What stands for it: the same for the same bytes."""
+        if len(checksum) < 64:
+            return checksum
+        return self.known.setdefault(checksum, f"?{self._number}.{len(self.known) + 1}")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

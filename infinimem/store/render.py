@@ -7,7 +7,7 @@ typed, headings, and the program's own header keys.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import chronology, law, tokens
@@ -18,7 +18,7 @@ from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.names import aliases_of, renamed
-from infinimem.store.see_also import SEE_ALSO, formatted, known, links_of, related
+from infinimem.store.see_also import SEE_ALSO, formatted, known, related
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
 
@@ -201,8 +201,7 @@ class _PlanRenderer:
         document = self._result.documents[doc_id]
         if document is None or not doc_id.startswith(TOPICS):
             return False
-        holds = document.entries or document.unsigned or document.has_prose
-        return not holds and not document.header.values.keys() - HEADER_KEYS
+        return is_emptied(document, HEADER_KEYS)
 
     def _stands(self, doc_id: str) -> bool:
         """Whether there will be such a document."""
@@ -226,17 +225,13 @@ class _PlanRenderer:
         self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
 
     def _link(self, written: Iterable[str]) -> None:
-        """Bring the links of these topics up to date, and of others those to topics that go."""
+        """Bring the links of these topics up to date; `dangling` drops those that lead nowhere."""
         changed = {doc_id: new for doc_id, new in self._result.documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
         topics = self._view.derived(known).after(changed)
-        links = {doc_id: related(doc_id, topics) for doc_id in written if changed.get(doc_id)}
-        gone = {doc_id for doc_id, new in changed.items() if new is None}
-        for doc_id in {one for name in gone for one in topics.linking.get(name, ())} - changed.keys():
-            kept = links_of(self._view.document(doc_id))
-            links[doc_id] = [link for link in kept if link not in gone]
-        for doc_id, found in sorted(links.items()):
+        for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
+            found = related(doc_id, topics)
             self._set(doc_id, headed(self._get(doc_id), {SEE_ALSO: formatted(found)}))
 
     def _former_name(self, doc_id: str) -> str | None:
@@ -283,6 +278,19 @@ class _PlanRenderer:
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
         return headed(document, header)
+
+
+def is_emptied(document: Document, keys: Collection[str]) -> bool:
+    """Whether nothing of a person's or of the memory is left in it.
+
+    Args:
+        keys: of its header that the program writes.
+    """
+    holds = document.entries or document.unsigned or document.has_prose
+    head = document.lines[: document.header.end]
+    return not (
+        holds or document.header.values.keys() - keys or any(line.lstrip()[:1] == "#" for line in head)
+    )
 
 
 def described(document: Document) -> tuple[int, ...]:

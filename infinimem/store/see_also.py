@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -100,6 +101,19 @@ def links_of(document: Document) -> list[str]:
     listed = document.header.values.get(SEE_ALSO)
     found = (_LINK.match(str(link)) for link in (listed if isinstance(listed, list) else ()))
     return [match[1] for match in found if match]
+
+
+def dangling(view: Snapshot, documents: Mapping[str, Document | None]) -> dict[str, Document]:
+    """Topics whose links lead to what is gone once these documents read so, without those links."""
+    changed = {doc_id: new for doc_id, new in documents.items() if doc_id.startswith(TOPICS)}
+    topics = view.derived(known).after(changed)
+    found: dict[str, Document] = {}
+    for doc_id in {one for to, those in topics.linking.items() if to not in topics.links for one in those}:
+        document = changed.get(doc_id) or view.document(doc_id)
+        kept = [link for link in links_of(document) if link in topics.links]
+        with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
+            found[doc_id] = document.with_header({SEE_ALSO: formatted(kept)})
+    return found
 
 
 def formatted(links: Collection[str]) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
+from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.spec import StrategySpec
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
@@ -71,24 +71,6 @@ class Strategy(Protocol):
 
     def check(self, view: View) -> list[Finding]:
         """The strategy's own invariants, for `doctor`."""
-        ...
-
-
-@runtime_checkable
-class Replayed(Protocol):
-    """A strategy whose consolidations can be done again without a model."""
-
-    def replay(self, view: View, receipt: Receipt, now: View) -> tuple[Put, ...]:
-        """The records of a consolidation, from its audit.
-
-        Args:
-            view: the library as it was before.
-            receipt: what the consolidation left.
-            now: the library as it is, which holds the audit.
-
-        Raises:
-            UsageError: the receipt is of no consolidation with an audit, or that is damaged.
-        """
         ...
 
 

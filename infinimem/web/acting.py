@@ -6,7 +6,6 @@ from hashlib import sha256
 from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.operations.as_of import unreachable
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.provenance import recorded
 from infinimem.results import answer_json, forgotten_json, going_json
@@ -78,7 +77,6 @@ def ask(asked: Asked) -> Page:
         "found": found,
         "cited": cited,
         "quoted": asked.memory.llm.name == "offline",
-        "hidden": unreachable(view) if moment else [],
     }
     return Page("ask.html", answer_json(found), shown)
 

@@ -8,12 +8,11 @@ from itertools import groupby
 from typing import Any, Literal
 
 from infinimem.model import Receipt, ReceiptRow
-from infinimem.operations.forget.forget import OP as FORGET
 from infinimem.operations.provenance import Records, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import log_json, receipt_json, summary
-from infinimem.store.receipts import named
+from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.web.site import Asked, Page, called
 
 LISTED = 20
@@ -79,7 +78,7 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     """Whether a receipt can be taken back, from a page of now, and which later ones would go with it."""
     every = recorded(asked.memory.view).receipts
     by = undone_by(every).get(one.number, "")
-    can = asked.site.forms and not (asked.moment or by or one.op == FORGET)
+    can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
     later = [other.id for other in dependents_of(one, every)] if can else []
     return {"number": one.number, "by": by, "can": can, "later": later}
 

@@ -60,8 +60,6 @@ class Choice:
     unsigned: tuple[tuple[str, int, str], ...]
     others: tuple[Located, ...]
     """Every reading of all other lines."""
-    named: frozenset[str]
-    """Documents that the list of last seen lines names."""
     texts: Texts
 
 
@@ -83,15 +81,9 @@ def choose(view: View, known: Mapping[int, last_seen.SeenLine], wanted: Wanted) 
     said += [text for *_, text in typed]
     spoken = "\n".join((*said, *(place.entry.fields.get("speaker", "") for place in going)))
     words = {word for line in spoken.split("\n") for word in wanted.found(line)}
-    if wanted.session and going and not any(_needs(place, view, wanted.session) for place in others):
+    if wanted.session and not any(session_of(place, view) == wanted.session for place in others):
         words.add(wanted.session)
-    names = frozenset(line.doc_id for line in known.values())
-    return Choice(seqs, going, tuple(typed), others, names, Texts(said, words, wanted.finds, others))
-
-
-def _needs(place: Located, view: View, session: str) -> bool:
-    """Whether a line that stays is of a session, or says its name."""
-    return session_of(place, view) == session or session.casefold() in place.text.casefold()
+    return Choice(seqs, going, tuple(typed), others, Texts(said, words, wanted.finds, others))
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:

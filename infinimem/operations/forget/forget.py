@@ -1,34 +1,34 @@
 """Forget lines: the one operation that removes text. Documents in one transaction, then the machine state.
 
 The chosen lines go with their sources and everything drawn from the same sources. The receipt keeps numbers
-and places. Afterwards every byte of library and cache is searched. Source: docs/FORMAT.md, Forget.
+and places; names stay, and are reported. Afterwards every byte of library and cache is searched.
+Source: docs/FORMAT.md, Forget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from infinimem.errors import LibraryError, UsageError
-from infinimem.model import Receipt, ReceiptRow
+from infinimem.model import Receipt
 from infinimem.operations.forget import machine_state
 from infinimem.operations.forget.choice import Choice, Wanted, choose
-from infinimem.operations.forget.journal import Journal
 from infinimem.operations.forget.machine_state import Residue, git_advice
-from infinimem.operations.forget.redaction import FORGOTTEN, Redaction
+from infinimem.operations.forget.redaction import Redaction
 from infinimem.spec import ledger_folders
 from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.library import RETRIES, Library
-from infinimem.store.line_map import reverse_diff
 from infinimem.store.plans import violations
-from infinimem.store.receipts import next_number
+from infinimem.store.receipts import FORGET, forgotten, next_number
 from infinimem.store.records import stem
 from infinimem.store.render import Rendered
-from infinimem.store.spec import EVIDENCE, JOURNAL
+from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
-OP = "forget"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,15 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     Raises:
         UsageError: a number that no line has.
     """
-    view = _looked(library)
+    view = looked(library)
     choice = _chosen(library, view, wanted)
     redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
-    held = _holding(redaction, _rendered(redaction))
+    done = redaction.rendered()
+    held = _holding(redaction, done)
     rows, files = tuple(_candidates(choice)), tuple(sorted(held))
-    return replace(_report(library, redaction, held, preview=True), rows=rows, files=files)
+    documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
+    after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
+    return replace(_report(library, redaction, held, after, preview=True), rows=rows, files=files)
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
@@ -91,10 +94,16 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
         LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
     """
     library.demand_initialised()
+    return retried(library, lambda: _forget(library, wanted))
+
+
+def retried(library: Library, act: Callable[[], T]) -> T:
+    """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
     for again in reversed(range(RETRIES + 1)):
         try:
             with library.locked():
-                return _forget(library, wanted)
+                recheck(library.files, library.clock().timestamp())
+                return act()
         except Conflict:
             if not again:
                 raise
@@ -103,78 +112,50 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
 
 def _forget(library: Library, wanted: Wanted) -> Forgotten:
     """Under the lock. What someone saves meanwhile is taken out of their version too."""
-    recheck(library.files, library.clock().timestamp())  # late saves come back first
-    view = _looked(library)
+    view = looked(library)
     choice = _chosen(library, view, wanted)
     first = redaction = _redaction(library, view, choice)
     receipt, held = None, set[str]()
     for _ in range(RETRIES + 1):
-        if not (done := _rendered(redaction)).documents:
+        if not (done := redaction.rendered()).documents:
             break
         held |= _holding(redaction, done)
         receipt, earlier = _take_out(library, redaction, done), receipt
         receipt = earlier or receipt
-        view = _looked(library)
+        view = looked(library)
         rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
         redaction = _redaction(library, view, replace(rest, texts=choice.texts))
-    found = replace(_report(library, first, held), receipt=receipt)
+    found = replace(_report(library, first, held, view), receipt=receipt)
     return replace(found, seqs=tuple(row.seq for row in receipt.rows)) if receipt else found
 
 
-def _report(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
+def _report(
+    library: Library, redaction: Redaction, held: set[str], after: View, preview: bool = False
+) -> Forgotten:
     return Forgotten(
         seqs=tuple(sorted(redaction.choice.seqs)),
-        left=machine_state.left(library.files, redaction.texts, preview),
-        repeated=tuple(sorted({place.seq for place in redaction.texts.repeated})),
+        left=machine_state.left(library.files, after, redaction.choice.texts, preview),
+        repeated=tuple(sorted({place.seq for place in redaction.choice.texts.repeated})),
         history=git_advice(library.root.absolute(), held),
         records=redaction.records.deleted,
     )
 
 
-def _looked(library: Library) -> View:
+def looked(library: Library) -> View:
     """The library to the last file: nothing that somebody has just saved may be passed over."""
     library.fresh.doubt()
     return library.view()
 
 
-def _rendered(redaction: Redaction) -> Rendered:
-    """The documents that change, and what the receipt says of them; that tells no word of it."""
-    view, records = redaction.view, redaction.records
-    changed = {doc_id: new for doc_id, new in redaction.documents() if new != view.document(doc_id)}
-    journal = Journal(redaction, [*changed, *filter(records.concerns, view.ids("all"))])
-    way: list[str] = []
-    done = Rendered(names=redaction.names, sums=journal.sums, reverse_diffs=way)
-    for doc_id, new in changed.items():
-        old = view.document(doc_id)
-        done.documents |= {doc_id: None} | ({new.id: new} if new else {})
-        done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in redaction.choice.seqs]
-        if not doc_id.startswith(EVIDENCE):  # what else stands there, stood there before
-            way += journal.way_back(reverse_diff(doc_id, old, new and replace(new, id=doc_id)))
-    for doc_id, new in records.changed.items():
-        done.documents[doc_id] = new
-        if not records.concerns(doc_id):
-            way += reverse_diff(doc_id, view.document(doc_id) if doc_id in view else None, new)
-    done.documents |= journal.documents
-    done.rows = [ReceiptRow(seq, was, "-", FORGOTTEN) for seq, was in sorted(redaction.stood().items())]
-    return done
-
-
 def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt:
     """One transaction, and the machine state after it."""
-    view, known, names = redaction.view, library.seen_lines(), redaction.names
+    view, known = redaction.view, library.seen_lines()
     if wrong := violations(view, done):
         raise LibraryError(f"the lines cannot be removed ({wrong[0].code}); run infinimem doctor")
-    machine_state.set_aside(library.files, redaction)
+    machine_state.set_aside(library.files, redaction.choice)
     machine_state.begin(library.files)
     notice: last_seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
-    carried: last_seen.Changes = {}
-    for seq, line in known.items():
-        if line.doc_id in names and seq not in redaction.choice.seqs:
-            place = view.entry(seq)
-            there = place is not None and place.doc_id == line.doc_id
-            (notice if there else carried)[seq] = replace(line, doc_id=names[line.doc_id])
-    last_seen.note(library.files, carried)
-    receipt = library.commit(done, view, library.of_people(OP), tuple(_notes(redaction)), notice)
+    receipt = library.commit(done, view, library.of_people(FORGET), tuple(_notes(redaction)), notice)
     recover(library.files)
     machine_state.finish(library.files)
     return receipt
@@ -182,13 +163,11 @@ def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt
 
 def _notes(redaction: Redaction) -> Iterator[str]:
     """What the receipt says of records, by number."""
-    records, names = redaction.records, redaction.names
-    if gone := {stem(names.get(name, name)) for name in records.deleted if name not in records.audits}:
+    records = redaction.records
+    if gone := {stem(name) for name in records.deleted if name not in records.audits}:
         yield f"records deleted, with all links to them: {', '.join(sorted(gone))}"
-    if records.raised:
-        yield f"back on the surface, for nothing led to them any more: {', '.join(records.raised)}"
     if records.audits:
-        yield f"deleted whole, for they told of it: {', '.join(names.get(n, n) for n in records.audits)}"
+        yield f"deleted whole, for they told of it: {', '.join(records.audits)}"
 
 
 def _holding(redaction: Redaction, done: Rendered) -> set[str]:
@@ -211,17 +190,6 @@ def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
         unknown = ", ".join(str(seq) for seq in missing if seq not in done)
         raise UsageError(f"no line has seq {unknown}; infinimem grep shows lines with their numbers")
     return choice
-
-
-def forgotten(receipts: Sequence[Receipt]) -> dict[int, int]:
-    """Numbers that were forgotten, and the receipt of it."""
-    return {
-        row.seq: receipt.number
-        for receipt in receipts
-        if receipt.op == OP
-        for row in receipt.rows
-        if row.why == FORGOTTEN
-    }
 
 
 def _redaction(library: Library, view: View, choice: Choice) -> Redaction:

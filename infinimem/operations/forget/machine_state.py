@@ -20,18 +20,20 @@ from pathlib import Path
 from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Move
+from infinimem.model import CURRENT
 from infinimem.operations.forget import BEGUN
-from infinimem.operations.forget.choice import numbered
-from infinimem.operations.forget.redaction import Redaction
-from infinimem.operations.forget.words import Texts
+from infinimem.operations.forget.choice import Choice, numbered
+from infinimem.operations.forget.words import Texts, forms
+from infinimem.operations.provenance import recorded
 from infinimem.spec import owned_folders
-from infinimem.store.commit.install import CONFLICTS, NAMED
+from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import DISPLACED, clear_displaced
-from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
+from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.listing import explained
-from infinimem.store.spec import EVIDENCE, MEMORIES, TOPICS
+from infinimem.store.names import aliases_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS
 from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
+from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
 
 GIT = ".git"
@@ -39,58 +41,51 @@ STATE = ".infinimem/"
 _LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.REFUSED)
 _SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
 """What every library has, beside its folders, and what holds no text of any line."""
-_CONFLICT = re.compile(r"((?:[0-9]+-)?(?:late-|torn-)?)([0-9a-f]{12}-)?(.*)\.md")
-"""The receipt that it was in the way of, a checksum, and the document (commit/install.py)."""
+_SUM = re.compile(r"\b[0-9a-f]{12}-")
+"""A checksum in the name of a conflict (commit/install.py)."""
 
 
 # ── before ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def set_aside(files: Files, redaction: Redaction) -> None:
-    """Take the lines out of what awaits a person. What cannot be read, or quotes them besides, goes."""
-    seqs, texts = redaction.choice.seqs, redaction.texts
-
-    def concerned(move: Move) -> bool:
-        return bool(seqs & {move.seq, move.by}) or texts.tells(f"{move.to} {move.heading}")
-
-    proposals = withheld.proposals(files)
-    withheld.drop(files, {(item.receipt, item.move.seq) for item in proposals if concerned(item.move)})
-    for kept in kept_plans.plans(files):
-        plan = kept.plan
-        origins = [*(add.origin for add in plan.adds), *(item.origin for item in plan.derived)]
-        named = {*kept.marks, *(seq for origin in origins for seq in origin)}
-        said = [*(add.text for add in plan.adds), *(item.summary for item in plan.derived), *plan.notes]
-        if seqs & named or any(map(concerned, plan.moves)) or any(map(texts.tells, said)):
-            files.remove(f"{kept_plans.FOLDER}/{kept.number:04d}.json")
+def set_aside(files: Files, choice: Choice) -> None:
+    """Take the lines out of what awaits a person. Plans that wait go, and what quotes them besides."""
+    seqs, texts = choice.seqs, choice.texts
+    concerned = {
+        (item.receipt, item.move.seq)
+        for item in withheld.proposals(files)
+        if seqs & {item.move.seq, item.move.by} or texts.named(f"{item.move.to} {item.move.heading}")
+    }
+    withheld.drop(files, concerned)
+    for name in files.names(kept_plans.FOLDER):
+        files.remove(f"{kept_plans.FOLDER}/{name}")
     for path, data in _stored(files, STATE):
         if data is None or path.startswith((DISPLACED, rejected.FOLDER, last_seen.PATH)):
             continue  # `finish` looks after these
-        if path.startswith(f"{CONFLICTS}/") and (named_so := _CONFLICT.fullmatch(path, len(CONFLICTS) + 1)):
-            _conflict(files, path, named_so, data, redaction)
-        elif texts.within(data):
+        if path.startswith(f"{CONFLICTS}/"):
+            data = _conflict(files, path, data, choice)
+        if data and texts.within(data):
             files.remove(path)
 
 
-def _conflict(files: Files, path: str, named: re.Match[str], data: bytes, redaction: Redaction) -> None:
-    """A version of a document, or lines of one, without the lines and without text that tells of them."""
-    head, checksum, name = named.groups("")
-    old = Document.parse(f"{EVIDENCE if name.startswith('evidence-') else TOPICS}{name}", data)
-    new = old.without(redaction.choice.seqs)
-    signed = {n for place in new.entries for n in range(place.start_line, place.end_line + 1)}
-    lines = [(n, line) for n, line in enumerate(new.lines, 1) if n not in signed]
+def _conflict(files: Files, path: str, data: bytes, choice: Choice) -> bytes:
+    """A version of a document, or lines of one: it loses the lines, and lines that hold any of the text."""
+    is_evidence = "-evidence-" in path or path.startswith(f"{CONFLICTS}/evidence-")
+    old = Document.parse(f"{EVIDENCE if is_evidence else TOPICS}conflict", data)
+    new, seqs = old.without(choice.seqs), choice.seqs
     new = new.blanked(
-        {n for n, line in lines if numbered(line) in redaction.choice.seqs or redaction.texts.tells(line)}
+        {n for n, line in enumerate(new.lines, 1) if numbered(line) in seqs or choice.texts.hinted(line)}
     )
-    names = {old.replace("/", "-"): given.replace("/", "-") for old, given in redaction.names.items()}
-    called = names.get(name, f"topic-{redaction.receipt}" if redaction.texts.tells(name) else name)
-    if new.lines == old.lines and called == name:
-        return
-    if new.entries or new.unsigned or new.has_prose:
-        checksum = checksum and f"{digest(new.to_bytes())[:NAMED]}-"
-        files.replace(f"{CONFLICTS}/{head}{checksum}{called}.md", new.to_bytes())
-        if path.endswith(f"/{head}{checksum}{called}.md"):
-            return
-    files.remove(path)
+    if new.lines == old.lines:
+        return data
+    if not (new.entries or new.unsigned or new.has_prose):
+        files.remove(path)
+        return b""
+    bare = _SUM.sub("", path)  # a checksum in a name is that of the old bytes
+    files.replace(bare, new.to_bytes())
+    if bare != path:
+        files.remove(path)
+    return new.to_bytes() if bare == path else b""
 
 
 # ── afterwards ──────────────────────────────────────────────────────────────────────────────────
@@ -136,29 +131,58 @@ class Residue:
     why: str
 
 
-def left(files: Files, texts: Texts, preview: bool = False) -> tuple[Residue, ...]:
+def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple[Residue, ...]:
     """Files and folders in which any of it stands, but for lines that say the same in their own right.
 
     Args:
         files: of the library.
+        view: the library.
         texts: what was forgotten.
         preview: tell only what a `forget` will not touch.
     """
-    found = []
-    own = (f"{CURRENT}.md", *owned_folders(), STATE)
-    stored = _stored(files, unread=(*own, MEMORIES)) if preview else [*_stored(files), *_cached()]
+    own = (f"{CURRENT}.md", *owned_folders(), MEMORIES, STATE)
+    names = _named_documents(view, texts)
+    found = [Residue(f"{doc_id}.md", _how_named(doc_id, view)) for doc_id in names]
+    told = sorted({one for names in names.values() for one in names}, key=len, reverse=True)
+    stored = _stored(files, unread=own) if preview else [*_stored(files), *_cached()]
     for path, data in stored:
-        ours, by_model = path.startswith((*own, "/")), path.startswith(MEMORIES)
-        name = path.rpartition("/")[2]
-        if not preview and texts.within(name) if ours else texts.named(name):
+        ours, name = path.startswith((*own, "/")), path.rpartition("/")[2]
+        if not ours and texts.named(name):
             found.append(Residue(path, "its name: rename it"))
-        if not data:
-            continue
-        if texts.holds(data) or (not ours and texts.named(data.decode("utf-8", "replace"))):
-            is_note = not ours and not by_model
-            why = "a person's note: edit it" if is_note else "not taken out: edit or delete it"
+        elif ours and path.startswith((STATE, "/")) and texts.within(name):
+            found.append(Residue(path, "its name: delete it"))
+        if data and (
+            texts.holds(data, told if ours else ())
+            or (not ours and texts.named(data.decode("utf-8", "replace")))
+        ):
+            why = "not taken out: edit or delete it" if ours else "a person's note: edit it"
             found.append(Residue(path, why))
     return tuple(found)
+
+
+def _how_named(doc_id: str, view: View) -> str:
+    where = "its name or a heading" if doc_id in view else "it is gone, but receipts name it"
+    return f"{where}: `infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
+
+
+def _named_documents(view: View, texts: Texts) -> dict[str, set[str]]:
+    """Documents of the program whose names, titles, sessions or headings tell of it, with what these say."""
+    found: dict[str, set[str]] = {}
+    known = {name for receipt in recorded(view).receipts for name, _, _ in receipt.files}
+    known |= {row.was for receipt in recorded(view).receipts for row in receipt.rows}
+    for doc_id in sorted(known.union(view.ids("all"))):
+        if not doc_id.startswith((CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)):
+            continue
+        stem = doc_id.rpartition("/")[2]
+        names = {stem, stem.replace("-", " ")}
+        if doc_id in view:
+            document = view.document(doc_id)
+            headings = (heading.title for heading in document.headings)
+            session = str(document.header.values.get("session", ""))
+            names |= {document.title, session, *aliases_of(document), *headings} - {""}
+        if any(map(texts.hinted if doc_id.startswith((TOPICS, ARCHIVE)) else texts.named, names)):
+            found[doc_id] = {form.decode() for name in names for form in forms(name)}
+    return found
 
 
 def _stored(

@@ -1,8 +1,8 @@
 """The records of a library without what is forgotten, and their ledgers and audits. Pure.
 
-What came from a forgotten turn, was described with the help of such a record, or tells of one goes whole, and
-with it all other records of its turns: they are derived, and those of turns that stay are made anew. What is
-left loses its links to them; an archived record that no other leads to any more is back on the surface.
+What came from a forgotten turn, was described with the help of such a record, or holds its words goes whole,
+and with it all other records of its turns, and archived ones that only it led to: they are derived, and those
+of turns that stay are made anew. What is left loses its links to them.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.header import quote
 from infinimem.spec import archive_folders, ledger_folders, record_folders, record_name, strategies
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.view import View
-
-_DESCRIBES = re.compile(r"summary:|keywords:")
 
 
 @dataclass(frozen=True)
@@ -30,116 +26,71 @@ class Records:
         changed: documents as they are to be, None for those that go.
         gone: names of the records that go ("u-000212").
         audits: ids of the books that go.
-        raised: names of the records that are back on the surface.
     """
 
     changed: Mapping[str, Document | None]
     gone: frozenset[str]
     audits: tuple[str, ...]
-    raised: tuple[str, ...]
 
     @property
     def deleted(self) -> tuple[str, ...]:
-        """Ids of all documents that are no more, but for those that moved."""
-        return tuple(
-            doc_id for doc_id, new in self.changed.items() if new is None and stem(doc_id) not in self.raised
-        )
+        """Ids of all documents that are no more."""
+        return tuple(doc_id for doc_id, new in self.changed.items() if new is None)
 
     def concerns(self, doc_id: str) -> bool:
         """Whether a document is, or was, one of those that go."""
         return doc_id in self.audits or (doc_id.startswith(record_folders()) and stem(doc_id) in self.gone)
 
 
-def without_records(
-    view: View, seqs: Collection[int], tells: Callable[[str], bool], holds: Callable[[Document], bool]
-) -> Records:
+def without_records(view: View, seqs: Collection[int], doomed: Callable[[Document], bool]) -> Records:
     """The records without those of forgotten turns.
 
     Args:
         view: the library.
         seqs: the turns.
-        tells: whether derived text speaks of them.
-        holds: whether a document has words of theirs that no other turn has.
+        doomed: whether a record goes in any case.
     """
-    books = [
-        doc_id
-        for doc_id in view.ids("all")
-        if doc_id.startswith(ledger_folders()) and not view.is_note(doc_id)
-    ]
-    records = {doc_id: view.document(doc_id) for doc_id in books if doc_id.startswith(record_folders())}
-    doomed = _doomed(records, seqs, lambda document: _describes(document, tells) or holds(document))
-    names = frozenset(map(stem, doomed))
-    changed: dict[str, Document | None] = dict.fromkeys(sorted(doomed))
-    left = {doc_id: document for doc_id, document in records.items() if stem(doc_id) not in names}
-    raised = _orphans(records, left)
-    for doc_id, document in left.items():
-        new = _unlinked(document, names)
-        if doc_id in raised:
-            new = _raised(new)
-            changed |= {doc_id: None, new.id: new}
-        elif new.lines != document.lines:
-            changed[doc_id] = new
+    owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(ledger_folders()))
+    books = {doc_id: view.document(doc_id) for doc_id in owned if not view.is_note(doc_id)}
+    records = {doc_id: document for doc_id, document in books.items() if doc_id.startswith(record_folders())}
+    going = _going(records, seqs, doomed)
+    names = frozenset(map(stem, going))
+    changed: dict[str, Document | None] = dict.fromkeys(sorted(going))
     audits = []
     ledgers = {doc_id for spec in strategies().values() for doc_id in spec.ledgers}
-    for doc_id in (doc_id for doc_id in books if doc_id not in records):
-        document = view.document(doc_id)
-        if doc_id in ledgers:
-            if (new := _without_pointers(document, names, tells)).lines != document.lines:
+    for doc_id, document in books.items():
+        if doc_id in records or doc_id in ledgers:
+            new = _without_pointers(document, names) if doc_id in ledgers else _unlinked(document, names)
+            if doc_id not in going and new.lines != document.lines:
                 changed[doc_id] = new
-        elif any(names.intersection(_called(line)) or tells(line) for line in document.lines):
+        elif doomed(document) or any(names.intersection(_called(line)) for line in document.lines):
             changed[doc_id] = None
             audits.append(doc_id)
-    return Records(changed, names, tuple(audits), tuple(stem(doc_id) for doc_id in raised))
+    return Records(changed, names, tuple(audits))
 
 
-def _doomed(
-    records: Mapping[str, Document], seqs: Collection[int], tells: Callable[[Document], bool]
+def _going(
+    records: Mapping[str, Document], seqs: Collection[int], doomed: Callable[[Document], bool]
 ) -> set[str]:
     """Ids of the records that go."""
-    turns = set(seqs)
-    found: set[str] = set()
-    names: set[str] = set()
+    turns, found, names = set(seqs), set[str](), set[str]()
     held = {doc_id: set(held_by(document)) for doc_id, document in records.items()}
-    made_with = {
-        doc_id: {*sources_of(document), *versions_of(document)} for doc_id, document in records.items()
-    }
-    fresh = [doc_id for doc_id, document in records.items() if held[doc_id] & turns or tells(document)]
+    older = {doc_id: set(versions_of(document)) for doc_id, document in records.items()}
+    made_with = {doc_id: older[doc_id].union(sources_of(document)) for doc_id, document in records.items()}
+    fresh = [doc_id for doc_id, document in records.items() if held[doc_id] & turns or doomed(document)]
     while fresh:
         found.update(fresh)
         names.update(map(stem, fresh))
         # Of a turn that stays, no record stays: else it would count as held, and never be drawn from again.
         turns.update(*(evidence_of(records[doc_id]) for doc_id in fresh))
-        fresh = [
-            doc_id
-            for doc_id in records
-            if doc_id not in found
-            and (stem(doc_id) in names or held[doc_id] & turns or made_with[doc_id] & names)
-        ]
+        left = [doc_id for doc_id in records if doc_id not in found]
+        fresh = [one for one in left if stem(one) in names or held[one] & turns or made_with[one] & names]
+        if not fresh:
+            orphans = (
+                set[str]().union(*(older[one] for one in found)).difference(*(older[one] for one in left))
+            )
+            fresh = [one for one in left if one.startswith(archive_folders()) and stem(one) in orphans]
     return found
-
-
-def _describes(document: Document, tells: Callable[[str], bool]) -> bool:
-    """Whether its descriptor tells of it."""
-    lines = document.lines[: document.header.end]
-    return any(tells(line.partition(":")[2]) for line in lines if _DESCRIBES.match(line))
-
-
-def _orphans(before: Mapping[str, Document], after: Mapping[str, Document]) -> list[str]:
-    """Ids of archived records to which a record led that goes, and none does any more."""
-    gone = {to for doc_id in before.keys() - after.keys() for to in versions_of(before[doc_id])}
-    gone.difference_update(*(versions_of(document) for document in after.values()))
-    return [doc_id for doc_id in after if doc_id.startswith(archive_folders()) and stem(doc_id) in gone]
-
-
-def _raised(document: Document) -> Document:
-    """An archived record, back on the surface."""
-    name = stem(document.id)
-    spec = next(one for one in strategies().values() if document.id.startswith(one.archived))
-    folder = next((one.folder for one in spec.kinds if name.startswith(f"{one.prefix}-")), spec.live[0])
-    moved = replace(document, id=folder + name)
-    with suppress(ValueError):  # a header that cannot be read: `doctor` names it
-        moved = moved.with_header({"id": quote(moved.id)})
-    return moved
 
 
 def _unlinked(document: Document, names: Collection[str]) -> Document:
@@ -152,16 +103,16 @@ def _unlinked(document: Document, names: Collection[str]) -> Document:
     return replace(document, lines=(*kept, *document.lines[document.header.end :]))
 
 
-def _without_pointers(document: Document, names: Collection[str], tells: Callable[[str], bool]) -> Document:
-    """A ledger without these records, and without what tells."""
-    lines = (_pointing(line, names, tells) for line in document.lines)
+def _without_pointers(document: Document, names: Collection[str]) -> Document:
+    """A ledger without these records."""
+    lines = (_pointing(line, names) for line in document.lines)
     return replace(document, lines=tuple(line for line in lines if line is not None))
 
 
-def _pointing(line: str, names: Collection[str], tells: Callable[[str], bool]) -> str | None:
-    """A line of a ledger, with lists that lack these records; None where it is of one of them, or tells."""
+def _pointing(line: str, names: Collection[str]) -> str | None:
+    """A line of a ledger, with lists that lack these records; None where it is of one of them."""
     if not any(name in names for name in _called(line)):
-        return None if tells(line) else line
+        return line
     try:
         row = {
             key: [item for item in value if item not in names] if isinstance(value, list) else value

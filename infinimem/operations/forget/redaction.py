@@ -1,47 +1,52 @@
-"""The library without what is forgotten: documents, their derived text, and the names that the program gave.
+"""The library without what is forgotten: tombstones for its lines, derived text made anew, receipts. Pure.
 
-A summary that described a forgotten line is made of the headings that are left. Other derived text, headings
-and names go where they hold a word that no other line has, or that was asked for by name. Pure.
+A line that carries a forgotten seq becomes a tombstone in every file of the program. Names stay as they are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.signature import format_entry, format_seqs
-from infinimem.model import CURRENT, Receipt
+from infinimem.markdown.scan import heading_title
+from infinimem.markdown.signature import forgotten_in, format_seqs, tombstone
+from infinimem.model import CURRENT, ReceiptRow
 from infinimem.operations.forget.choice import Choice, numbered
 from infinimem.operations.forget.records import Records, without_records
-from infinimem.operations.forget.words import Texts
 from infinimem.operations.provenance import recorded
-from infinimem.spec import ledger_folders, record_folders
-from infinimem.store.names import aliases_of
+from infinimem.spec import ledger_folders, record_folders, whole_folders
+from infinimem.store.files import digest
+from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
+from infinimem.store.receipts import (
+    BEFORE,
+    FORGOTTEN,
+    QUOTED,
+    Checksums,
+    block,
+    cells_of,
+    file_cells,
+    file_of,
+    row_of,
+)
 from infinimem.store.records import held_by
-from infinimem.store.render import HEADER_KEYS, described, headed
-from infinimem.store.see_also import SEE_ALSO, formatted, links_of
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
+from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
 from infinimem.store.view import View
 
-MARK = "(forgotten)"
-"""What stands where something was."""
-KEY = re.compile(r"(?:id|kind|title|summary|aliases|session|participants|keywords): ")
-"""How a line of a header begins that may tell of something."""
-OTHER = "Other"
-"""A heading in place of one that said too much."""
-FORGOTTEN = "forgotten"
-"""Why a line is nowhere, in the row of a receipt."""
-
-_OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
-_RENAMED = re.compile(r"(?:topic|session)-[0-9]+(?:-[0-9]+)?")
-"""The names that a `forget` gives: none of them tells of anything."""
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-?")
+_OTHER = "Other"
+"""What a heading of CURRENT says in place of one that said too much."""
+OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
+_KEY = re.compile(r"[a-z_]+: ")
+_NUMBERS = re.compile(
+    r"\s*$|---$|(?:created_time|update_log|date|current_epoch|links|evidence):|  - \{"
+    r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+\)$"
+)
+"""Lines that the program writes whatever was said: times and seqs."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Redaction:
     Args:
         view: the library.
         choice: what goes.
-        receipt: number of the receipt; new names carry it.
+        receipt: number of the receipt.
         first_seq: of what people typed among it: the receipt names each by a number too.
     """
 
@@ -60,188 +65,246 @@ class Redaction:
     receipt: int
     first_seq: int
 
-    @property
-    def texts(self) -> Texts:
-        """What is to be nowhere, and what tells of it."""
-        return self.choice.texts
-
-    def documents(self) -> Iterator[tuple[str, Document | None]]:
-        """All that the law binds, and a model's own files, as they are to be."""
-        gone: dict[str, set[int]] = {}
-        for doc_id, line in self._typed:
-            gone.setdefault(doc_id, set()).add(line)
-        for doc_id in self._own:
-            if not doc_id.startswith((JOURNAL, *ledger_folders())):
-                yield doc_id, self._without(self.view.document(doc_id))
-        for doc_id in (doc_id for doc_id in gone if doc_id.startswith(MEMORIES)):
-            left = self.view.document(doc_id).without_lines(gone[doc_id])
-            yield doc_id, left if any(map(str.strip, left.lines)) else None
+    @cached_property
+    def _sums(self) -> Checksums:
+        return Checksums(self.receipt)
 
     @cached_property
-    def _own(self) -> list[str]:
-        return [doc_id for doc_id in self.view.ids("all") if not self.view.is_note(doc_id)]
-
-    def stood(self) -> dict[int, str]:
-        """In which document each line stands, by the name that the receipt may tell; "-" for none."""
-        stood = dict.fromkeys(self.choice.seqs, "-") | {seq: at for (at, _), seq in self._typed.items()}
-        for place in reversed(self.choice.lines):
-            if place.doc_id in self.view and not place.doc_id.startswith(JOURNAL):
-                stood[place.seq] = place.doc_id
-        return {seq: self.names.get(doc_id, doc_id) for seq, doc_id in stood.items()}
+    def records(self) -> Records:
+        """What becomes of the records."""
+        holds = self.choice.texts.holds
+        return without_records(self.view, self.choice.seqs, lambda document: holds(document.to_bytes()))
 
     @cached_property
     def _typed(self) -> dict[tuple[str, int], int]:
         """Numbers for what people typed, by document and line."""
         return {place[:2]: seq for seq, place in enumerate(self.choice.unsigned, self.first_seq)}
 
-    @cached_property
-    def records(self) -> Records:
-        """What becomes of the records."""
-        texts = self.texts
-
-        def holds(document: Document) -> bool:
-            return texts.named(document.id.rpartition("/")[2]) or texts.holds(document.to_bytes())
-
-        return without_records(self.view, self.choice.seqs, texts.tells, holds)
-
-    # ── names ───────────────────────────────────────────────────────────────────────────────────────
-
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """New names for documents whose own tells of it, whether they stand still or receipts name them."""
-        new: dict[str, str] = {}
-        stems_of: dict[str, str] = {}
-        taken = {name.partition("/")[2] for name in self._known}
-        for name in sorted(self._known):
-            folder, _, stem = name.partition("/")
-            date = match[0] if name.startswith(EVIDENCE) and (match := _DATE.match(stem)) else ""
-            if self._is_telling(name, stem.removeprefix(date)):
-                plain = f"{date}{'session' if name.startswith(EVIDENCE) else 'topic'}-{self.receipt}"
-                free = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
-                if stem not in stems_of:
-                    stems_of[stem] = next(found for found in free if found not in taken)
-                    taken.add(stems_of[stem])
-                new[name] = f"{folder}/{stems_of[stem]}"
-        return new
-
-    def _is_telling(self, name: str, told: str) -> bool:
-        """Whether a document's name tells of it; of what others named only where it has a word asked for."""
-        if name.startswith((TOPICS, ARCHIVE)):
-            return not _RENAMED.fullmatch(told) and self.texts.tells(told)
-        if name.startswith(EVIDENCE) and name in self.held and not self._keeps_lines(name):
-            return bool(told)
-        return not (name.startswith(JOURNAL) or _RENAMED.fullmatch(told)) and self.texts.named(told)
-
-    def _keeps_lines(self, name: str) -> bool:
-        return name in self._left
+    def rendered(self) -> Rendered:
+        """The documents that change, and what the receipt says of them; that tells no word of it."""
+        view, seqs = self.view, self.choice.seqs
+        done = Rendered(sums=self._sums.known, reverse_diffs=[])
+        for doc_id in self._own:
+            if doc_id.startswith((JOURNAL, *ledger_folders())):
+                continue
+            old = view.document(doc_id)
+            new = self._without_lines(old) if doc_id.startswith(MEMORIES) else self._without(old)
+            if new != old:
+                done.documents[doc_id] = new
+                done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in seqs]
+        changed = [*done.documents, *filter(self.records.concerns, view.ids("all"))]
+        for doc_id, new in self.records.changed.items():
+            done.documents[doc_id] = new
+            if new and doc_id in view:  # it lost links alone: numbers
+                done.reverse_diffs = [
+                    *(done.reverse_diffs or ()),
+                    *reverse_diff(doc_id, view.document(doc_id), new),
+                ]
+        done.documents |= self._journal(changed, done.documents)
+        done.rows = [ReceiptRow(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
+        return done
 
     @cached_property
-    def _left(self) -> frozenset[str]:
-        return frozenset(place.doc_id for place in self.choice.others)
+    def _own(self) -> list[str]:
+        memories = {doc_id for doc_id, _ in self._typed if doc_id.startswith(MEMORIES)}
+        return [one for one in self.view.ids("all") if not self.view.is_note(one) or one in memories]
 
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """Names of documents that are, or that receipts or the list of seen lines tell of."""
-        told = [(row.was, row.now) for receipt in self._receipts for row in receipt.rows]
-        files = [name for receipt in self._receipts for name, _, _ in receipt.files]
-        return self.choice.named.union(self._own, files, *told)
+    def _stood(self) -> dict[int, str]:
+        """In which document each line stands; "-" for none."""
+        stood = dict.fromkeys(self.choice.seqs, "-") | {seq: at for (at, _), seq in self._typed.items()}
+        for place in reversed(self.choice.lines):
+            if place.doc_id in self.view and not place.doc_id.startswith(JOURNAL):
+                stood[place.seq] = place.doc_id
+        return stood
 
-    @property
-    def _receipts(self) -> Sequence[Receipt]:
-        return recorded(self.view).receipts
+    # ── documents ───────────────────────────────────────────────────────────────────────────────────
+
+    def _without_lines(self, old: Document) -> Document | None:
+        """A model's own file."""
+        left = old.without_lines({line for doc_id, line in self._typed if doc_id == old.id})
+        return left if left == old or any(map(str.strip, left.lines)) else None
+
+    def _without(self, old: Document) -> Document | None:
+        """A document with tombstones for the lines, and derived text anew; None where nothing is left."""
+        seqs, texts = self.choice.seqs, self.choice.texts
+        spans = {p.start_line: (p.end_line, p.seq) for p in old.entries if p.seq in seqs}
+        spans |= {n: (n, seq) for n in old.malformed if (seq := numbered(old.lines[n - 1])) in seqs}
+        spans |= {line: (line, seq) for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
+        above = {heading for start in spans for heading in _headings_over(old, start)}
+        tells = texts.hinted if old.id in self.held else texts.within
+        above |= {heading.line for heading in old.headings if tells(heading.title)}
+        name, lines, end = _name(old).casefold(), list[str](), 0
+        for number, line in enumerate(old.lines, 1):
+            eol = "\r" * line.endswith("\r")
+            if number in spans:
+                end, seq = spans[number]
+                lines.append(tombstone(seq or 0) + eol)
+            elif number > end:
+                is_one = number in above and len(line.rstrip("\r").splitlines()) == 1
+                title = heading_title(line.removesuffix("\r")) if is_one else None
+                is_name = title and title[1].casefold() == name
+                lines.append(f"{'#' * title[0]} {MARK}{eol}" if title and not is_name else line)
+        new = replace(old, lines=tuple(lines), cache=None) if tuple(lines) != old.lines else old
+        if spans and old.id != CURRENT and is_emptied(new, OWN_KEYS):
+            return None
+        if spans and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
+            speakers = (place.entry.fields.get("speaker") for place in new.entries)
+            listed = [name for name in dict.fromkeys(speakers) if name]
+            return headed(new, {"participants": flow(listed) if listed else None})
+        describes = not seqs.isdisjoint(described(old)) or texts.within(old.summary)
+        return made_anew(new, bool(spans) or describes)
+
+    # ── receipts ────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def held(self) -> frozenset[str]:
         """Documents that hold one of the lines, or ever did."""
-        seqs = self.choice.seqs
-        rows = ((row.was, row.now) for one in self._receipts for row in one.rows if row.seq in seqs)
+        seqs, receipts = self.choice.seqs, recorded(self.view).receipts
+        rows = ((row.was, row.now) for one in receipts for row in one.rows if row.seq in seqs)
+        names = {name for receipt in receipts for name, _, _ in receipt.files}.union(self._own)
         of_turns = (
             name
-            for name in self._known
+            for name in names
             if self.records.concerns(name)
             or (name.startswith(record_folders()) and not seqs.isdisjoint(held_by(Document.empty(name))))
         )
-        return frozenset(of_turns).union(self._standing, (doc_id for doc_id, _ in self._typed), *rows)
+        standing = (place.doc_id for place in self.choice.lines)
+        return frozenset(of_turns).union(standing, (doc_id for doc_id, _ in self._typed), *rows)
 
-    @cached_property
-    def _standing(self) -> frozenset[str]:
-        return frozenset(place.doc_id for place in self.choice.lines)
+    def _journal(
+        self, changed: Collection[str], documents: Mapping[str, Document | None]
+    ) -> dict[str, Document]:
+        """The receipts that read otherwise."""
+        untold, found = self.held.union(changed), dict[str, Document]()
+        for doc_id in self.view.below(JOURNAL):
+            old = self.view.document(doc_id)
+            new = replace(old, lines=tuple(self._receipt(old.lines, untold, documents)), cache=None)
+            if new.lines != old.lines:
+                found[doc_id] = new
+        for doc_id in (*changed, *found):
+            self._sums.of(digest(self.view.document(doc_id).to_bytes()))
+        return found
 
-    # ── documents ───────────────────────────────────────────────────────────────────────────────────
+    def _receipt(
+        self, lines: Sequence[str], untold: Collection[str], documents: Mapping[str, Document | None]
+    ) -> Iterator[str]:
+        """Of a receipt: rows, quotations with tombstones, ways back that quote nothing of it."""
+        quoted, before = block(lines, QUOTED), block(lines, BEFORE)
+        at = 0
+        for where in sorted((quoted, before), key=lambda one: one.start):
+            yield from (self._row(line, untold) for line in lines[at : where.start])
+            if where is quoted:
+                yield from self._tombstones(lines[where], "", "")
+            else:
+                for part in parts(lines[where]):
+                    yield from self._way_back(part, documents)
+            at = where.stop
+        yield from (self._row(line, untold) for line in lines[at:])
 
-    def _without(self, old: Document) -> Document | None:
-        """A document without the lines and what tells of them; None where nothing is left."""
-        marked = {n: seq for n in old.malformed if (seq := numbered(old.lines[n - 1])) in self.choice.seqs}
-        marked |= {line: seq for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
-        new = old
-        if marked or old.id in self._standing:  # as an entry a line goes with all that belongs to it
-            new = old.sign({number: format_entry(seq or 1, "") for number, seq in marked.items()})
-            new = new.without(self.choice.seqs | set(self._typed.values()))
-        touched = new.lines != old.lines
-        if touched and old.id != CURRENT and _is_empty(new):
-            return None
-        own, named = self.names.get(old.id, old.id), str(old.header.values.get("id", ""))
-        if old.id in self.names or self.texts.tells(named.rpartition("/")[2]):
-            new = headed(replace(new, id=own), {"id": quote(own)})
-        if old.id.startswith(EVIDENCE):
-            return self._attended(new, touched)
-        if old.id == CURRENT or old.id.startswith(TOPICS):
-            new = self._without_headings(new)
-        return self._summarised(new, touched) if old.id.startswith(TOPICS) else new
+    def _row(self, line: str, untold: Collection[str]) -> str:
+        file = file_of(cells_of(line)) if line.startswith("| ") else None
+        if file and file[0] in untold:
+            return row_of(file_cells(file[0], *map(self._sums.of, file[1:])))
+        return f"> {MARK}" if line.startswith("> ") and self.choice.texts.within(line) else line
 
-    def _attended(self, document: Document, touched: bool) -> Document:
-        """Evidence whose header names nobody but those who are left."""
-        values, changes = document.header.values, dict[str, str | None]()
-        if self.texts.named(str(values.get("session", ""))):
-            changes["session"] = quote(document.id.removeprefix(EVIDENCE))
-        if touched and "participants" in values:
-            speakers = (place.entry.fields.get("speaker") for place in document.entries)
-            listed = [name for name in dict.fromkeys(speakers) if name]
-            changes["participants"] = flow(listed) if listed else None
-        return headed(document, changes)
+    def _tombstones(self, lines: Sequence[str], before: str, instead: str) -> Iterator[str]:
+        """Lines with tombstones for those that are forgotten and all that belongs to them.
 
-    def _without_headings(self, document: Document) -> Document:
-        lines = list(document.lines)
-        for heading in document.headings:
-            if self.texts.tells(heading.title):
-                end = "\r" * lines[heading.line - 1].endswith("\r")
-                lines[heading.line - 1] = f"{'#' * heading.level} {OTHER}{end}"
-        return document if tuple(lines) == document.lines else replace(document, lines=tuple(lines))
+        Args:
+            before: what each line begins with in a diff.
+            instead: how the line of a tombstone begins there, if not with the tombstone.
+        """
+        gone = False
+        for line in lines:
+            text = line.removeprefix(before) if line.startswith(before) else ""
+            goes_on = gone and line.startswith(before) and (text.startswith("  ") or not text)
+            seq = numbered(text)
+            gone = goes_on or seq in self.choice.seqs
+            if not gone:
+                yield line
+            elif not goes_on:
+                yield f"{instead}{seq}" if instead else tombstone(seq or 0)
 
-    def _summarised(self, document: Document, touched: bool) -> Document:
-        """With a header that speaks of the lines that are left."""
-        if document.header.problem:
-            return self._header_blotted(document, touched)
-        values, names = document.header.values, aliases_of(document)
-        left = [name for name in names if not self.texts.tells(name.replace("-", " "))]
-        changes: dict[str, str | None] = {}
-        touched = touched or not self.choice.seqs.isdisjoint(described(document))
-        if touched or self.texts.tells(document.summary):
-            titles = dict.fromkeys(heading.title for heading in document.headings if heading.title)
-            stem = document.id.rpartition("/")[2].replace("-", " ")
-            changes["summary"] = quote(", ".join(titles)[:300] or stem)
-            changes["aux"] = f"{{from: {format_seqs(place.seq for place in document.entries)}}}"
-        if self.texts.tells(document.title):
-            changes["title"] = None
-        if left != names:
-            changes["aliases"] = flow(left) if left else None
-        links = links_of(document)
-        kept = [link for link in links if link not in self.held and link not in self.names]
-        if kept != links:
-            changes[SEE_ALSO] = formatted(kept)
-        if changes:
-            changes["token_count"] = str(tokens.count(document.body))
-        return headed(document, {key: value for key, value in changes.items() if key in values})
-
-    def _header_blotted(self, document: Document, touched: bool) -> Document:
-        """As `_summarised`, line by line, where a person left a header that cannot be read."""
-        lines = list(document.lines)
-        for number, line in enumerate(lines[: document.header.end]):
-            if (touched and line.startswith("summary:")) or self.texts.tells(line):
-                lines[number] = "".join(KEY.findall(line)[:1]) + MARK
-        return replace(document, lines=tuple(lines))
+    def _way_back(self, part: Sequence[str], documents: Mapping[str, Document | None]) -> Sequence[str]:
+        """The reverse diff of a document; of a record that goes none."""
+        doc_id, texts = named(part), self.choice.texts
+        if doc_id.startswith(whole_folders()):
+            is_lost = doc_id in self.held or texts.holds("\n".join(part))
+            return lost(doc_id) if is_lost else part
+        now = documents.get(doc_id, self.view.document(doc_id) if doc_id in self.view else None)
+        standing, rows = set(now.lines) if now else set[str](), list(part[:2])
+        for side in ("+", "-"):
+            part = [*self._tombstones(part, f"{side}>", f"{side}@")]
+        for row in part[2:]:
+            text = row[2:]
+            if row[:2] not in ("+>", "->") or numbered(text) or text in standing or _NUMBERS.match(text):
+                rows.append(row)
+            elif doc_id in self.held or texts.within(text):
+                rows.append(row[:2] + _kind(text) + MARK)
+            else:
+                rows.append(row)
+        return rows
 
 
-def _is_empty(document: Document) -> bool:
-    holds = document.entries or document.unsigned or document.has_prose
-    return not holds and not document.header.values.keys() - _OWN_KEYS
+def _kind(text: str) -> str:
+    """How a row of its kind begins: a heading of its level, a key of a header."""
+    title, key = heading_title(text), _KEY.match(text)
+    return f"{'#' * title[0]} " if title else key[0] if key else ""
+
+
+def made_anew(document: Document, is_touched: bool) -> Document:
+    """With derived text that the program's rules make of what is left.
+
+    Args:
+        document: in which `MARK` stands for headings and other derived text that is gone.
+        is_touched: whether its header spoke of what is gone.
+    """
+    doc_id, lines = document.id, list[str]()
+    body = document.lines[document.header.end :]
+    for number, line in enumerate(body, 1):
+        if not line.rstrip().endswith(MARK) or line.startswith("- <"):
+            lines.append(line)
+        elif (title := heading_title(line.strip())) and _stands_below(body[number:]):
+            name = _OTHER if doc_id == CURRENT else _name(document)
+            lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
+    head = document.lines[: document.header.end]
+    if len(lines) != len(body) or tuple(lines) != body:
+        document = replace(document, lines=(*head, *lines), cache=None)
+    is_touched = is_touched or any(line.rstrip().endswith(MARK) for line in head)
+    if not is_touched or not doc_id.startswith(TOPICS):
+        return document
+    if document.header.problem:  # a person's, that cannot be read
+        blotted = (f"summary: {MARK}" if line.startswith("summary:") else line for line in head)
+        return replace(document, lines=(*blotted, *document.lines[len(head) :]), cache=None)
+    titles = dict.fromkeys(heading.title for heading in document.headings if heading.title)
+    changes: dict[str, str | None] = {
+        "summary": quote(", ".join(titles)[:300] or _name(document)),
+        "aux": f"{{from: {format_seqs(place.seq for place in document.entries)}}}",
+        "token_count": str(tokens.count(document.body)),
+    }
+    values = document.header.values
+    changes |= dict.fromkeys(key for key, value in values.items() if value == MARK and key not in changes)
+    return headed(document, {key: value for key, value in changes.items() if key in values})
+
+
+def _stands_below(lines: Sequence[str]) -> bool:
+    """Whether anything but tombstones stands here before the next heading."""
+    for line in map(str.strip, lines):
+        if line and forgotten_in(line) is None:
+            return heading_title(line) is None
+    return False
+
+
+def _headings_over(document: Document, line: int) -> Iterator[int]:
+    """The lines of the headings that a line stands under."""
+    level = 7
+    for heading in reversed(document.headings):
+        if heading.line < line and heading.level < level:
+            level = heading.level
+            yield heading.line
+
+
+def _name(document: Document) -> str:
+    """What a document is called."""
+    title = "" if document.title == MARK else document.title
+    return title or document.id.rpartition("/")[2].replace("-", " ")

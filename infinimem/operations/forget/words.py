@@ -1,15 +1,13 @@
-"""What of a text could stand elsewhere: whole, a sentence of it, escaped, or its rare words. Pure."""
+"""What of a text could stand elsewhere: whole, a line or sentence of it, escaped. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
-from infinimem.markdown.characters import clean_text, normalize
 from infinimem.markdown.header import quote
-from infinimem.markdown.signature import text_start
 from infinimem.model import Located
 from infinimem.spec import strategies
 from infinimem.store.spec import slug
@@ -29,21 +27,8 @@ _RUN = 200
 _MANY = 64
 """From so many texts on, a file is passed through once for all of them."""
 
-_WORD = re.compile(r"[^\W_]+")
 _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_STEM = 5
-"""Letters in which "allergic" and "allergy" agree."""
-_COMMON = frozenset(
-    """
-    about after again all also and any are because been before being but came can come could did does
-    else even ever every for from get gets good got had has have her here him his how into its just like
-    made make many may more most much must never new not now off one only other our out over own people
-    really said same say she should some still such take than that the their them then there these they
-    thing things this those through time too two under until upon user very want was way well were what
-    when where which while who whom whose why will with would yes yet you your topic notes facts other misc
-    """.split()
-)
+_WORD = re.compile(r"[^\W_]{4,}")
 _SUM = re.compile(rb"\b[0-9a-f]{64}\b")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = b"""
@@ -86,13 +71,14 @@ def forms(piece: str) -> set[bytes]:
 
 
 class Texts:
-    """What is to be nowhere, and what tells of it.
+    """What is to be nowhere.
 
     Args:
         said: in the lines that go, without their signatures.
         words: what was asked for: what a pattern found in them, a session; within other words too.
         finds: the pattern; gives what it finds in a text.
         others: every reading of the lines that stay.
+        whole: what was asked for counts as whole words alone.
     """
 
     def __init__(
@@ -101,71 +87,59 @@ class Texts:
         words: Iterable[str] = (),
         finds: Finds | None = None,
         others: Sequence[Located] = (),
+        whole: bool = False,
     ) -> None:
         texts = {form for text in said for piece in pieces(text) for form in forms(piece)}
         told = {form for word in words for form in {*forms(word), slug(word).encode()} if len(form) > 1}
         short = {form for form in texts if len(form) < _BOUNDED}
-        short |= {form for form in told if len(form) < SHORTEST or form.isdigit()}
+        short |= {form for form in told if whole or len(form) < SHORTEST or form.isdigit()}
         telling = {form for form in texts | told if not _is_format(form)}
         self._all = _Literals(telling & short, telling - short)
         self._words = _Literals(told & short, told - short)
+        self._said, self._others = frozenset(word for text in said for word in _long_words(text)), others
         self._finds = finds or (lambda line: ())
-        self._rare = frozenset[str]().union(*(stems(text, names_only=True) for text in said))
         self.repeated: list[Located] = []
         """Lines that stay and say some of it in their own right."""
         for start in range(0, len(others), _RUN):
-            self._compare(others[start : start + _RUN])
-        lines = {line for one in self.repeated for line in self._said(one).split("\n")}
+            some = others[start : start + _RUN]
+            if self._all.within(lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in some))):
+                self.repeated += [one for one in some if self.within(f"{one.text}\n{one.entry.line}")]
+        lines = {
+            line for one in self.repeated for line in (*one.text.split("\n"), *one.entry.line.split("\n"))
+        }
         own = {form for line in lines if self.within(line) for form in forms(line)}
         self._own = sorted(own, key=lambda form: (-len(form), form))
 
-    def _compare(self, others: Sequence[Located]) -> None:
-        """Hold it against lines that stay: which of its words are theirs too, and which of them say it."""
-        text = lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in others))
-        if not text.isascii() or any(stem.encode() in text for stem in self._rare):
-            for one in others:
-                said = f"{one.text} {one.entry.fields.get('speaker', '')}"
-                if self._may_speak(said):
-                    self._rare -= stems(said)
-        if self._all.within(text):
-            self.repeated += [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
+    def hinted(self, title: str) -> bool:
+        """As `named`, or whether a longer word of it stands in a title that no line has which stays."""
+        words = _long_words(title)
+        rare = not self._said.isdisjoint(words) and not self._rare.isdisjoint(words)
+        return rare or self.named(title)
 
-    def _said(self, place: Located) -> str:
-        """What a line says in its own right: of a signature nothing, where it has a word asked for."""
-        line = place.entry.line
-        start = text_start(line)
-        signed = self._words.within(lowered(line[:start]))
-        return f"{clean_text(place.text)}\n{line[start:] if signed else line}"
+    @cached_property
+    def _rare(self) -> frozenset[str]:
+        """Words of what goes that no line has which stays."""
+        return self._said.difference(*(_long_words(one.text) for one in self._others))
 
     def within(self, data: bytes | str) -> bool:
         """Whether any of it stands in bytes or text; what files hold whatever was said does not count."""
         data = lowered(data)
         return self._all.within(data) and self._all.within(_SUM.sub(b"", data))
 
-    def holds(self, data: bytes | str) -> bool:
-        """As `within`, but for what others say in their own right."""
+    def holds(self, data: bytes | str, names: Iterable[str] = ()) -> bool:
+        """As `within`, but for what others say in their own right, and for these names."""
         if not self.within(data):
             return False
         data = lowered(data)
-        for words in self._own:
+        for words in (*self._own, *map(lowered, names)):
             data = data.replace(words, b"")
         return self.within(data)
 
     def named(self, text: str) -> bool:
-        """Whether any of the words, or what the pattern finds, stands in a text such as a name."""
-        found = any(word for line in text.split("\n") for word in self._finds(line))
-        return found or self._words.within(lowered(text))
-
-    def tells(self, text: str) -> bool:
-        """Whether derived text speaks of it: it has a word of it that no other line has, or one asked for."""
-        spoken = self._may_speak(text) and not self._rare.isdisjoint(stems(text))
-        spaced = text.replace("-", " ")
-        return spoken or self.named(text) or (spaced != text and self.named(spaced)) or self.holds(text)
-
-    def _may_speak(self, text: str) -> bool:
-        """Whether a rare word could be among a text's: quicker to tell than its words."""
-        folded = text.casefold()
-        return not text.isascii() or any(stem in folded for stem in self._rare)
+        """Whether any of it, or what was asked for, stands in a name."""
+        spaced = f"{text}\n{text.replace('-', ' ')}"
+        found = any(word for line in spaced.split("\n") for word in self._finds(line))
+        return found or self._words.within(lowered(spaced)) or self.within(spaced)
 
 
 class _Literals:
@@ -189,6 +163,10 @@ class _Literals:
             for at in range(len(data) - size + 1)
             if (key := data[at : at + size]) in keys
         )
+
+
+def _long_words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 def lowered(data: bytes | str) -> bytes:
@@ -223,23 +201,3 @@ def _stands_alone(form: bytes, data: bytes) -> bool:
 
 def _is_word(byte: bytes) -> bool:
     return byte.isalnum() or byte >= b"\x80"
-
-
-def stems(text: str, *, names_only: bool = False) -> frozenset[str]:
-    """The beginnings of its words, by which derived text is known to speak of it.
-
-    Args:
-        text: any; "-" and "_" end words, as in file names.
-        names_only: of words with two letters only those that begin like names ("Bo").
-    """
-    found = set()
-    for word in _WORD.findall(normalize("NFKC", text)):
-        if _UNSPACED.search(word):
-            found |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
-        elif (len(word) > 2 or (len(word) == 2 and (not names_only or word[0].isupper()))) and (
-            word.casefold() not in _COMMON
-        ):
-            found.add(word.casefold()[:_STEM])
-            if not word.isascii() and (plain := slug(word)):  # as in a file's name
-                found.add(plain[:_STEM])
-    return frozenset(found)

@@ -35,14 +35,11 @@ Compiled = tuple[Part, ...] | Descriptor
 
 @dataclass(frozen=True)
 class Done:
-    """What became of an accepted proposal: applied (`edits`), declined by the model, or dropped (`code`)."""
+    """What became of an accepted proposal: applied or declined by the model, or dropped (`code`)."""
 
     item: Item
     code: str = ""
     sub: str = ""
-    reply: Mapping[str, Any] | None = None
-    plan: Compiled | None = None
-    edits: Edits | None = None
 
 
 class Executor:
@@ -79,18 +76,18 @@ class Executor:
             return Done(item, *unreadable(reply))
         plan = self._compiled(item, reply.data)
         if isinstance(plan, Declined):
-            return Done(item, reply=reply.data)
+            return Done(item)
         if isinstance(plan, Invalid):
-            return Done(item, "PLAN_VALIDATION_FAIL", plan.sub, reply.data)
+            return Done(item, "PLAN_VALIDATION_FAIL", plan.sub)
         trial = self.bank.copy()
         edits = apply(trial, self._space, item.op, item.ids, plan, self._settings)
         changed = edits.changed.union(item.ids)
         if sub := _refused(self.bank, trial, changed, self._settings):
             self._space.sync(self.bank, changed)
-            return Done(item, "PLAN_VALIDATION_FAIL", sub, reply.data)
+            return Done(item, "PLAN_VALIDATION_FAIL", sub)
         self.bank = trial
         self._touched.update(item.ids, edits.created)
-        return Done(item, reply=reply.data, plan=plan, edits=edits)
+        return Done(item)
 
     def _stale(self, item: Item) -> str:
         """Why a proposal does not apply any more; "" where it does."""
@@ -137,7 +134,7 @@ def apply(
     plan: Compiled,
     settings: AllmemSettings,
 ) -> Edits:
-    """Edit a bank in place; asks no model, so that a run can be repeated from its record."""
+    """Edit a bank in place; asks no model."""
     editor = Editor(bank, space, settings)
     if not isinstance(plan, Descriptor):
         return editor.split(ids[0], plan)

@@ -14,13 +14,11 @@ from functools import partial
 from typing import Any
 
 from infinimem import tokens
-from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
+from infinimem.model import Evidence, Finding, Located, Plan, Put
 from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
-from infinimem.strategies.allmem.audit import AUDIT, audit_text, replay
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
@@ -34,13 +32,16 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.describing import Described, Describer
 from infinimem.strategies.records.figures import counts
-from infinimem.strategies.records.ledger import next_run
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.rounds import settled
 from infinimem.strategies.records.strategy import RecordStrategy
 from infinimem.strategies.vector_index import VectorIndex
 
 _Steps = Generator[Plan, Outcome, View]
+
+
+MOST = 500
+"""Characters of what a note quotes of a model."""
 
 
 class AllMem(RecordStrategy):
@@ -148,14 +149,6 @@ class AllMem(RecordStrategy):
             },
         }
 
-    def replay(self, view: View, receipt: Receipt, now: View) -> tuple[Put, ...]:
-        """The records of a consolidation again, from its audit (strategies/base.py: Replayed)."""
-        audits = [doc_id for doc_id, _, after in receipt.files if doc_id.startswith(AUDIT) and after != "-"]
-        if not audits or audits[0] not in now:
-            raise UsageError(f"{receipt.id} has no audit; name a consolidation, infinimem log lists them")
-        audit = now.document(audits[0])
-        return (*replay(view, audit), Put(audit.id, audit.to_bytes().decode("utf-8", "surrogatepass")))
-
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """What does not hold (invariants.py)."""
         return faults(store, only, settings=self.own)
@@ -185,12 +178,11 @@ def consolidation(
     routed = route(bank, space, proposals, settings)
     executor = Executor(bank, space, settings, llm)
     done = executor.run(routed)
-    doc_id = next_run(view, AUDIT)
-    text = audit_text(doc_id, view.embedder.name, settings, diagnosed, routed, done, bank, executor.bank)
-    records = (*puts(bank, executor.bank), Put(BUFFER, None), Put(doc_id, text))
+    records = (*puts(bank, executor.bank), Put(BUFFER, None))
     return Plan(op="consolidate", records=records, notes=tuple(_note(one) for one in done if one.code))
 
 
 def _note(one: Done) -> str:
-    why = " ".join(filter(None, (one.code, one.sub)))
-    return f"{one.item.op} of {', '.join(one.item.ids)} was not applied: {why}"
+    why = " ".join(filter(None, (one.code, one.sub)))[:MOST]
+    ids = ", ".join(one.item.ids)[:MOST]  # those that are none may be many and long
+    return f"{one.item.op} of {ids} was not applied: {why}"

@@ -1,7 +1,4 @@
-"""Ledgers: Markdown that people read and code reads back, with a fenced block of one JSON record a line.
-
-A run of a strategy leaves an audit of its own; its ledgers are numbered.
-"""
+"""Ledgers: Markdown that people read and code reads back, with a fenced block of one JSON record a line."""
 
 from __future__ import annotations
 
@@ -13,10 +10,6 @@ from typing import Any
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
-from infinimem.store.view import View
-
-LONGEST = 8000
-"""Characters of what a model wrote, of one reply."""
 
 _FENCE = "```"
 _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
@@ -63,15 +56,3 @@ def _loaded(line: str) -> Sequence[dict[str, Any]]:
 
 def _row(row: Mapping[str, Any]) -> str:
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(row, ensure_ascii=False))
-
-
-def bounded(value: Any, room: int = LONGEST) -> Any:
-    """What a model wrote; beyond so many characters of JSON only its beginning, as text."""
-    text = json.dumps(value, ensure_ascii=False)
-    return value if len(text) <= room else text[:room] + "…"
-
-
-def next_run(view: View, prefix: str) -> str:
-    """The id of the next run's ledger, of those that are numbered after a prefix, which ends in "run-"."""
-    numbers = [doc_id.removeprefix(prefix) for doc_id in view.ids("all") if doc_id.startswith(prefix)]
-    return f"{prefix}{max((int(one) for one in numbers if one.isdecimal()), default=0) + 1:04d}"

@@ -1,0 +1,73 @@
+"""What is forgotten while another process asks its model does not come back with the model's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forget_library import holding
+
+from infinimem import Turn, open_memory
+from infinimem.llm.base import Reply, Task, Wrapper
+from infinimem.llm.connect import connect
+from infinimem.settings import ModelSettings
+
+SECRET = "Imogen Zweig pawned the sapphire ring in Tallinn."
+TURNS = (
+    Turn("The harbour crane in Tallinn was painted yellow.", session="s", speaker="Ana"),
+    Turn(SECRET, session="s", speaker="Ana"),
+    Turn("The ring road in Tallinn is closed until May.", session="s", speaker="Ana"),
+    Turn("My bicycle has a flat tyre again.", session="t", speaker="Ana"),
+)
+
+
+class Interrupted(Wrapper):
+    """Answers by the rules, quoting what it was shown; during the call of that number lines are forgotten."""
+
+    def __init__(self, root: Path, at: int) -> None:
+        self.rules = connect("offline", ModelSettings())
+        super().__init__(self.rules)
+        self.root, self.left = root, at
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Answer, and let another process forget before the answer arrives."""
+        reply = self.rules.complete(task, variables)
+        self.left -= 1
+        if self.left == 0:
+            open_memory(self.root, model="offline").forget(match="sapphire")
+        return reply
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 5])
+@pytest.mark.parametrize("strategy", ["infini", "allmem", "gam", "recmem", "xmemory"])
+def test_nothing_derived_before_a_forget_is_written_after_it(tmp_path: Path, strategy: str, at: int) -> None:
+    """Whatever was derived from a snapshot older than a forget is discarded, under every strategy."""
+    root = tmp_path / "m"
+    model = Interrupted(tmp_path / "m", 0)
+    memory = open_memory(root, model=model, strategy=strategy, create=True)
+    memory.record(TURNS)
+    model.left = at
+    memory.observe([])
+    memory.consolidate()
+    if model.left > 0:
+        pytest.skip("the strategy asks no such call")
+    assert holding(SECRET, root) == []
+    assert holding("sapphire", root) == []
+    kept = {place.text for place in memory.view.entries("evidence")}
+    assert kept == {turn.text for turn in TURNS} - {SECRET}
+    assert not memory.view.uncited()
+    assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+
+
+def test_a_plan_to_look_at_is_not_kept_if_lines_were_forgotten_while_it_was_made(tmp_path: Path) -> None:
+    """No plan is kept that was made before a forget."""
+    root = tmp_path / "m"
+    model = Interrupted(root, 0)
+    memory = open_memory(root, model=model, create=True)
+    memory.observe(TURNS)
+    model.left = 1
+    with pytest.raises(Exception, match="forgotten"):
+        memory.preview(keep=True)
+    assert holding("sapphire", root) == []

@@ -1,0 +1,138 @@
+"""After every single operation a library is sound, under each of the five strategies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from forget_library import holding
+from xmemory_library import library, model, themes, turns
+
+from infinimem import Turn, open_memory
+from infinimem.errors import LibraryError, UsageError
+from infinimem.memory import Memory
+
+STRATEGIES = ("infini", "allmem", "gam", "recmem", "xmemory")
+WHO = ("Rita", "Bruno", "Dr. Vu", "The choir", "Our landlord")
+WHAT = (
+    "moved to Porto",
+    "bought a red kayak",
+    "sings on Mondays",
+    "is allergic to nuts",
+    "sold the old kiln",
+)
+STEPS = ("say", "say", "say", "consolidate", "consolidate", "forget", "undo", "undo", "rebuild", "restart")
+
+
+def moments() -> Iterator[datetime]:
+    start = datetime(2025, 1, 1, tzinfo=UTC)
+    return (start + timedelta(minutes=n) for n in range(10**6))
+
+
+def said(chance: random.Random, number: int) -> list[Turn]:
+    session = chance.choice(("s1", "s2"))
+    return [
+        Turn(f"{chance.choice(WHO)} {chance.choice(WHAT)}, zq{number}{at}xk.", session=session)
+        for at in range(chance.randrange(1, 5))
+    ]
+
+
+def sound(memory: Memory, step: str) -> None:
+    """No finding of an error, whichever strategy looks."""
+    errors = [finding for finding in memory.doctor() if finding.level == "error"]
+    assert errors == [], (step, errors)
+
+
+def lived(root: Path, strategy: str, seed: int, steps: int) -> None:
+    """Do things to a library, and look at it after each of them."""
+    chance, clock = random.Random(f"{strategy}{seed}"), moments()
+
+    def opened() -> Memory:
+        return open_memory(root, model="offline", strategy=strategy, create=True, clock=lambda: next(clock))
+
+    memory = opened()
+    standing: dict[int, str] = {}
+    gone: set[str] = set()
+    done: list[str] = []
+    for number in range(steps):
+        step = chance.choice(STEPS)
+        done.append(step)
+        if step == "say":
+            turns = said(chance, number)
+            memory.observe(turns)
+            fresh = {place.seq: place.text for place in memory.view.entries("evidence")}
+            standing |= fresh
+        elif step == "consolidate":
+            memory.consolidate()
+        elif step == "rebuild":
+            memory.rebuild()
+        elif step == "restart":
+            memory.close()
+            memory = opened()
+        elif step == "undo":
+            with suppress(LibraryError, UsageError):
+                memory.undo(
+                    chance.choice((None, chance.choice(memory.receipts()).id)) if memory.receipts() else None
+                )
+        elif standing:
+            seqs = memory.forget([chance.choice(sorted(standing))]).seqs
+            gone |= {standing.pop(seq) for seq in seqs if seq in standing}
+        sound(memory, f"{seed}: {done}")
+        assert {place.seq for place in memory.view.entries("evidence")} == standing.keys(), done
+        for text in gone:
+            assert holding(text, root) == [], (text, done)
+    memory.observe([])
+    memory.consolidate()
+    sound(memory, "at last")
+    assert not memory.view.uncited()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_library_is_sound_after_every_operation(tmp_path: Path, strategy: str, seed: int) -> None:
+    """In any order of operations no invariant breaks, and nothing forgotten comes back."""
+    lived(tmp_path / "m", strategy, seed, 14)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_over_many_lives(tmp_path: Path, strategy: str) -> None:
+    """The same over many libraries."""
+    for seed in range(100, 160):
+        lived(tmp_path / str(seed), strategy, seed, 16)
+
+
+@pytest.mark.parametrize(
+    "seed", [22, 103, 221, 223, *(pytest.param(n, marks=pytest.mark.soak) for n in range(9))]
+)
+def test_no_fact_is_in_two_themes_after_any_operation(tmp_path: Path, seed: int) -> None:
+    """xMemory's themes hold each fact once, and no more than fit, also after undo and forget."""
+    chance = random.Random(seed)
+    cap = chance.randrange(2, 8)
+    segmenter = chance.choice(("each", "batch"))
+    own = {"theme_max": cap, "segmenter": segmenter, "block_max": 8, "attach": 0.9, "merge_min": 0.95}
+    memory = library(tmp_path / "m", model(), **own)
+    standing: set[int] = set()
+    for _ in range(12):
+        step = chance.choice(("say", "say", "consolidate", "forget", "undo", "undo"))
+        if step == "say":
+            texts = [
+                f"{chance.choice(('New ', ''))}{chance.random():.4f} @{chance.randrange(90)}"
+                for _ in range(chance.randrange(1, 9))
+            ]
+            fresh = memory.record(turns(*texts, session=chance.choice(("s1", "s2"))))
+            standing |= {place.seq for place in fresh}
+            memory.observe(())
+        elif step == "consolidate":
+            memory.consolidate()
+        elif step == "forget" and standing:
+            standing -= {*memory.forget([chance.choice(sorted(standing))]).seqs}
+        elif step == "undo" and memory.receipts():
+            with suppress(LibraryError, UsageError):
+                memory.undo()
+        sound(memory, step)
+        assert all(len(facts) <= cap for facts in themes(memory).values())
