@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from cases import each
 
 from infinimem import open_memory
 
@@ -49,13 +49,13 @@ SECTIONS = {
 """Words, and the document that `search` shows first."""
 
 
-@pytest.mark.parametrize("question", FIRST)
+@each("question", FIRST)
 def test_the_line_that_answers_comes_first(question: str) -> None:
     """`retrieve` ranks the line that answers first, without a model."""
     assert open_memory(SAMPLE, model="offline").retrieve(question).items[0].seqs == (FIRST[question],)
 
 
-@pytest.mark.parametrize("words", SECTIONS)
+@each("words", SECTIONS)
 def test_the_document_that_is_about_it_comes_first(words: str) -> None:
     """`search` shows the section that is about the words first."""
     assert (

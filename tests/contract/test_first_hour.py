@@ -479,6 +479,7 @@ def test_refusals_and_queued_prompts_of_claude_code(desk: Desk) -> None:
 # ── E ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("name", "text"),
     [

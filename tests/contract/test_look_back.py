@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cases import each
 from cli_runner import Shell
 
 SAMPLE = Path(__file__).parents[2] / "sample_library"
@@ -79,7 +80,7 @@ def test_a_hand_edit_wins(shell: Shell) -> None:
     assert "trout" in shell("ask", "What does Pepper eat?", "--model", "offline").out
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "words"),
     [
         (["read", "topics/nothing"], "nothing"),
