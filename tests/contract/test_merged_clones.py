@@ -13,21 +13,23 @@ TURN = re.compile(r"^- <seq=(\d+).*?> (.*)$", re.M)
 DOUBT = "which had one number before a merge; take out of `origin` what is wrong"
 
 
-def clone(origin: Path, name: str, *texts: str) -> Path:
+def clone(origin: Path, name: str, *texts: str, observed: bool = True) -> Path:
     root = origin.with_name(name)
     shutil.copytree(origin, root, ignore=shutil.ignore_patterns(".infinimem"))
-    open_memory(root, model="offline").observe(
-        [Turn(text, session=name, time="2025-03-01") for text in texts]
-    )
+    memory = open_memory(root, model="offline")
+    turns = [Turn(text, session=name, time="2025-03-01") for text in texts]
+    memory.observe(turns) if observed else memory.record(turns)
     return root
 
 
-def merged(tmp_path: Path, left: tuple[str, ...], right: tuple[str, ...]) -> tuple[Path, Memory]:
+def merged(
+    tmp_path: Path, left: tuple[str, ...], right: tuple[str, ...], observed: bool = True
+) -> tuple[Path, Memory]:
     """Both clones' files in the left one, as git merges them with `merge=union`."""
     origin = tmp_path / "origin"
     memory = open_memory(origin, model="offline", create=True)
     memory.observe([Turn("I live in Rome.", session="s0", time="2025-02-01")])
-    ours, theirs = clone(origin, "left", *left), clone(origin, "right", *right)
+    ours, theirs = clone(origin, "left", *left), clone(origin, "right", *right, observed=observed)
     for path in (theirs / "evidence").glob("*-right.md"):
         shutil.copy(path, ours / "evidence")
     own = (ours / "CURRENT.md").read_text()
@@ -98,3 +100,38 @@ def test_what_numbers_tell_apart_is_not_in_doubt(tmp_path: Path) -> None:
     turns = dict(said(root))
     assert all(seq in turns for cited in drawn(root).values() for seq in cited)
     assert len({*turns}) == 4
+
+
+def test_a_turn_that_waited_waits_again_once_a_person_says_so(tmp_path: Path) -> None:
+    """A turn that waited under a cited number counts as drawn from until its number leaves that `origin`."""
+    root, memory = merged(
+        tmp_path, ("I adopted a cat named Miso.",), ("I bought a kayak in June.",), observed=False
+    )
+    memory.repair()
+    assert memory.status()["pending"] == 0
+    assert len(doubts(memory)) == 1
+    cited = drawn(root)["I adopted a cat named Miso."]
+    (kayak,) = (seq for seq, text in said(root) if "kayak" in text)
+    assert kayak in cited
+    current = root / "CURRENT.md"
+    both = "+".join(map(str, cited))
+    left = "+".join(str(seq) for seq in cited if seq != kayak)
+    current.write_text(current.read_text().replace(f"origin={both}", f"origin={left}"))
+    memory = open_memory(root, model="offline")
+    assert (doubts(memory), memory.status()["pending"]) == ([], 1)
+    memory.consolidate()
+    assert any("kayak" in hit["snippet"] for hit in memory.tools.search("kayak")["hits"])
+
+
+def test_a_later_merge_brings_an_entry_with_an_old_number(tmp_path: Path) -> None:
+    """An entry that comes later and cites a number that two turns had cites both; doctor says so first."""
+    root, memory = merged(tmp_path, ("I adopted a cat named Miso.",), ("I bought a kayak in June.",))
+    memory.repair()
+    (cited,) = {tuple(sorted(one)) for one in drawn(root).values() if len(one) == 2}
+    with (root / "CURRENT.md").open("a") as file:
+        file.write(f"- <seq=900,source=user,origin={cited[0]}> Paddles on Sundays\n")
+    memory = open_memory(root, model="offline")
+    (told,) = (one.what for one in memory.doctor() if "which another line had before a merge" in one.what)
+    assert told == f"cites {cited[0]}, which another line had before a merge; it may come from {cited[1]}"
+    memory.repair()
+    assert sorted(drawn(root)["Paddles on Sundays"]) == list(cited)
