@@ -272,18 +272,28 @@ def test_files_that_a_person_ignores_or_takes_out_stay_out(
         "evidence" in path for commit in ("HEAD", "HEAD~", "HEAD~2") for path in place.files(commit)
     )
     assert place.subjects()[-1] == "consolidate: 1 line"
-    assert said(caplog) == ["git = true: .gitignore leaves out evidence/; commits go without"]
+    assert said(caplog) == []
 
 
-@pytest.mark.parametrize("ignored", ["journal/\n", "*.md\n"])
-def test_receipts_may_be_ignored_too(place: Repository, ignored: str) -> None:
-    (place.root / ".gitignore").write_text(ignored)
+@pytest.mark.parametrize("ignored", ["journal/\n", "*.md\n", "memory/\n"])
+def test_receipts_that_are_ignored_stop_commits_with_one_line(
+    place: Repository, ignored: str, caplog: pytest.LogCaptureFixture
+) -> None:
     library = place.keep()
     sort(library, "Tea")
+    before = place.subjects()
+    place.git("rm", "-r", "--cached", "--quiet", "memory")
+    place.git("commit", "--quiet", "--message", "Taken out")
+    (place.root / ".gitignore").write_text(ignored)
     sort(library, "Coffee")
-    commits = [subject for subject in place.subjects() if subject.startswith("consolidate")]
-    assert len(commits) == (2 if "journal" in ignored else 0)
-    assert waiting(library).receipts == ()
+    sort(library, "Milk")
+    assert place.subjects() == [*before, "Taken out"]
+    assert waiting(library).why == commits.IGNORED
+    assert said(caplog) == [f"git = true: {commits.IGNORED}; the commit is made with the next receipt"]
+    (place.root / ".gitignore").unlink()
+    sort(library, "Bread")
+    assert "consolidate: 1 line (and 2 earlier)" in place.subjects()
+    assert waiting(library).why == ""
 
 
 # ── it waits ────────────────────────────────────────────────────────────────────────────────────

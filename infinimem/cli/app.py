@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from infinimem.cli.commands import COMMANDS, SECTIONS
+from infinimem.cli.commands import COMMANDS, GONE, SECTIONS
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
@@ -59,6 +59,8 @@ class _Root(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name in GONE and not ctx.resilient_parsing:
+            raise UsageError(GONE[name])
         if not name.startswith("-") and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             raise click.UsageError(f"no command is called {name!r}{meant(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)

@@ -143,6 +143,9 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     },
 }
 
+GONE = {"replay": "replay is gone; `infinimem log` and `infinimem history` say what a consolidation did"}
+"""What to do instead of a command of an earlier version."""
+
 COMMANDS: Mapping[str, Listed] = {
     name: listed for section in SECTIONS.values() for name, listed in section.items()
 }

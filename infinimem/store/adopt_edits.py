@@ -14,7 +14,6 @@ from infinimem.model import Entry, Located, ReceiptRow
 from infinimem.store.external_edits import (
     ExternalEdits,
     Position,
-    citing,
     position,
     renumbered,
     renumbered_copy,
@@ -49,15 +48,14 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
             place = position(line)
             old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
     for one in edits.ambiguous:
-        lines, instead = one.resolved(edits.renumbered)
-        if lines:
-            place, entry = position(one.by), one.by.entry
-            those = sorted(seqs.get(position(line), line.seq) for line in lines)
-            old[place], new[place] = entry, citing(new.get(place, entry), one.seq, those, instead)
-            if entry.line not in done.quoted:
-                done.quoted.append(entry.line)
-            why = f"cites {format_seqs(those)} {f'instead of {one.seq}' if instead else 'too'}"
-            done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
+        place, entry = position(one.by), one.by.entry
+        those = sorted(seqs.get(position(line), line.seq) for line in one.others(edits.renumbered))
+        now = new.get(place, entry)
+        old[place], new[place] = entry, replace(now, origin=tuple(dict.fromkeys((*now.origin, *those))))
+        if entry.line not in done.quoted:
+            done.quoted.append(entry.line)
+        why = f"cites {format_seqs(those)} too"
+        done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
     for copy in edits.copies:
         kept = edits.kept[copy.seq]
         own, first = (new.get(position(line), line.entry) for line in (copy, kept))

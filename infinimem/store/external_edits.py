@@ -1,7 +1,7 @@
 """What people, and merges of clones, did to the files since the program last looked: the lines compared.
 
-After a git merge of clones several lines may share a seq. Entries cite by number: where several lines have a
-number that an entry cites, it cites those that share a word with it, or all of them.
+After a git merge of clones several lines may share a seq. Entries cite by number: where several turns have a
+number that an entry cites, it cites all of them.
 
 Pure; adopt_edits.py takes them in. Source: docs/FORMAT.md, Entry and Merged clones.
 """
@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from infinimem.markdown.characters import normalised
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry
 from infinimem.model import Entry, Located
@@ -73,12 +72,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     ]
     said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
     citations = tuple(ambiguous(said, entries, seen))
-    cited = {position(line) for one in citations for line in one.lines}
-    kept = {
-        seq: next((turn for turn in turns if position(turn) in cited), turns[0])
-        for seq, turns in said.items()
-        if len(turns) > 1 or seq in entries
-    }
+    kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
     heirs = _heirs(entries)
     damaged = _damaged(view)
@@ -194,14 +188,13 @@ class AmbiguousCitation:
     seq: int
     lines: tuple[Located, ...]
 
-    def resolved(self, renumbered: Collection[Position]) -> tuple[tuple[Located, ...], bool]:
-        """Lines to cite from now on, and whether that is instead of what was cited; none where it stays.
+    def others(self, renumbered: Collection[Position] = ()) -> list[Located]:
+        """Lines to cite beside the one that has the seq.
 
         Args:
             renumbered: lines that are about to get a new seq.
         """
-        others = tuple(p for p in self.lines if p.seq != self.seq or position(p) in renumbered)
-        return others, len(others) == len(self.lines)
+        return [line for line in self.lines if line.seq != self.seq or position(line) in renumbered]
 
 
 def ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
@@ -216,14 +209,12 @@ def ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[
     for place in (place for places in entries.values() for place in places) if rivals else ():
         origins = drawn_from(place.entry)
         for seq in dict.fromkeys(origins):
-            lines = [line for line in rivals.get(seq, ()) if position(line) != position(place)]
-            if not lines or any(line.seq != seq and line.seq in origins for line in lines):
-                continue  # it cites another of them already
-            meant = _sharing_words(place, lines)
+            lines = _candidates(place, rivals.get(seq, ()))
             standing = [line for line in lines if line.seq == seq]
-            if len(standing) > 1:
-                yield AmbiguousCitation(place, seq, tuple(meant))
-            elif known and place.seq not in known and (led := [line for line in meant if line.seq != seq]):
+            led = [line for line in lines if line.seq != seq]
+            if any(line.seq in origins for line in led):
+                led = []  # it cites one of them already
+            if len(standing) > 1 or (led and known and place.seq not in known):
                 yield AmbiguousCitation(place, seq, (*standing, *led))
 
 
@@ -239,26 +230,15 @@ def _rivals(turns: Lines, entries: Lines) -> Lines:
     return {seq: tuple(lines.values()) for seq, lines in found.items() if len(lines) > 1}
 
 
-def _sharing_words(entry: Located, lines: Sequence[Located]) -> Sequence[Located]:
-    """The lines that share a longer word with an entry; all of them where no turn does."""
-    words = _stems(entry.text)
-    sharing = [line for line in lines if words & _stems(line.text)]
-    return sharing if any(line.doc_id.startswith(EVIDENCE) for line in sharing) else lines
-
-
-def _stems(text: str) -> set[str]:
-    """Longer words, cut so that most of their forms are one."""
-    return {word[:4] for word in normalised(text).split() if len(word) >= 4}
+def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
+    """The turns among lines of one number, and what an entry is a copy of; all of them where no turn is."""
+    others = [line for line in lines if position(line) != position(entry)]
+    if not any(line.doc_id.startswith(EVIDENCE) for line in others):
+        return others
+    return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
 
 
 # ── the lines afterwards ────────────────────────────────────────────────────────────────────────
-
-
-def citing(entry: Entry, seq: int, those: Sequence[int], instead: bool) -> Entry:
-    """The entry with other lines among its origins, instead of `seq` or beside it."""
-    led = {seq: those if instead else (seq, *those)}
-    origin = dict.fromkeys(new for old in entry.origin for new in led.get(old, (old,)))
-    return replace(entry, origin=tuple(origin))
 
 
 def renumbered(line: Entry, seq: int) -> Entry:

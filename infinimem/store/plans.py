@@ -31,8 +31,6 @@ REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
-SIGNS = ("stamp", "undate")
-"""What they call changes of signatures: the lines stay where they stand."""
 _WRITES = {REVIEW: (TOPICS,), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 

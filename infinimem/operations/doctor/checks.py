@@ -165,7 +165,7 @@ def _doubled(seqs: Sequence[int], places: Sequence[Located]) -> str:
 
 def _misled(edits: ExternalEdits) -> Iterator[Finding]:
     for one in edits.ambiguous:
-        others = listed([line.seq for line in one.resolved(())[0]])
+        others = listed([line.seq for line in one.others()])
         what = f"cites {one.seq}, which another line had before a merge; it may come from {others}"
         yield Finding("note", what, _at(one.by), LED)
 

@@ -28,10 +28,9 @@ from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
 
 PATH = ".infinimem/git"
-LISTED, PARAGRAPHS = 40, 20
-"""Rows of a receipt, and receipts, that a message lists."""
 LENGTH = 30_000
-"""Characters of a message: it is one argument of a command, and names may be long."""
+"""Characters of a message, which ends there: it is one argument of a command."""
+IGNORED = ".gitignore leaves out journal/, and commits are made of receipts; take it out of there"
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,8 @@ def keep(library: Library, unless_known: bool = False) -> None:
         newest = _receipts(view)[-1:]
         if unless_known and note.get("newest", []) == newest:
             return
-        told = _commit(files, view, library.clock(), newest if note.get("newest") != newest else [])
-        known = newest
+        _commit(files, view, library.clock())
+        told, known = "", newest
     except (GitUnusable, LibraryError, OSError) as error:
         told = _advice(error)
     if told and told != note.get("said"):
@@ -66,26 +65,29 @@ def keep(library: Library, unless_known: bool = False) -> None:
         files.rename(f"{PATH}.new", PATH)
 
 
-def _commit(files: Files, view: View, now: datetime, unknown: Sequence[str]) -> str:
-    """Commit all that differs. Returns what is to be said of it; "" where all went as it should.
-
-    Args:
-        unknown: the newest receipt, if it is new; for where git is to ignore receipts.
-    """
+def _commit(files: Files, view: View, now: datetime) -> None:
+    """Commit all that differs."""
     repository = Repository(files.root)
     if obstacle := repository.obstacle():
         raise GitUnusable(obstacle)
     changed = repository.changed(_ours())
-    if changed.unmerged:
-        raise GitUnusable(f"{changed.unmerged[0]} has an unresolved conflict")
-    ours, ignored = changed.only(lambda path: _is_ours(path, files)), _ignored(changed)
+    if fault := _fault(changed, view):
+        raise GitUnusable(fault)
+    ours = changed.only(lambda path: _is_ours(path, files))
     if ours.paths:
-        waiting = _new_receipts(changed, view) or (unknown if JOURNAL in ignored else ())
+        waiting = _new_receipts(changed, view)
         receipts = [parse_receipt(view.document(doc_id)) for doc_id in waiting]
         time = _time(receipts[-1].time, now) if receipts else now
         text = message(receipts, *_said(view, waiting, ours.paths))
         repository.commit(ours, text, time, now)
-    return f".gitignore leaves out {', '.join(ignored)}; commits go without" if ignored else ""
+
+
+def _fault(changed: Changed, view: View) -> str:
+    """What a person has to mend before anything can be committed; "" for nothing."""
+    if changed.unmerged:
+        return f"{changed.unmerged[0]} has an unresolved conflict"
+    newest = [f"{doc_id}.md" for doc_id in _receipts(view)[-1:]]
+    return IGNORED if newest and {"", JOURNAL, *newest}.intersection(changed.left_out) else ""
 
 
 def _ours() -> tuple[str, ...]:
@@ -108,10 +110,8 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
         repository = Repository(files.root)
         changed = repository.changed(_ours())
         receipts = tuple(_new_receipts(changed, view))
-        if changed.unmerged:
-            return Uncommitted(receipts, f"{changed.unmerged[0]} has an unresolved conflict")
         why = (repository.obstacle() or str(_read(files).get("said", ""))) if receipts else ""
-        return Uncommitted(receipts, why)
+        return Uncommitted(receipts, _fault(changed, view) or why)
     except NoRepository as error:
         return Uncommitted(tuple(_receipts(view)), _advice(error))
     except (GitUnusable, OSError) as error:
@@ -142,12 +142,6 @@ def _receipts(view: View) -> list[str]:
 def _new_receipts(changed: Changed, view: View) -> list[str]:
     new = set(changed.new)
     return [doc_id for doc_id in _receipts(view) if f"{doc_id}.md" in new]
-
-
-def _ignored(changed: Changed) -> list[str]:
-    """Folders and files of ours that a .gitignore leaves out."""
-    paths = [path for path in changed.left_out if path.endswith(("/", ".md"))]
-    return sorted({path.rpartition("/")[0] + "/" if "/" in path else path for path in paths})
 
 
 def _is_ours(path: str, files: Files) -> bool:
@@ -189,9 +183,7 @@ def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
         return f"record: {said}\n" if said else "edit: by hand\n"
     *earlier, last = receipts
     more = f" (and {len(earlier)} earlier)" if earlier else ""
-    parts = [f"{_subject(last)}{more}", *("\n".join(_listed(receipt)) for receipt in receipts[-PARAGRAPHS:])]
-    if len(receipts) > PARAGRAPHS:
-        parts.insert(1, f"{receipts[0].id} and {len(receipts) - PARAGRAPHS - 1} more")
+    parts = [f"{_subject(last)}{more}", *("\n".join(_listed(receipt)) for receipt in receipts)]
     text = "\n\n".join([*parts, *([f"record: {said}"] if said else [])])
     # A receipt is a file, and may say anything.
     return "".join(c if c == "\n" or c.isprintable() else " " for c in text)[:LENGTH] + "\n"
@@ -209,7 +201,4 @@ def _listed(receipt: Receipt) -> Iterator[str]:
     yield f"{receipt.id}: {_subject(receipt)}{by}{model}"
     ways = sorted(Counter((row.was, row.now) for row in receipt.rows if row.was != row.now).items())
     listed = [f"  {was} -> {now}: {count}" for (was, now), count in ways]
-    listed = listed or [f"  {name}" for name, *_ in receipt.files]
-    yield from listed[:LISTED]
-    if len(listed) > LISTED:
-        yield f"  and {len(listed) - LISTED} more"
+    yield from listed or (f"  {name}" for name, *_ in receipt.files)

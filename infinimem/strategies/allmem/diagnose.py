@@ -64,7 +64,6 @@ class Diagnosis:
     context: Context
     reply: Mapping[str, Any] | None
     code: str = ""
-    detail: str = ""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -141,9 +140,9 @@ def diagnose(
 def read(context: Context, reply: Reply) -> Diagnosis:
     """A reply, or the code of its failure; one that goes on and on is none."""
     if reply.data is None:
-        return Diagnosis(context, None, *unreadable(reply))
+        return Diagnosis(context, None, unreadable(reply)[0])
     if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
-        return Diagnosis(context, None, "SCHEMA_FAIL", f"more than {MOST} tasks of a kind")
+        return Diagnosis(context, None, "SCHEMA_FAIL")
     return Diagnosis(context, reply.data)
 
 

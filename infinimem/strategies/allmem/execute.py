@@ -9,7 +9,7 @@ Source: All-Mem, Algorithm 1, Appendix C.2.1 (applicability) and C.3 (one plan, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,11 +35,12 @@ Compiled = tuple[Part, ...] | Descriptor
 
 @dataclass(frozen=True)
 class Done:
-    """What became of an accepted proposal: applied or declined by the model, or dropped (`code`)."""
+    """What became of an accepted proposal: applied, dropped (`code`), or declined by the model."""
 
     item: Item
     code: str = ""
     sub: str = ""
+    applied: bool = False
 
 
 class Executor:
@@ -80,14 +81,14 @@ class Executor:
         if isinstance(plan, Invalid):
             return Done(item, "PLAN_VALIDATION_FAIL", plan.sub)
         trial = self.bank.copy()
-        edits = apply(trial, self._space, item.op, item.ids, plan, self._settings)
-        changed = edits.changed.union(item.ids)
+        edits = self._edit(trial, item, plan)
+        changed = edits.redirected.union(edits.created, item.ids)
         if sub := _refused(self.bank, trial, changed, self._settings):
             self._space.sync(self.bank, changed)
             return Done(item, "PLAN_VALIDATION_FAIL", sub)
         self.bank = trial
         self._touched.update(item.ids, edits.created)
-        return Done(item)
+        return Done(item, applied=True)
 
     def _stale(self, item: Item) -> str:
         """Why a proposal does not apply any more; "" where it does."""
@@ -125,20 +126,11 @@ class Executor:
             return split_plan(self.bank, item.ids[0], data, self._settings.coverage)
         return merge_plan(data) if item.op == "merge" else update_plan(data)
 
-
-def apply(
-    bank: RecordStore,
-    space: VectorIndex,
-    op: str,
-    ids: Sequence[str],
-    plan: Compiled,
-    settings: AllmemSettings,
-) -> Edits:
-    """Edit a bank in place; asks no model."""
-    editor = Editor(bank, space, settings)
-    if not isinstance(plan, Descriptor):
-        return editor.split(ids[0], plan)
-    return editor.merge(ids, plan) if op == "merge" else editor.update(ids[0], ids[1], plan)
+    def _edit(self, bank: RecordStore, item: Item, plan: Compiled) -> Edits:
+        editor, ids = Editor(bank, self._space, self._settings), item.ids
+        if not isinstance(plan, Descriptor):
+            return editor.split(ids[0], plan)
+        return editor.merge(ids, plan) if item.op == "merge" else editor.update(ids[0], ids[1], plan)
 
 
 def _refused(

@@ -14,7 +14,7 @@ from infinimem.strategies.allmem.plans import Part
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.graph.rewire import Rewired, redirect, settle
+from infinimem.strategies.graph.rewire import redirect, settle
 from infinimem.strategies.records.descriptor import Descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Record
 from infinimem.strategies.records.record_store import RecordStore
@@ -23,24 +23,15 @@ from infinimem.strategies.vector_index import VectorIndex
 
 @dataclass(frozen=True)
 class Edits:
-    """What an operator did.
+    """What an operator did, beside what it did to the units that it was given.
 
     Args:
-        created, archived: ids.
-        added: links (source, kind, target) of new or renewed units.
-        redirected: semantic links of others that lead elsewhere now, or nowhere.
+        created: ids.
+        redirected: units of which a semantic link leads elsewhere now, or nowhere.
     """
 
-    created: tuple[str, ...] = ()
-    archived: tuple[str, ...] = ()
-    added: tuple[tuple[str, str, str], ...] = ()
-    redirected: tuple[Rewired, ...] = ()
-
-    @property
-    def changed(self) -> frozenset[str]:
-        """All units whose file changes, but for one whose descriptor alone did."""
-        sources = [link.source for link in self.redirected]
-        return frozenset((*self.created, *self.archived, *(link[0] for link in self.added), *sources))
+    created: tuple[str, ...]
+    redirected: frozenset[str]
 
 
 class Editor:
@@ -80,7 +71,7 @@ class Editor:
             self._version(one, (name,))
             cap = self.settings.degree_sibling
             settle(self.bank.graph, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
-        return self._rewired(siblings, siblings, (name,), (name,))
+        return self._rewired(siblings, siblings, (name,))
 
     def merge(self, names: Sequence[str], found: Descriptor) -> Edits:
         """Put one representative in the place of units that say the same (B.2.2)."""
@@ -101,7 +92,7 @@ class Editor:
             self.bank.archive(name)
         self.space.sync(self.bank, (new.id, *names))
         self._version(new.id, names)
-        return self._rewired([new.id], [new.id], names, names)
+        return self._rewired([new.id], [new.id], names)
 
     def update(self, current: str, superseded: str, found: Descriptor) -> Edits:
         """Renew the descriptor of what holds now, and archive what does not (B.2.3)."""
@@ -116,15 +107,11 @@ class Editor:
                     aux=UNVERIFIED if unverified(found, said) else (),
                 )
             )
-        archived = (superseded,) if superseded in self.bank.visible else ()
-        for name in archived:
-            self.bank.archive(name)
+        if superseded in self.bank.visible:
+            self.bank.archive(superseded)
         self.space.sync(self.bank, (current, superseded))
-        fresh = superseded not in self.bank.graph.out(current, VERSION)
         self._version(current, (superseded,))
-        edits = self._rewired([current], (), (superseded,), archived)
-        added = ((current, VERSION, superseded),) if fresh else ()
-        return replace(edits, added=added)
+        return self._rewired([current], (), (superseded,))
 
     # ── parts of all three ──────────────────────────────────────────────────────────────────────
 
@@ -138,14 +125,12 @@ class Editor:
         for target in older:
             self.bank.graph.add(name, Link(VERSION, target))
 
-    def _rewired(
-        self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str], archived: Sequence[str]
-    ) -> Edits:
+    def _rewired(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> Edits:
         """Redirect what led to units that are gone, and link the new ones (B.3)."""
         graph, visible = self.bank.graph, self.bank.visible
-        redirected: list[Rewired] = []
+        redirected: set[str] = set()
         for name in gone:
-            redirected += redirect(
+            redirected |= redirect(
                 graph, SEMANTIC, name, reps, visible, self.settings.degree_semantic, self._near, self._weight
             )
         sources = {to for name in gone for to in graph.out(name, SEMANTIC)}
@@ -155,8 +140,7 @@ class Editor:
             )
             found = {near for near, _ in nearest} | (sources & visible)
             settle(graph, SEMANTIC, name, found, self.settings.degree_semantic, self._near, self._weight)
-        added = tuple((name, link.kind, link.to) for name in created for link in graph.links(name))
-        return Edits(tuple(created), tuple(archived), added, tuple(redirected))
+        return Edits(tuple(created), frozenset(redirected))
 
     def _near(self, source: str, to: str) -> tuple[float, datetime, int]:
         """Key of a semantic link: nearer first, then newer (Eq. 13)."""

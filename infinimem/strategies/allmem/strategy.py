@@ -8,7 +8,7 @@ It proposes; the store disposes. Source: arXiv 2603.19595.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,11 +20,11 @@ from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
-from infinimem.strategies.allmem.diagnose import contexts, diagnose
+from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
 from infinimem.strategies.allmem.invariants import faults
 from infinimem.strategies.allmem.read import block, retrieve
-from infinimem.strategies.allmem.route import route
+from infinimem.strategies.allmem.route import Routed, route
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.allmem.write import RUN, session_of, written
@@ -178,8 +178,20 @@ def consolidation(
     routed = route(bank, space, proposals, settings)
     executor = Executor(bank, space, settings, llm)
     done = executor.run(routed)
-    records = (*puts(bank, executor.bank), Put(BUFFER, None))
-    return Plan(op="consolidate", records=records, notes=tuple(_note(one) for one in done if one.code))
+    notes = (_summary(diagnosed, routed, done), *(_note(one) for one in done if one.code))
+    return Plan(op="consolidate", records=(*puts(bank, executor.bank), Put(BUFFER, None)), notes=notes)
+
+
+def _summary(diagnosed: Sequence[Diagnosis], routed: Routed, done: Sequence[Done]) -> str:
+    """What was proposed and applied, by operator, and for which codes the rest was not."""
+    proposed = Counter(proposal.op for one in diagnosed for proposal in one.proposals)
+    applied = Counter(one.item.op for one in done if one.applied)
+    codes = Counter(one.code for one in diagnosed if one.code)
+    codes.update(one.sub if one.code == "NORM_FILTER" else one.code for one in routed.dropped)
+    codes.update(one.code or "declined" for one in done if not one.applied)
+    counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
+    left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+    return f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")
 
 
 def _note(one: Done) -> str:

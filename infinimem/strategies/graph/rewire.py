@@ -9,7 +9,6 @@ Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,22 +19,6 @@ class Orderable(Protocol):
     """What can be a key: anything that is less or not less than another, such as a tuple."""
 
     def __lt__(self, other: Any, /) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rewired:
-    """A link that no longer leads where it led.
-
-    Args:
-        source: the node that holds it.
-        old: where it led.
-        new: where it leads now; None where it fell away: the new link was there already, would have led to
-            its own source, or was beyond the cap.
-    """
-
-    source: str
-    old: str
-    new: str | None
 
 
 def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Orderable]) -> tuple[str, ...]:
@@ -72,7 +55,7 @@ def redirect(
     cap: int,
     key: Callable[[str, str], Orderable],
     weight: Callable[[str, str], float | None],
-) -> tuple[Rewired, ...]:
+) -> set[str]:
     """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
 
     A representative that itself links to `gone` takes the best of the others. Links of nodes that are not
@@ -84,7 +67,7 @@ def redirect(
         weight: of a new link, by source and target.
 
     Returns:
-        Every link that changed: by source, the redirected one first, then those beyond the cap, by target.
+        The nodes of which a link changed.
 
     Raises:
         ValueError: where nothing represents `gone`, it would represent itself, or a representative is no
@@ -92,7 +75,7 @@ def redirect(
     """
     if not reps or gone in reps or any(rep not in graph for rep in reps):
         raise ValueError(f"{gone} needs other nodes of the graph to represent it")
-    changed: list[Rewired] = []
+    changed: set[str] = set()
     for source in graph.into(gone, kind):
         if source not in visible:
             continue
@@ -101,6 +84,5 @@ def redirect(
         fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
         kept = trim({**held, **fresh}, cap, partial(key, source))
         graph.put(source, kind, (held.get(to) or fresh[to] for to in kept))
-        changed.append(Rewired(source, gone, next((to for to in fresh if to in kept), None)))
-        changed += [Rewired(source, to, None) for to in sorted(held) if to not in kept]
-    return tuple(changed)
+        changed.add(source)
+    return changed
