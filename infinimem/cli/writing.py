@@ -314,14 +314,10 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
     with out.progress("Rebuilding") as step:
         receipts = memory.rebuild(step, max_tokens)
     status, failed = memory.status(), newly(tried, memory.unanswered())
-
-    def show() -> None:
-        documents, turns = counted(status["documents"], "document"), counted(status["evidence"], "turn")
-        out.line(f"{documents} from {turns}")
-        if status["evidence"] and not status["documents"]:
-            out.say(
-                f"{status['strategy']} makes nothing of these turns; a question finds them as they were said"
-            )
-
+    documents, turns = counted(status["documents"], "document"), counted(status["evidence"], "turn")
+    if status["evidence"] and not status["documents"]:
+        name = status["strategy"]
+        out.say(f"{name} makes nothing of these turns; a question finds them as they were said")
     data = {name: status[name] for name in ("strategy", "documents", "evidence")}
-    _end(out, {**data, "receipts": [receipt.id for receipt in receipts]}, show, failed)
+    data["receipts"] = [receipt.id for receipt in receipts]
+    _end(out, data, lambda: out.line(f"{documents} from {turns}"), failed)

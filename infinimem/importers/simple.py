@@ -20,7 +20,9 @@ _SESSION_KEY = re.compile(r"session_(\d+)")
 def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Conversations of two people in numbered, dated sessions; a shared picture is told by its caption."""
     (name,) = LOCOMO.names(record, stem)
-    for number, session, date in _sessions(record):
+    for number, session in _sessions(record).items():
+        dated = f"session_{number}_date_time"
+        time = moment(record.get(dated) or at(record, "conversation", dated))
         for message in fields.objects(session, skipped, fields.NO_TEXT):
             if not isinstance(text := message.get("text"), str):
                 skipped[fields.NO_TEXT] += 1
@@ -28,17 +30,15 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             if isinstance(caption := message.get("blip_caption"), str) and caption.strip():
                 text += f" [shares a photo: {caption}]"
             speaker, ident = as_name(message.get("speaker")), as_name(message.get("dia_id"))
-            yield Turn(text, "user", speaker, moment(date), f"{name}-s{number:02d}", ident)
+            yield Turn(text, "user", speaker, time, f"{name}-s{number:02d}", ident)
 
 
-def _sessions(record: Json) -> list[tuple[int, list[Any], Any]]:
-    """Number, messages and date of the sessions, of an entry of the official list or a conversation alone."""
+def _sessions(record: Json) -> dict[int, list[Any]]:
+    """Sessions in the order of their numbers, of an entry of the official list or a conversation alone."""
     inner = record.get("conversation")
     talk = inner if isinstance(inner, dict) else record
     keys = {int(key[1]): key[0] for key in map(_SESSION_KEY.fullmatch, talk) if key and rows(talk[key[0]])}
-    return [
-        (number, talk[key], talk.get(f"session_{number}_date_time")) for number, key in sorted(keys.items())
-    ]
+    return {number: talk[keys[number]] for number in sorted(keys)}
 
 
 LOCOMO = Format(lambda record: bool(_sessions(record)), _locomo, named_by("sample_id"))
