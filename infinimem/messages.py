@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.importers import openai_messages
 from infinimem.importers.fields import ROLES
+from infinimem.importers.simple import OPENAI
 from infinimem.model import Turn
 
 Message = Mapping[str, Any]
@@ -44,6 +44,6 @@ def _turns(message: Message) -> Iterator[Turn]:
     content = message.get("content")
     if isinstance(content, list | tuple):
         content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
-    for turn in openai_messages.turns({**message, "content": content or ""}, "", Counter()):
+    for turn in OPENAI.turns({**message, "content": content or ""}, "", Counter()):
         if turn.text.strip():
             yield turn

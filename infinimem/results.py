@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import CURRENT, Answer, Receipt, Unanswered
+from infinimem.model import CURRENT, Answer, Receipt
 
 if TYPE_CHECKING:
     from infinimem.hooks.recall import Hit
@@ -70,11 +70,6 @@ def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
             for receipt in receipts
         ]
     }
-
-
-def unanswered_json(failed: Mapping[int, Unanswered]) -> dict[str, Any]:
-    rows = [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
-    return {"unanswered": rows} if rows else {}
 
 
 def going_json(going: Forgotten) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from infinimem.hooks import answer, remember
 from infinimem.hooks.event import EVENTS, Event
 from infinimem.hooks.recall import Recall
 from infinimem.hooks.rendezvous import LONGEST, held, rendezvous
-from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Usage

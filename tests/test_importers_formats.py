@@ -13,8 +13,7 @@ import pytest
 from cases import each
 
 from infinimem.importers import read_turns
-from infinimem.importers.days import moment
-from infinimem.importers.fields import iso, role_of
+from infinimem.importers.fields import iso, moment, role_of
 
 LOCOMO = {
     "sample_id": "conv-9",

@@ -13,7 +13,7 @@ from exports import altered
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import read_turns
-from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.store.evidence import check_turn
 
 SESSION = "11111111-aaaa"

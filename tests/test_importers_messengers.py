@@ -11,9 +11,9 @@ from cases import each
 from exports import CHATGPT, EML, TELEGRAM
 
 from infinimem.importers import read_turns, survey
-from infinimem.importers.citations import without_citations
-from infinimem.importers.html_text import text_of_html
-from infinimem.importers.whatsapp import matches, turns
+from infinimem.importers.exports import without_citations
+from infinimem.importers.mail import text_of_html
+from infinimem.importers.messengers import is_whatsapp, whatsapp_turns
 
 
 @each(
@@ -41,8 +41,8 @@ from infinimem.importers.whatsapp import matches, turns
 def test_the_order_of_day_and_month_is_told_from_all_dates(stamps: list[str], expected: list[str]) -> None:
     """The third is read as days of one month, for a chat goes on from day to day."""
     text = "\n".join(f"{stamp}Ann: hi {number}" for number, stamp in enumerate(stamps))
-    assert matches(text)
-    times = [turn.time for turn in turns(text, "x", Counter())]
+    assert is_whatsapp(text)
+    times = [turn.time for turn in whatsapp_turns(text, "x", Counter())]
     assert [time and time[: len(day)] for time, day in zip(times, expected, strict=True) if day] == [
         day for day in expected if day
     ]
@@ -53,7 +53,7 @@ def test_the_order_of_day_and_month_is_told_from_all_dates(stamps: list[str], ex
     ["2024-05-01 10:00 - slept: badly\n", "# Log\n1/2/24, 10:00 - Ann: hi\n", "[x] 1/2/24, 10:00\n", ""],
 )
 def test_a_log_of_ones_own_is_a_note(text: str) -> None:
-    assert not matches(text)
+    assert not is_whatsapp(text)
 
 
 def test_all_chats_of_an_account_come_in_and_one_may_be_asked_for(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class Toolbox:
             scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
                 said; journal: what consolidations did
         """
-        from .list_docs import list_docs
+        from .documents import list_docs
 
         return list_docs(self._view(), offset, limit, scope)
 
@@ -152,7 +152,7 @@ class Toolbox:
             end: last line; left out: 100 lines
             offset: of the first line, pass over so many characters: to read on in a line that is cut
         """
-        from .read_lines import read_lines
+        from .documents import read_lines
 
         return read_lines(self._view(), doc_id, start, end, offset)
 

@@ -18,19 +18,9 @@ MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""
 
 
-def grep(
-    view: View,
-    pattern: str,
-    limit: int,
-    context_lines: int,
-    ignore_case: bool,
-    scope: str,
-) -> Result:
+def grep(view: View, pattern: str, limit: int, context_lines: int, ignore_case: bool, scope: str) -> Result:
     """Lines that match, by document and line."""
-
-    def find(compiled: Pattern, most: int) -> Found:
-        return search(view, scope_of(scope), compiled, most)
-
+    find = partial(search, view, scope_of(scope))
     return _matches(view, find, pattern, ignore_case, limit, context_lines)
 
 
@@ -42,10 +32,7 @@ def grep_doc(view: View, doc_id: str, pattern: str, context_lines: int, ignore_c
         UsageError: see `_matches`.
     """
     document = view.document(view.resolve(doc_id))
-
-    def find(compiled: Pattern, most: int) -> Found:
-        return first_matches([document], compiled, most)
-
+    find = partial(first_matches, [document])
     return {"doc_id": document.id, **_matches(view, find, pattern, ignore_case, MOST_IN_ONE, context_lines)}
 
 

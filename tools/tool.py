@@ -32,10 +32,8 @@ class Tool:
     """A tool of one library.
 
     Args:
-        name: what it is called by.
         description: what it does and what comes back, for whoever decides to call it.
-        parameters: JSON schema of the arguments.
-        function: does the work; its keyword arguments are the schema's properties.
+        parameters: JSON schema of the keyword arguments of `function`, which does the work.
         rows: the lines of a result as text.
     """
 
@@ -92,12 +90,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a schema says of an argument beside its type.
-
-    Args:
-        minimum, maximum: of a number.
-        longest: characters of a text.
-    """
+    """What a schema says of an argument beside its type; `longest`: characters of a text."""
 
     minimum: int | None = None
     maximum: int | None = None
@@ -159,24 +152,15 @@ _PART = re.compile(r"(?s).{1,100}(?!\S)|.{1,100}")
 def shown(text: str, at: int = 0) -> str:
     """One stored line: at most 500 characters, terminal and other control characters as visible escapes.
 
-    What is left out before and behind is marked: "[120…] text […read on at offset 620 of 9000]".
-
-    Args:
-        text: the line.
-        at: what is to be seen of a longer one, as an offset.
+    What is left out before and behind is marked: "[120…] text […read on at offset 620 of 9000]". `at` is the
+    offset of what is to be seen of a longer line.
     """
     start = min(max(at - LINE_LENGTH // 3, 0), max(len(text) - LINE_LENGTH, 0))
     return span(text, start, LINE_LENGTH)[0]
 
 
 def span(text: str, start: int, room: int) -> tuple[str, int]:
-    """A part of a stored line, as `shown`, and where it stops.
-
-    Args:
-        text: the line.
-        start: offset of the part.
-        room: characters that it may take, made visible.
-    """
+    """A part of a stored line, as `shown`, and where it stops; made visible it takes `room` characters."""
     stop = min(start + room, len(text))
     while len(part := visible(clean_text(text[start:stop]))) > room:
         stop -= (len(part) - room + 9) // 10  # an escape takes ten characters at most
@@ -188,11 +172,7 @@ def span(text: str, start: int, room: int) -> tuple[str, int]:
 def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> int:
     """Where in a long line some terms stand closest, the rarer ones counting more: an offset for `shown`.
 
-    Args:
-        text: the line.
-        piece: what was found of it; looked through where it is a part.
-        terms: of a query.
-        words: made them.
+    Only `piece` of the line is looked through, where it is a part; `words` made the terms, of a query.
     """
     if len(text) <= LINE_LENGTH:
         return 0
@@ -208,8 +188,7 @@ def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> in
 def fenced(lines: Iterable[str]) -> str:
     """The lines in a fence longer than any run of backticks among them."""
     body = "\n".join(lines)
-    longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", body))])
     return f"{fence}memory\n{body}\n{fence}"
 
 
@@ -258,47 +237,29 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
 
 
 def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) -> Any:
-    match rule["type"]:
-        case "integer":
-            return _integer(name, value, rule, notes)
-        case "boolean":
-            return _boolean(name, value)
-        case _:
-            return _string(name, value, rule)
-
-
-def _integer(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) -> int:
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        number = int(value) if not isinstance(value, float) or value.is_integer() else None
-        if number is None:
-            raise ValueError
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name!r} is {str(value)[:40]!r}; a whole number is wanted") from None
-    clamped: int = min(max(number, rule.get("minimum", number)), rule.get("maximum", number))
-    if clamped != number:
-        notes.append(f"{name} = {str(number)[:20]} is out of range, {clamped} was used")
-    return clamped
-
-
-def _boolean(name: str, value: Any) -> bool:
-    known = {"true": True, "false": False, "1": True, "0": False}
-    found = known.get(str(value).lower())
-    if found is None:
-        raise ArgumentError(f"{name!r} is {str(value)[:40]!r}; true or false is wanted")
-    return found
-
-
-def _string(name: str, value: Any, rule: Mapping[str, Any]) -> str:
+    given, kind = f"{name!r} is {str(value)[:40]!r}", rule["type"]
+    if kind == "boolean":
+        truth = {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower())
+        if truth is None:
+            raise ArgumentError(f"{given}; true or false is wanted")
+        return truth
+    if kind == "integer":
+        is_whole = value.is_integer() if isinstance(value, float) else not isinstance(value, bool)
+        try:
+            number = int(value if is_whole else "")
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{given}; a whole number is wanted") from None
+        clamped = min(max(number, rule.get("minimum", number)), rule.get("maximum", number))
+        if clamped != number:
+            notes.append(f"{name} = {str(number)[:20]} is out of range, {clamped} was used")
+        return clamped
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
         raise ArgumentError(f"{name!r} is a {type(value).__name__}; a string is wanted")
-    if not value.strip():
-        raise ArgumentError(f"{name!r} is empty: {rule['description']}")
-    if len(value) > rule.get("maxLength", len(value)):
-        raise ArgumentError(f"{name!r} is too long: {rule['description']}")
+    if not value.strip() or len(value) > rule.get("maxLength", len(value)):
+        wrong = "too long" if value.strip() else "empty"
+        raise ArgumentError(f"{name!r} is {wrong}: {rule['description']}")
     if "enum" in rule and value not in rule["enum"]:
-        raise ArgumentError(f"{name!r} is {value[:40]!r}; choose one of {', '.join(rule['enum'])}")
+        raise ArgumentError(f"{given}; choose one of {', '.join(rule['enum'])}")
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from infinimem.cli.output import Output
 from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
-from infinimem.results import counted, diff, receipt_json, unanswered_json
+from infinimem.results import counted, diff, receipt_json
 from infinimem.store.state import unanswered
 from infinimem.store.state.unanswered import newly
 
@@ -82,7 +82,6 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
     with out.progress("Reading"):
         evidence = [place.entry.seq for place in memory.record([turn])]
         entries = memory.observe((), max_tokens=max_tokens)
-    failed = entries.unanswered
     receipt = next(iter(deque(later(memory.view, before - 1), 1)), None)  # the buffer fell due on the way
     seqs = [place.entry.seq for place in entries]
 
@@ -98,15 +97,18 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
             show_receipt(out, receipt)
 
     data = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
-    out.result(data | unanswered_json(failed), show)
-    _end(out, failed)
+    _end(out, data, show, entries.unanswered)
 
 
-def _end(out: Output, failed: Mapping[int, Unanswered]) -> None:
-    """End with exit code 3 where the model gave no usable answer about turns."""
+def _end(
+    out: Output, data: dict[str, Any], show: Callable[[], None], failed: Mapping[int, Unanswered]
+) -> None:
+    """Print a result, and end with exit code 3 where the model gave no usable answer about turns."""
+    rows = [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
+    out.result(data | ({"unanswered": rows} if rows else {}), show)
+    if failed and not out.as_json:
+        click.echo(f"error: {unanswered.words(failed)}", err=True)
     if failed:
-        if not out.as_json:
-            click.echo(f"error: {unanswered.words(failed)}", err=True)
         click.get_current_context().exit(3)
 
 
@@ -171,24 +173,21 @@ def import_(
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
-    failed = newly(tried, memory.unanswered())
-    _show_import(out, found, recorded, entries, failed, later(memory.view, before - 1))
-    if receipt:
-        gone = counted(len(receipt.rows), "line")
-        out.say(f"{gone} archived that the notes no longer hold; {receipt.id}, infinimem undo takes it back")
-    if record and recorded:
-        out.say("recorded only: the next add, import or consolidate extracts entries")
-    _end(out, failed)
+    receipts = later(memory.view, before - 1)
+    data, show = _import_result(out, found, recorded, entries, record, receipts, receipt)
+    _end(out, data, show, newly(tried, memory.unanswered()))
 
 
-def _show_import(
+def _import_result(
     out: Output,
     found: Survey,
     recorded: int,
     entries: int,
-    failed: Mapping[int, Unanswered],
+    only_record: bool,
     receipts: Iterable[Receipt],
-) -> None:
+    aside: Receipt | None,
+) -> tuple[dict[str, Any], Callable[[], None]]:
+    """What an import did, and what shows it."""
     skipped = dict(sorted(found.skipped.items()))
     first = last = None
     moved = 0
@@ -204,21 +203,32 @@ def _show_import(
         "skipped_why": skipped,
         "left_out": found.left_out,
         "receipt": receipt_json(last),
-    } | unanswered_json(failed)
+    }
     totals = [counted(found.sessions, "session"), counted(found.turns, "turn")]
     totals.append(f"{entries} {'entry' if entries == 1 else 'entries'}")
     if again := found.turns - recorded:
         totals.append(f"{again} there before")
-    out.result(data, lambda: out.line(f"{data['format']}: {', '.join(totals)}"))
-    if first and last:
-        what = f"{counted(moved, 'line')} sorted, " if moved else ""
-        out.say(f"{what}see {first.id} to {last.id}")
-    for why, times in skipped.items():
-        out.say(f"skipped: {times} {why}")
-    for name, why in islice(found.left_out.items(), SHOWN):
-        out.say(f"skipped {name}: {why}")
-    if (rest := len(found.left_out) - SHOWN) > 0:
-        out.say(f"skipped {counted(rest, 'more file')}, --json names all")
+
+    def show() -> None:
+        out.line(f"{data['format']}: {', '.join(totals)}")
+        if first and last:
+            what = f"{counted(moved, 'line')} sorted, " if moved else ""
+            out.say(f"{what}see {first.id} to {last.id}")
+        for why, times in skipped.items():
+            out.say(f"skipped: {times} {why}")
+        for name, why in islice(found.left_out.items(), SHOWN):
+            out.say(f"skipped {name}: {why}")
+        if (rest := len(found.left_out) - SHOWN) > 0:
+            out.say(f"skipped {counted(rest, 'more file')}, --json names all")
+        if aside:
+            gone = counted(len(aside.rows), "line")
+            out.say(
+                f"{gone} archived that the notes no longer hold; {aside.id}, infinimem undo takes it back"
+            )
+        if only_record and recorded:
+            out.say("recorded only: the next add, import or consolidate extracts entries")
+
+    return data, show
 
 
 @click.command(cls=Command)
@@ -278,8 +288,7 @@ def consolidate(
         elif receipt:
             show_receipt(out, receipt)
 
-    out.result({"receipt": receipt_json(receipt)} | unanswered_json(failed), show)
-    _end(out, failed)
+    _end(out, {"receipt": receipt_json(receipt)}, show, failed)
 
 
 def _estimate(
@@ -305,18 +314,10 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
     with out.progress("Rebuilding") as step:
         receipts = memory.rebuild(step, max_tokens)
     status, failed = memory.status(), newly(tried, memory.unanswered())
-    found = {
-        "strategy": status["strategy"],
-        "documents": status["documents"],
-        "evidence": status["evidence"],
-        "receipts": [receipt.id for receipt in receipts],
-    } | unanswered_json(failed)
-    out.result(
-        found,
-        lambda: out.line(
-            f"{counted(status['documents'], 'document')} from {counted(status['evidence'], 'turn')}"
-        ),
-    )
+    documents, turns = counted(status["documents"], "document"), counted(status["evidence"], "turn")
     if status["evidence"] and not status["documents"]:
-        out.say(f"{status['strategy']} makes nothing of these turns; a question finds them as they were said")
-    _end(out, failed)
+        name = status["strategy"]
+        out.say(f"{name} makes nothing of these turns; a question finds them as they were said")
+    data = {name: status[name] for name in ("strategy", "documents", "evidence")}
+    data["receipts"] = [receipt.id for receipt in receipts]
+    _end(out, data, lambda: out.line(f"{documents} from {turns}"), failed)

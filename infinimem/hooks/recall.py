@@ -14,7 +14,7 @@ from infinimem import tokens
 from infinimem.errors import InfinimemError
 from infinimem.hooks.event import Event
 from infinimem.hooks.telling import RARE, RARE_SHARE, Asked, read, score, spaced
-from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.markdown.characters import name
 from infinimem.model import Retrieved
 from infinimem.reader import Reader

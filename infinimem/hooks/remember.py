@@ -1,7 +1,7 @@
 """A process of its own: a session's log into a library, and what is in it drawn from it.
 
 Turns that were recorded before are known by their ids, so that only what is new since the last time comes in;
-memory that was recalled into the session does not (importers/recalled.py).
+memory that was recalled into the session does not (importers/fields.py).
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
-"""What the JSON formats share: a time, a role, the text of a message. No format is known here."""
+"""What formats share: times and days, roles, the text of a message, branches, recalled memory."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Any
+
+from infinimem.model import Turn
+from infinimem.terms import DAYS, MONTHS
 
 Skipped = Counter[str]
 """What was left out: reason -> how many times."""
@@ -18,6 +22,7 @@ PROMPTS = "system prompts"
 TOOLS = "tool calls and results"
 THINKING = "passages of thinking"
 ATTACHED = "attached files and pictures"
+EDITED = "messages of branches that were edited away"
 SIDE = "messages of sub-agents"
 NOTICES = "notices of the program"
 RECALLED = "passages of recalled memory"
@@ -43,8 +48,6 @@ _PARTS: Mapping[str, str] = {
     **dict.fromkeys(("video_container_asset_pointer", "real_time_user_audio_video_asset_pointer"), ATTACHED),
 }
 """Why a part of a message that is no text is left out, by its type."""
-_DAY = re.compile(r" \d{4}-\d\d-\d\d\Z")
-_MILLISECONDS = 1e11  # seconds reach this in the year 5138
 
 
 def role_of(value: Any) -> tuple[str, str | None]:
@@ -64,21 +67,17 @@ def iso(value: Any) -> str | None:
         if isinstance(value, str):
             text = value.strip()
             if not text.isdigit() or len(text) == 8:
-                return _canonical(text)
+                time = datetime.fromisoformat(text)
+                if "T" not in text and ":" not in text:
+                    return time.date().isoformat()
+                return time.isoformat(timespec="seconds").replace("+00:00", "Z")
             value = int(text)
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             return None
-        seconds = value / 1000 if value > _MILLISECONDS else value
+        seconds = value / 1000 if value > 1e11 else value  # reached in the year 5138
         return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _canonical(text: str) -> str:
-    moment = datetime.fromisoformat(text)
-    if "T" not in text and ":" not in text:
-        return moment.date().isoformat()
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def text_of(content: Any, skipped: Skipped) -> str:
@@ -114,12 +113,6 @@ def as_name(value: Any) -> str | None:
     return " ".join(str(value).split()) or None
 
 
-def names_of(record: Json, stem: str, *fields: str) -> tuple[str, ...]:
-    """The ids and titles of a conversation, each once; `stem` names what has no name."""
-    names = (as_name(record.get(field)) for field in fields)
-    return tuple(dict.fromkeys(name for name in names if name)) or (stem,)
-
-
 def titled(names: tuple[str, ...]) -> str:
     """A session's name of an id and a title: "Garden aaaa1111"; the id alone where there is no title."""
     return names[0] if len(names) == 1 else f"{names[-1]} {names[0][:8]}"
@@ -132,9 +125,215 @@ def day_of_chat(chat: str, time: str | None) -> str:
 
 def chat_of(session: str | None) -> str | None:
     """The chat of a session that `day_of_chat` named; any other session is one itself."""
-    return _DAY.sub("", session) if session else session
+    return re.sub(r" \d{4}-\d\d-\d\d\Z", "", session) if session else session
 
 
 def rows(value: Any) -> list[Any]:
     """A list, or nothing where something else stands."""
     return value if isinstance(value, list) else []
+
+
+def objects(values: Iterable[Any], skipped: Skipped, why: str = OTHER) -> Iterator[Json]:
+    """Those of the values that are objects; the others are counted."""
+    for value in values:
+        if isinstance(value, dict):
+            yield value
+        else:
+            skipped[why] += 1
+
+
+def at(record: Any, *path: str) -> Any:
+    """The value at the end of a path of keys; None where there is none."""
+    for key in path:
+        record = record.get(key) if isinstance(record, Mapping) else None
+    return record
+
+
+def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:
+    """Gives the ids and titles of a conversation, each once; the stem names what has no name."""
+
+    def names(record: Json, stem: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for key in keys if (name := as_name(record.get(key))))) or (stem,)
+
+    return names
+
+
+_by_stem = named_by()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A JSON format: a conversation a record, or a log, whose records need each other.
+
+    Attributes:
+        matches: whether a record is of the format; for a log, whether only one of this program has it.
+        turns: of a record, or of all records of a log, in order; takes it, the stem that names what has no
+            name, and what counts what is left out.
+        names: of a record and the stem, the id of the conversation, and its title where it has one.
+        is_log: whether it is read as a whole.
+    """
+
+    matches: Callable[[Json], bool]
+    turns: Callable[[Any, str, Skipped], Iterator[Turn]]
+    names: Callable[[Json, str], tuple[str, ...]] = _by_stem
+    is_log: bool = False
+
+
+# ── days ────────────────────────────────────────────────────────────────────────────────────────
+
+_NAMED = [name.lower() for name in MONTHS]
+_YEAR, _DAY, _GAP = r"(?P<year>(?:19|20)\d\d)", r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"[\s.,_/-]{0,3}"
+_MONTH = rf"(?<![a-z])(?P<name>{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _NAMED)}|sept)(?![a-z])"
+_FORMS = [
+    re.compile(rf"(?<![a-z\d]){form}(?!\d)", re.IGNORECASE)
+    for form in (
+        r"(?P<year>\d{4})(?P<mark>[-_./])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
+        rf"{_YEAR}(?P<mark> ?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?:[t_ -]?[0-2]\d[0-5]\d(?:[0-5]\d)?)?z?",
+        rf"{_YEAR}年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日?",
+        rf"{_DAY}{_GAP}(?:of\s)?{_MONTH}{_GAP}{_YEAR}",
+        rf"{_MONTH}{_GAP}{_DAY}{_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}{_MONTH}{_GAP}{_DAY}",
+        rf"(?P<day>\d{{1,2}})(?P<mark>[-_./])(?P<month>\d{{1,2}})(?P=mark){_YEAR}",
+    )
+]
+_CLOCK = re.compile(r"(?<!\d)(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap]m)?", re.IGNORECASE)
+_KEYS = re.compile(
+    r"date(?:time)?|day|(?:date|time)?created(?:at|on|date|time)?|creation(?:date|time)|createtime|pubdate|timestamp"
+    r"|(?:date)?(?:published|posted|written)(?:at|on|date)?|(?:publish|publication|entry|journal)date"
+)
+"""Of a header; case and what stands between words make no difference."""
+
+
+def day_of(text: str) -> str | None:
+    """ISO 8601 of the first day that is written in a text; None where there is none.
+
+    Day and month before the year count only where one of them can be no month, or both are the same.
+    """
+    return next((day for day, _ in _days(text)), None)
+
+
+def is_day(text: str) -> bool:
+    """Whether a text says nothing but a day, and the day of the week perhaps."""
+    rest = next((text.replace(written, " ", 1) for _, written in _days(text)), text)
+    named = {name[:length].lower() for name in DAYS for length in (2, 3, len(name))}
+    return rest != text and named.issuperset(re.findall(r"[^\W_]+", rest.lower()))
+
+
+def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]:
+    """The day of a note by its header, and the key that says it."""
+    keys = [key for key in values if _KEYS.fullmatch(re.sub(r"[\W_]", "", key).casefold())]
+    for key in sorted(keys, key=lambda key: key.casefold() != "date"):
+        written = str(values[key])
+        seconds = written if written.isdigit() and len(written) > 8 else None
+        if day := day_of(written) or (iso(seconds) or "")[:10]:
+            return day, key
+    return None, None
+
+
+def moment(text: object) -> str | None:
+    """ISO 8601 of a day with a time of day in words, as data sets have it: "1:56 pm on 8 May, 2023"."""
+    if not isinstance(text, str):
+        return None
+    day, clock = day_of(text), _CLOCK.search(text)
+    if iso(text) or day is None or clock is None:
+        return iso(text) or day
+    hour = int(clock[1]) % 12 + 12 * (clock[3].lower() == "pm") if clock[3] else int(clock[1])
+    return iso(f"{day}T{hour:02d}:{clock[2]}:00")
+
+
+def _days(text: str) -> Iterator[tuple[str, str]]:
+    """The days near the beginning of a text, and how each is written."""
+    for form in _FORMS:
+        for match in form.finditer(text[:1000]):
+            parts = match.groupdict()
+            name = (parts.get("name") or "")[:3].lower()
+            day, month = int(parts["day"]), int(parts.get("month") or 0)
+            month = month or next(at for at, one in enumerate(_NAMED, 1) if one.startswith(name))
+            if form is _FORMS[-1] and day != month and (day > 12) == (month > 12):
+                continue  # 10-03-2024
+            if form is _FORMS[-1] and month > 12:
+                day, month = month, day
+            try:
+                yield date(int(parts["year"]), month, day).isoformat(), match[0]
+            except ValueError:
+                continue
+
+
+# ── branches ────────────────────────────────────────────────────────────────────────────────────
+
+_IDS = ("uuid", "id", "messageId", "message_id")
+_PARENTS = ("parent_message_uuid", "parentMessageId", "parent_message_id")
+_TIMES = ("created_at", "createdAt", "create_time", "timestamp")
+
+
+def branch(parents: Mapping[str, object], times: Mapping[str, object], leaf: object) -> list[str]:
+    """Ids of messages from the first to `leaf`, or to the newest where that is none of them.
+
+    Args:
+        parents: id of each message -> id of the one that it answers.
+        times: when each was written, as `iso` reads it; of equal ones the last is the newest.
+        leaf: id of the message that the program shows last.
+    """
+    if not (isinstance(leaf, str) and leaf in parents):
+        dated = ((iso(times.get(ident)) or "", at, ident) for at, ident in enumerate(parents))
+        leaf = max(dated, default=("", 0, None))[2]
+    path: dict[str, None] = {}
+    while isinstance(leaf, str) and leaf in parents and leaf not in path:
+        path[leaf] = None
+        leaf = parents[leaf]
+    return list(reversed(path))
+
+
+def open_branch(messages: Sequence[Any], leaf: object, skipped: Skipped) -> Sequence[Any]:
+    """The messages of the branch that is shown; all where each answers the one before or none says whom.
+
+    A message that was edited stays beside the one that took its place: both answer the same one. One that
+    names no parent, or one that the export does not hold, answers the one before it.
+    """
+    listed = ((at, one) for at, one in enumerate(messages) if isinstance(one, dict))
+    named = {as_name(first(one, *_IDS)) or f"#{at}": one for at, one in listed}
+    if len(named) < len(messages):
+        return messages  # ids that stand twice, or records of another shape: no tree to go by
+    parents: dict[str, str | None] = {}
+    before = root = None
+    for ident, one in named.items():
+        given = next((as_name(one[field]) for field in _PARENTS if field in one), before)
+        root = root if parents else given
+        parents[ident] = given if given in named or given in (None, root) else before
+        before = ident
+    answers = list(parents.values())
+    if named.keys().isdisjoint(answers) or answers[1:] == list(named)[:-1]:
+        return messages
+    path = branch(parents, {ident: first(one, *_TIMES) for ident, one in named.items()}, leaf)
+    skipped[EDITED] += len(named) - len(path)
+    return [named[ident] for ident in path]
+
+
+# ── recalled memory ─────────────────────────────────────────────────────────────────────────────
+
+BEGIN, END = "<infinimem-recall>", "</infinimem-recall>"
+
+
+def without_recalled(text: str) -> tuple[str, int]:
+    """The text without memory that was shown to a model, and how many passages there were.
+
+    Whoever puts lines of a library before a model (a hook, for one) sets them between `BEGIN` and `END`; only
+    what stands between both lines goes. A program may set words of its own before the first mark, on its line
+    ("hook says: …"): they stay. A mark alone on its line is never recalled text, so that the last of these
+    begins the block; a line of it may well end with a mark.
+    """
+    if BEGIN not in text:
+        return text, 0
+    kept: list[str] = []
+    count, begun = 0, -1
+    for line in text.split("\n"):
+        bare = line.strip(" \t\r")
+        if bare == END and begun >= 0:
+            before = kept[begun][: kept[begun].rindex(BEGIN)].rstrip(" \t\r")
+            kept[begun:] = [before] if before else []
+            count, begun = count + 1, -1
+            continue
+        if bare == BEGIN or (bare.endswith(BEGIN) and begun < 0):
+            begun = len(kept)
+        kept.append(line)
+    return "\n".join(kept), count

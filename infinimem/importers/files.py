@@ -16,35 +16,23 @@ from pathlib import Path
 from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers.again import passage
-from infinimem.importers.archives import ENDINGS, PACKED, stem_of
 from infinimem.importers.fields import Skipped
 from infinimem.importers.read import Import, NotThere, read_turns
-from infinimem.importers.reading import explained, slack_export
+from infinimem.importers.reading import ENDINGS, PACKED, explained, slack_export, stem_of
 from infinimem.model import Turn
 
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
-SHOWN = 5
-"""Kinds of files that are passed over, to name."""
-STEP = 1000
-"""Turns after which progress is told."""
-
+SHOWN = 5  # kinds of files that are passed over, to name
+STEP = 1000  # turns after which progress is told
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass
 class Survey:
-    """What an import would bring in.
-
-    Attributes:
-        formats: of the files, each once.
-        turns: how many.
-        sessions: how many.
-        skipped: reason -> how many times.
-        left_out: file of a folder -> why it is passed over.
-        notes: path of a note -> what it holds.
-    """
+    """What an import would bring in; `skipped` says how often for which reason, `left_out` of a file why,
+    `notes` by path what a note holds."""
 
     formats: tuple[str, ...] = ()
     turns: int = 0
@@ -55,13 +43,8 @@ class Survey:
     _readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
-        """The turns, in the order of the files' names, in portions to record one after another.
-
-        Each is durable before the next is read, so an import that was interrupted is simply run again.
-
-        Raises:
-            ImportFormatError: a file changed since it was surveyed.
-        """
+        """The turns, by the files' names, in portions to record one after another; an import that was
+        interrupted is simply run again. ImportFormatError where a file changed since."""
         batch: list[Turn] = []
         size = 0
         for read in self._readings:

@@ -12,11 +12,10 @@ basic-memory (`- works_at [[Nordlicht]]`) a sentence about the note. A note is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from infinimem.importers.days import day_of, day_of_header, is_day
-from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name
+from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name, day_of, day_of_header, is_day
 from infinimem.markdown.header import read_header
 from infinimem.markdown.scan import fences, heading_title
 from infinimem.model import Turn
@@ -32,10 +31,8 @@ _LINK = re.compile(r"\[\[(?=\S)([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
 _BLOCK_ID = re.compile(r"[ \t]\^[0-9a-f]{6}$", re.MULTILINE)
 _RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
 _QUERY = re.compile(r"(?:```|~~~)\s*(?:dataview(?:js)?|tasks|query|base)\b")
-_NO_CONTEXT = ("observations", "relations")
-"""Headings of basic-memory's notes that say nothing."""
-_UNSAID = ("title", "permalink", "id", "cssclass", "cssclasses", "publish")
-"""Keys of a note's header that say nothing, or are used otherwise."""
+_NO_CONTEXT = ("observations", "relations")  # headings of basic-memory's notes that say nothing
+_UNSAID = ("title", "permalink", "id", "cssclass", "cssclasses", "publish")  # keys of headers, so too
 _PROPERTY = re.compile(
     r"(?:id:: [\da-f]{8}-[\da-f-]{27}|(?:collapsed|heading):: (?:true|false|\d)|(?:created|updated)-at:: \d+"
     r"|(?:logseq\.|card-|hl-|ls-|query-|background-color)[\w.-]*:: .*"
@@ -75,7 +72,8 @@ def turns(
         time: ISO 8601, of what no date in the text, the header or `stem` dates.
         role: who wrote it.
     """
-    header = read_header([line.removesuffix("\r") for line in text.split("\n")])
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    header = read_header(lines)
     skipped["headers"] += bool(header.end and header.problem)
     values = {key: value for key, value in header.values.items() if key.casefold() not in _UNSAID}
     titles = (value for key, value in header.values.items() if key.casefold() == "title")
@@ -84,29 +82,33 @@ def turns(
     in_header, key = day_of_header(values)
     values.pop(key or "", None)
     dated = in_name or in_header or day_of(title or "") or time
-    blocks = [block for block in _blocks(text, header.end, skipped) if block.text]
+    blocks = [block for block in _blocks(lines, header.end, skipped) if block.text]
     times = _times(blocks, dated)
     if {"user", "assistant"} <= {_mark(block)[0] for block in blocks}:
-        yield from _transcript(zip(blocks, times, strict=True), Turn("", role, session=stem))
+        for block, time in zip(blocks, times, strict=True):
+            marked, after = _mark(block)
+            role = marked or role
+            if (words := block.text[after:]).strip():
+                yield Turn(words, role, time=time, session=stem)
         return
-    about = _Context(title)
+    above: list[tuple[int, str | None]] = [(0, title)]  # levels and words, the title of the note first
     if said := _said(values):
-        yield Turn(about.before(said), role, time=dated, session=stem)
+        yield Turn(_below(above, said), role, time=dated, session=stem)
     for block, following, time in zip(blocks, [*blocks, _Block(level=1)][1:], times, strict=True):
         words, level = _heading(block)
         if level:
-            about.leave(level)
+            above = [one for one in above if one[0] < level]
             words = _plain(words, skipped)
             if 0 < _heading(following)[1] <= level:
-                yield Turn(about.before(words), role, time=time, session=stem)
-            about.headings.append((level, words))
+                yield Turn(_below(above, words), role, time=time, session=stem)
+            above.append((level, words))
         elif _QUERY.match(words):
             skipped["queries of notes"] += 1
         elif title and (relation := _RELATION.fullmatch(words)):
             words = f"{title} {relation[1].replace('_', ' ')} {_plain(relation[2], skipped)}"
             yield Turn(words, role, time=time, session=stem)
         elif words := _plain(words, skipped).strip("\n").rstrip():
-            yield Turn(about.before(words), role, time=time, session=stem)
+            yield Turn(_below(above, words), role, time=time, session=stem)
 
 
 def _times(blocks: list[_Block], dated: str | None) -> list[str | None]:
@@ -123,36 +125,15 @@ def _times(blocks: list[_Block], dated: str | None) -> list[str | None]:
     return times
 
 
-@dataclass
-class _Context:
-    """What the text at hand is about: the title of the note and the headings above, the highest first."""
-
-    title: str | None
-    headings: list[tuple[int, str]] = field(default_factory=list)
-
-    def leave(self, level: int) -> None:
-        """End the sections that a heading of this level ends."""
-        self.headings = [above for above in self.headings if above[0] < level]
-
-    def before(self, words: str) -> str:
-        """The words with what they are about set before them; a block of lines starts on its own."""
-        path: dict[str, str] = {}
-        for title in (self.title, *(heading for _, heading in self.headings)):
-            if title and not is_day(title) and title.casefold() not in _NO_CONTEXT:
-                path.setdefault(title.casefold(), title.rstrip(":"))
-        if not path or not words:
-            return words
-        return " › ".join(path.values()) + (":\n" if words[0] in "`~|>" else ": ") + words
-
-
-def _transcript(blocks: Iterable[tuple[_Block, str | None]], like: Turn) -> Iterator[Turn]:
-    """The turns of what a person and an assistant said by turns."""
-    role = like.role
-    for block, time in blocks:
-        marked, after = _mark(block)
-        role = marked or role
-        if (words := block.text[after:]).strip():
-            yield replace(like, text=words, role=role, time=time)
+def _below(above: list[tuple[int, str | None]], words: str) -> str:
+    """The words with what they are about set before them; a block of lines starts on its own."""
+    path: dict[str, str] = {}
+    for _, title in above:
+        if title and not is_day(title) and title.casefold() not in _NO_CONTEXT:
+            path.setdefault(title.casefold(), title.rstrip(":"))
+    if not path or not words:
+        return words
+    return " › ".join(path.values()) + (":\n" if words[0] in "`~|>" else ": ") + words
 
 
 def _heading(block: _Block) -> tuple[str, int]:
@@ -196,16 +177,14 @@ def _said(values: Mapping[str, object]) -> str:
 
 def _mark(block: _Block) -> tuple[str | None, int]:
     """The role that a block's first word names, and how many characters the mark takes."""
-    text = block.text
-    if block.level and text.strip(":").lower() in ROLES:
-        return ROLES[text.strip(":").lower()], len(text)
-    match = _MARK.match(text)
+    if block.level and (role := ROLES.get(block.text.strip(":").lower())):
+        return role, len(block.text)
+    match = _MARK.match(block.text)
     role = ROLES.get(match[1].lower()) if match else None
     return (role, match.end()) if match and role else (None, 0)
 
 
-def _blocks(text: str, start: int, skipped: Skipped) -> Iterator[_Block]:
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+def _blocks(lines: list[str], start: int, skipped: Skipped) -> Iterator[_Block]:
     closed = fences(lines, start, indented=True)
     block, blank = _Block(), False
     number = 0  # of the last numbered item

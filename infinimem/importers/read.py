@@ -11,88 +11,32 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import (
-    chatgpt,
-    claude_code,
-    claude_export,
-    codex,
-    gemini,
-    locomo,
-    longmemeval,
-    mail,
-    markdown,
-    mcp_memory,
-    mem0,
-    memoryagentbench,
-    openai_messages,
-    slack,
-    telegram,
-    whatsapp,
-)
-from infinimem.importers.archives import SLACK_LISTS, stem_of
-from infinimem.importers.fields import EMPTY, OTHER, RECALLED, Json, Skipped, chat_of
-from infinimem.importers.reading import Damaged, Source, explained, lines, opened, records, whole_text
-from infinimem.importers.recalled import without_recalled
-from infinimem.importers.refused import why_record, why_text
+from infinimem.importers import exports, fields, logs, mail, markdown, messengers, reading, simple
+from infinimem.importers.fields import Format, Json, Skipped
+from infinimem.importers.reading import Damaged, Source
 from infinimem.model import Turn
 from infinimem.plugins import load, plugins
 
-
-@runtime_checkable
-class Family(Protocol):
-    """A JSON format; modules of this package are its instances, and objects that packages add."""
-
-    def matches(self, record: Json) -> bool:
-        """Whether this is a record of the format."""
-        ...
-
-    def names(self, record: Json, stem: str) -> tuple[str, ...]:
-        """The id of the conversation, and its title where it has one; `stem` names what has no name."""
-        ...
-
-    def turns(self, record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-        """The turns of the record, in order."""
-        ...
-
-
-class Log(Protocol):
-    """A JSON format that is read as a whole: of a log a line may need what an earlier one says."""
-
-    def matches(self, record: Json) -> bool:
-        """Whether only a log of this program has such a record."""
-        ...
-
-    def turns(self, records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-        """The turns of the log, in order; the session of a message of an endless chat is its day."""
-        ...
-
-
-_LOGS: dict[str, Log] = {
-    "claude-code": claude_code,
-    "codex": codex,
-    "gemini": gemini,
-    "mem0": mem0,
-    "telegram": telegram,
-}
 # Asked in this order: the particular shapes before the general one.
-_FAMILIES: dict[str, Family] = {
-    "locomo": locomo,
-    "longmemeval": longmemeval,
-    "memoryagentbench": memoryagentbench,
-    "chatgpt": chatgpt,
-    "claude": claude_export,
-    "mcp-memory": mcp_memory,
-    "openai": openai_messages,
+_OURS: dict[str, Format] = {
+    "locomo": simple.LOCOMO,
+    "longmemeval": simple.LONGMEMEVAL,
+    "memoryagentbench": simple.MEMORYAGENTBENCH,
+    "chatgpt": exports.CHATGPT,
+    "claude": exports.CLAUDE,
+    "mcp-memory": simple.MCP_MEMORY,
+    "claude-code": logs.CLAUDE_CODE,
+    "codex": logs.CODEX,
+    "gemini": simple.GEMINI,
+    "mem0": simple.MEM0,
+    "telegram": messengers.TELEGRAM,
+    "openai": simple.OPENAI,
 }
-_TAKES_ANY = "openai"
-"""What has a role or a sender and a text; so have records of some programs that are not read."""
-_TEXTS = {"mail": mail, "whatsapp": whatsapp}
-_BUILT_IN = (*_FAMILIES, *_LOGS, "slack", *_TEXTS, "markdown")
-
-_OURS: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
+_TEXTS = {"mail": mail.matches, "whatsapp": messengers.is_whatsapp}
+_BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
@@ -147,124 +91,115 @@ def read_turns(
     """
     if format is not None and format not in formats():
         raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
-    skipped: Skipped = Counter()
-    wanted = _Wanted(only)
-    stem = stem or stem_of(path.name)
-    parts = _parts(path, folder, format, wanted, stem, skipped)
+    reader = _Reader(path, folder, format, only, stem or reading.stem_of(path.name))
+    parts = reader.parts()
     name, first = next(parts)
-    turns = keyed(_chosen(first, parts, wanted, path), path, skipped)
+    turns = keyed(reader.chosen(first, parts), path, reader.skipped)
     if name == "markdown":
         note = str(path.resolve())
         turns = (replace(turn, note=note) for turn in turns)
-    return Import(name, turns, skipped)
+    return Import(name, turns, reader.skipped)
 
 
-class _Wanted:
-    """Whether a conversation is the one that was asked for; remembers which others there were."""
+@dataclass
+class _Reader:
+    """One reading of a file: what was asked for, and what is met on the way."""
 
-    def __init__(self, name: str | None) -> None:
-        self.name, self.found = name, name is None
-        self.others: dict[str, None] = {}
+    path: Path
+    folder: Path | None
+    format: str | None
+    only: str | None
+    stem: str
+    skipped: Skipped = field(default_factory=Counter)
+    met: dict[str, None] = field(default_factory=dict)
+    """Conversations."""
 
-    def __call__(self, *names: str | None) -> bool:
-        if self.name is None or self.name in names:
-            self.found = True
-            return True
-        if len(self.others) < _SHOWN:
-            self.others[str(names[-1])] = None
-        return False
+    def wants(self, *names: str | None) -> bool:
+        """Whether a conversation of these names is what was asked for; remembers its last name."""
+        wanted = self.only is None or self.only in names
+        if wanted or len(self.met) < _SHOWN:
+            self.met[str(self.only if wanted else names[-1])] = None
+        return wanted
 
+    def parts(self) -> Generator[tuple[str, Iterator[Turn]], None, None]:
+        """The format and the turns of each text in the file; there is at least one."""
+        name, wanted = self.path.name, self.format
+        with reading.opened(self.path, self.skipped, self.folder) as sources:
+            for source in sources:
+                if source.name != name and source.name.rpartition("/")[2] in reading.SLACK_LISTS:
+                    if wanted not in (None, "slack"):
+                        raise ImportFormatError(f"{name} is a Slack export and not {wanted}")
+                    files = ((one.name, reading.records(one, one.name)) for one in chain([source], sources))
+                    yield "slack", self._of(messengers.slack_turns(files, self.skipped))
+                    return
+                is_text = wanted in (*_TEXTS, "markdown")
+                found = None if is_text else _as_json(source, name, wanted)
+                yield (found[0], self._of_json(*found[1:])) if found else self._as_text(source)
 
-_Parts: TypeAlias = Generator[tuple[str, Iterator[Turn]], None, None]
+    def _as_text(self, source: Source) -> tuple[str, Iterator[Turn]]:
+        """The format and the turns of a text that is no JSON; any may be asked to be read as Markdown."""
+        found = next((name for name, matches in _TEXTS.items() if matches(source.head)), "markdown")
+        if self.format not in (None, "markdown", found):
+            raise ImportFormatError(
+                f"{source.name} is not {self.format}: leave --format out, and it is recognised"
+            )
+        if self.format is None and (why := why_text(source.head)):
+            raise ImportFormatError(f"{source.name} is {why}")
+        if (name := self.format or found) == "mail":
+            return name, self._of(mail.turns(reading.lines(source, self.path.name), self.stem, self.skipped))
+        if name == "markdown" and self.only is not None:
+            raise UsageError("--only chooses one of several conversations; a Markdown file is one")
+        text = reading.whole_text(source, self.path.name)
+        if name == "whatsapp":
+            return name, self._of(messengers.whatsapp_turns(text, self.stem, self.skipped))
+        in_vault = any(os.access(above / ".obsidian", os.F_OK) for above in self.path.absolute().parents)
+        return name, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
 
+    def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        """Those of the session, or of the chat, that was asked for."""
+        return (turn for turn in turns if self.wants(turn.session, fields.chat_of(turn.session)))
 
-def _parts(
-    path: Path, folder: Path | None, format_: str | None, wanted: _Wanted, stem: str, skipped: Skipped
-) -> _Parts:
-    """The format and the turns of each text in the file; there is at least one."""
-    with opened(path, skipped, folder) as sources:
-        for source in sources:
-            if source.name != path.name and source.name.rpartition("/")[2] in SLACK_LISTS:
-                if format_ not in (None, "slack"):
-                    raise ImportFormatError(f"{path.name} is a Slack export and not {format_}")
-                files = ((one.name, records(one, one.name)) for one in chain([source], sources))
-                yield "slack", _of(slack.turns(files, skipped), wanted)
-                return
-            found = None if format_ in (*_TEXTS, "markdown") else _as_json(source, path.name, format_)
-            if found is None:
-                yield _as_text(source, format_, path, wanted, stem, skipped)
-                continue
-            name, importer, values = found
-            rows = _sound(values, not isinstance(importer, Family), skipped)
-            if isinstance(importer, Family):
-                yield name, _turns(importer, rows, wanted, stem, skipped)
+    def _of_json(self, kind: Format, values: Iterable[Any]) -> Iterator[Turn]:
+        """The turns of records; damaged lines are left out of a log, and an error in any other format."""
+        if kind.is_log:
+            yield from self._of(kind.turns(self._sound(values), self.stem, self.skipped))
+            return
+        for record in values:
+            if isinstance(record, Damaged):
+                raise record.error
+            if not (isinstance(record, dict) and kind.matches(record)):
+                self.skipped[fields.OTHER] += 1
+            elif self.wants(*kind.names(record, self.stem)):
+                yield from kind.turns(record, self.stem, self.skipped)
+
+    def _sound(self, values: Iterable[Any]) -> Iterator[Any]:
+        for value in values:
+            if isinstance(value, Damaged):
+                self.skipped["damaged lines"] += 1
             else:
-                yield name, _of(importer.turns(rows, stem, skipped), wanted)
+                yield value
+
+    def chosen(self, first: Iterator[Turn], parts: Generator[tuple[str, Iterator[Turn]]]) -> Iterator[Turn]:
+        """The turns of all parts; the file is closed with them, even when it turns out to be damaged."""
+        with closing(parts), reading.explained(self.path):
+            yield from first
+            for _, turns in parts:
+                yield from turns
+        if self.only is not None and self.only not in self.met:
+            others = ", ".join(self.met)
+            raise NotThere(f"no conversation {self.only!r} in {self.path.name}; it holds {others}, …")
 
 
-def _as_text(
-    source: Source, format_: str | None, path: Path, wanted: _Wanted, stem: str, skipped: Skipped
-) -> tuple[str, Iterator[Turn]]:
-    """The format and the turns of a text that is no JSON; any text may be asked to be read as Markdown.
-
-    Raises:
-        ImportFormatError: it is known to be none of ours, or not the one that was asked for.
-    """
-    found = next((name for name, one in _TEXTS.items() if one.matches(source.head)), "markdown")
-    if format_ not in (None, "markdown", found):
-        raise ImportFormatError(f"{source.name} is not {format_}: leave --format out, and it is recognised")
-    if format_ is None and (why := why_text(source.head)):
-        raise ImportFormatError(f"{source.name} is {why}")
-    if (name := format_ or found) == "mail":
-        return name, _of(mail.turns(lines(source, path.name), stem, skipped), wanted)
-    if name == "whatsapp":
-        return name, _of(whatsapp.turns(whole_text(source, path.name), stem, skipped), wanted)
-    if wanted.name is not None:
-        raise UsageError("--only chooses one of several conversations; a Markdown file is one")
-    in_vault = any(os.access(above / ".obsidian", os.F_OK) for above in path.absolute().parents)
-    title = Path(stem).name if in_vault else None
-    return name, markdown.turns(whole_text(source, path.name), stem, skipped, title)
-
-
-def _of(turns: Iterable[Turn], wanted: _Wanted) -> Iterator[Turn]:
-    """Those of the session, or of the chat, that was asked for."""
-    return (turn for turn in turns if wanted(turn.session, chat_of(turn.session)))
-
-
-def _turns(
-    family: Family, rows: Iterable[Any], wanted: _Wanted, stem: str, skipped: Skipped
-) -> Iterator[Turn]:
-    for record in rows:
-        if not (isinstance(record, dict) and family.matches(record)):
-            skipped[OTHER] += 1
-        elif wanted(*family.names(record, stem)):
-            yield from family.turns(record, stem, skipped)
-
-
-def _chosen(first: Iterator[Turn], parts: _Parts, wanted: _Wanted, path: Path) -> Iterator[Turn]:
-    """The turns of all parts; the file is closed with them, even when it turns out to be damaged."""
-    with closing(parts), explained(path):
-        yield from first
-        for _, turns in parts:
-            yield from turns
-    if not wanted.found:
-        others = ", ".join(wanted.others)
-        raise NotThere(f"no conversation {wanted.name!r} in {path.name}; it holds {others}, …")
-
-
-def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Family | Log, Iterator[Any]] | None:
+def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format, Iterator[Any]] | None:
     """The format of a JSON file and its records; None for a text.
 
     A text may begin like JSON ("[ ] buy paint"): it is one if its first records are damaged and neither its
     name nor `wanted` says JSON.
-
-    Raises:
-        ImportFormatError: the records are those of no known format.
     """
-    is_named = bool(wanted or (_JSON_NAME.search(source.name) and source.head.strip()))
+    is_named = wanted or (_JSON_NAME.search(source.name) and source.head.strip())
     if not is_named and not _JSON_START.match(source.head):
         return None
-    values = records(source, name, lenient=True)
+    values = reading.records(source, name, lenient=True)
     try:
         found, leading = _recognised(values, wanted)
     except ImportFormatError as error:
@@ -277,56 +212,40 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Family
     if found is None and isinstance(first, Damaged):
         raise first.error
     why = why_record(first) if not wanted and isinstance(first, dict) else None
-    if found and not (why and found[0] == _TAKES_ANY):
+    if found and not (why and found[0] == "openai"):  # which takes what has a role or a sender, and a text
         return *found, chain(leading, values)
     kind, to_do = wanted or "of a known format", 'write one {"role": …, "content": …} a line to import it'
     raise ImportFormatError(f"{name} is {why or f'not {kind}: {to_do}'}")
 
 
-def _importers(wanted: str | None) -> dict[str, Family | Log]:
-    """What a file may be: ours first; a package's that is broken hinders none that was not asked for.
+def _added(name: str) -> Format:
+    """The format that a package adds: a module or object with functions of `Format`; a log has no names."""
+    one = load(plugins("importers")[name])
+    if hasattr(one, "names"):
+        return Format(one.matches, one.turns, one.names)
+    return Format(one.matches, one.turns, is_log=True)
 
-    Raises:
-        UsageError: that which was asked for cannot be imported.
+
+def _recognised(values: Iterator[Any], wanted: str | None) -> tuple[tuple[str, Format] | None, list[Any]]:
+    """The format of these records, and those that were read to tell: the first, or some lines of a log.
+
+    A package's format that is broken hinders none but itself.
     """
-    added = plugins("importers")
-    if wanted:
-        mine = {name: one for name, one in _OURS.items() if name == wanted}
-        return mine or {name: load(one) for name, one in added.items() if name == wanted}
-    found = dict(_OURS)
+    known = {name: one for name, one in _OURS.items() if wanted in (None, name)}
     for name in formats()[len(_BUILT_IN) :]:
-        with suppress(UsageError):
-            found[name] = load(added[name])
-    return found
-
-
-def _recognised(
-    values: Iterator[Any], wanted: str | None
-) -> tuple[tuple[str, Family | Log] | None, list[Any]]:
-    """The format of these records, and those that were read to tell: the first, or some lines of a log."""
-    known = _importers(wanted)
+        with suppress(*() if wanted else (UsageError,)):
+            known |= {name: _added(name)} if wanted in (None, name) else {}
     leading: list[Any] = []
     for record in islice(values, _LEADING):
         leading.append(record)
         if isinstance(record, dict):
-            for name, importer in known.items():
-                if importer.matches(record):
-                    return (name, importer), leading
-        known = {name: one for name, one in known.items() if not isinstance(one, Family)}
+            for name, one in known.items():
+                if one.matches(record):
+                    return (name, one), leading
+        known = {name: one for name, one in known.items() if one.is_log}
         if not known:
             break
     return None, leading
-
-
-def _sound(values: Iterable[Any], is_log: bool, skipped: Skipped) -> Iterator[Any]:
-    """The records; damaged lines are left out of a log, and an error in any other format."""
-    for value in values:
-        if not isinstance(value, Damaged):
-            yield value
-        elif is_log:
-            skipped["damaged lines"] += 1
-        else:
-            raise value.error
 
 
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
@@ -339,12 +258,12 @@ def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]
     words: dict[bytes, bytes] = {}
     count = 0
     for turn in turns:
-        text, recalled = without_recalled(turn.text)
+        text, recalled = fields.without_recalled(turn.text)
         if recalled:
-            skipped[RECALLED] += recalled
+            skipped[fields.RECALLED] += recalled
             turn = replace(turn, text=text)
         if not text.strip():
-            skipped[EMPTY] += not recalled
+            skipped[fields.EMPTY] += not recalled
             continue
         count += 1
         said = _digest(turn.role, turn.speaker, turn.text)
@@ -354,12 +273,10 @@ def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]
         elif turn.key is None:
             key = _digest(turn.session, said.hex())
             times[key] += 1
-            if times[key] > 1:
-                key = _digest(key.hex(), str(times[key]))
+            key = _digest(key.hex(), str(times[key])) if times[key] > 1 else key
             turn = replace(turn, key=key.hex())
         yield turn
-    for reason in [reason for reason, number in skipped.items() if not number]:
-        del skipped[reason]
+    skipped += Counter()  # drops what was counted zero times
     if not count:
         raise ImportFormatError(f"{path.name} holds no message with text: there is nothing to import")
 
@@ -367,3 +284,59 @@ def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]
 def _digest(*parts: str | None) -> bytes:
     joined = "\0".join(part or "" for part in parts)
     return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+# ── what looks like a format and is not ─────────────────────────────────────────────────────────
+
+_HTML = re.compile(
+    r"\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_PAGES = {
+    "My Activity": "Google's My Activity as a web page: ask Takeout for that of Gemini Apps as JSON",
+    "Exported Data": "Telegram's export as a web page: export again as JSON, and give result.json",
+    "ChatGPT Data Export": "ChatGPT's export as a web page: give conversations.json, or the zip as it came",
+}
+_OTHER_TEXTS = {
+    "{\\rtf": "a document in RTF: save it as plain text",
+    "BEGIN:VCARD": "an address book: names and numbers are no memory",
+    "BEGIN:VCALENDAR": "a calendar: write what matters of it as a note",
+    "%PDF-": "a PDF: save its text",
+}
+
+
+def why_text(head: str) -> str | None:
+    """What a text is that is no note, by its beginning; None where nothing is known against it."""
+    if head.startswith("---") and "\nexcalidraw-plugin:" in head:
+        return "a drawing (Excalidraw): write what it shows as a note"
+    if _HTML.match(head):
+        page = next((why for name, why in _PAGES.items() if name in head), None)
+        return page or "a web page: save its text, or have the program export JSON"
+    return next((why for begin, why in _OTHER_TEXTS.items() if head.startswith(begin)), None)
+
+
+_CHATGPT = "another file of ChatGPT's export: give conversations.json, or the zip as it came"
+_TELEGRAM = "an export of Telegram without messages: export again with the chats"
+_RECORDS = {
+    ("guild", "channel"): 'a Discord export, which is not read: write one {"role": …, "content": …} a line',
+    (
+        "header",
+        "title",
+        "time",
+        "products",
+    ): "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone",
+    ("chatgpt_plus_user",): _CHATGPT,
+    ("conversation_id", "is_anonymous"): _CHATGPT,
+    ("uuid", "full_name", "email_address"): "the account of Claude's export: give conversations.json, "
+    "memories.json or projects.json",
+    ("personal_information",): _TELEGRAM,
+}
+"""Keys of records that tell what they are."""
+
+
+def why_record(record: Json) -> str | None:
+    """What a JSON file is by one of its records, where a program is known that writes such; else None."""
+    if messengers.is_of_slack(record):
+        return "one file of a Slack export: give the export's folder or zip"
+    if isinstance(record.get("chats"), dict):
+        return _TELEGRAM
+    return next((why for keys, why in _RECORDS.items() if record.keys() >= set(keys)), None)

@@ -1,4 +1,4 @@
-"""A file's text and JSON records, read in bounded memory. Knows nothing of conversations.
+"""A file's text and JSON records, read in bounded memory, and which files of an export hold what was said.
 
 Plain, zipped (an export as it was downloaded), gzip and xz files are told apart by their first bytes. A
 folder can be an export too (Slack's). All text is UTF-8 but that of mails, which say their own encodings.
@@ -16,7 +16,7 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,6 @@ from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import mail
-from infinimem.importers.archives import SLACK_LISTS, read_members, slack_files
 from infinimem.store.folders import is_inside, located
 
 MAX_RECORD = 128 * 2**20
@@ -38,13 +37,31 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
 MAX_FILE = 4 * 2**30
 """Characters of JSON in a file, after unpacking."""
 
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 STEP = 2**20
 """Characters that are read at once."""
 HEAD = 4096
 """Characters at the beginning of a file that its format is told by, before the rest is read."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
+"""Slack's lists, people first: these names are needed to read the talks."""
+SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
+
+ENDINGS = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".eml", ".html", ".mbox")
+"""Of files that hold what was said or noted."""
+PACKED = (".zip", ".gz", ".xz", ".zst")
+
+_READ = re.compile(
+    r"(?:.*/)?(?:"
+    r"conversations(?:-\d+)?\.json"  # ChatGPT, Claude
+    r"|memories\.json|projects\.json|(?:memories|projects)/[\w-]+\.json"  # Claude
+    r"|_chat\.txt|[^/]*WhatsApp[^/]*\.txt"
+    r"|result\.json"  # Telegram
+    r"|(?:Gemini|Gemini Apps|Bard)/My ?Activity\.json"  # Google Takeout
+    r"|[^/]+\.mbox"
+    r")"
+)
 
 
 @dataclass(frozen=True)
@@ -83,10 +100,10 @@ def opened(
         ImportFormatError: the file cannot be read, is binary or damaged; also for what comes to light only
             while it is read inside the `with` block.
     """
-    name = path.name
+    name, skipped = path.name, Counter() if skipped is None else skipped
     with explained(path), ExitStack() as stack:
         if files := slack_export(path):
-            yield _below(path, files, Counter() if skipped is None else skipped)
+            yield _below(path, files, skipped)
             return
         raw = stack.enter_context(_regular(path, folder))
         head = raw.read(HEAD)
@@ -95,13 +112,14 @@ def opened(
         if packed == "zstd":
             raise ImportFormatError(f"{name} is packed with zstd: unpack it (zstd -d) and name that")
         if packed is None and b"\0" in head:
-            raise ImportFormatError(
-                f"{name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
-            )
+            to_do = "give a chat export, JSON, JSONL, Markdown or .txt file"
+            raise ImportFormatError(f"{name} is not UTF-8 text: {to_do}")
         if packed == "zip":
             yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
         else:
-            yield iter([_source(name, _unpacked(raw, packed))])
+            openers: dict[str | None, Callable[..., Any]] = {"gzip": gzip.open, "xz": lzma.open}
+            unpack = openers.get(packed)
+            yield iter([_source(name, cast(IO[bytes], unpack(raw)) if unpack else raw)])
 
 
 @contextmanager
@@ -120,13 +138,14 @@ def explained(path: Path) -> Iterator[None]:
 
 def _regular(path: Path, folder: Path | None) -> IO[bytes]:
     """The opened file. A pipe or a device is neither waited for nor read."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     if folder is None:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = os.open(path, flags)
     else:
         with located(folder, path.relative_to(folder).as_posix()) as at:
             if (found := at.lstat()) is not None and stat.S_ISLNK(found.st_mode):
                 raise ImportFormatError(f"{path.name} is a link: to bring in what it leads to, name that")
-            descriptor = os.open(at.name, _FLAGS | os.O_NOFOLLOW, dir_fd=at.folder.descriptor)
+            descriptor = os.open(at.name, flags | os.O_NOFOLLOW, dir_fd=at.folder.descriptor)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
@@ -139,9 +158,8 @@ def slack_export(path: Path) -> list[str]:
     """The files of the Slack export that a folder is, in the order to read them; else none."""
     if not any(os.access(path / people, os.F_OK) for people in SLACK_LISTS[:2]):
         return []
-    return slack_files(
-        file.relative_to(path).as_posix() for part in ("*.json", "*/*.json") for file in path.glob(part)
-    )
+    files = (file for part in ("*.json", "*/*.json") for file in path.glob(part))
+    return slack_files(file.relative_to(path).as_posix() for file in files)
 
 
 def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Source]:
@@ -168,39 +186,48 @@ def _source(name: str, stream: IO[bytes]) -> Source:
     return Source(name, text.read(HEAD), text)
 
 
-def _parts(archive: ZipFile, name: str, skipped: Counter[str] | None) -> Iterator[Source]:
+def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Source]:
     """What was said in a zipped export, one part opened at a time and none unpacked to disk."""
     names = {member for member in archive.namelist() if not member.endswith("/")}
     if outside := next((member for member in sorted(names) if not is_inside(member)), None):
         raise ImportFormatError(
             f"{name} holds a path that leads elsewhere ({outside[:60]!r}): it is no export"
         )
-    parts = read_members(names)
+    parts = slack_files(names) or [member for member in sorted(names) if _READ.fullmatch(member)]
     if not parts:
         raise ImportFormatError(f"{name} holds no export that is known: unpack it and name the folder")
     if sum(archive.getinfo(part).file_size for part in parts) > MAX_FILE:
         raise ImportFormatError(f"{name} unpacks to more than {MAX_FILE >> 30} GiB: split it")
     if any(archive.getinfo(part).flag_bits & 1 for part in parts):
         raise ImportFormatError(f"{name} is locked with a password: unpack it and name a file")
-    if skipped is not None:
-        skipped["other files of the zip"] += len(names) - len(parts)
+    skipped["other files of the zip"] += len(names) - len(parts)
     for part in parts:
         with archive.open(part) as stream:
             yield _source(part, stream)
 
 
-def _unpacked(raw: IO[bytes], packed: str | None) -> IO[bytes]:
-    if packed == "gzip":
-        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-    return cast(IO[bytes], lzma.LZMAFile(raw)) if packed == "xz" else raw
+def stem_of(name: str) -> str:
+    """A file's name without the endings that say what it is: "Dr. Holm.md" and "Dr. Holm" are "Dr. Holm"."""
+    for endings in (PACKED, (*ENDINGS, ".log", ".text", ".org", ".rst")):
+        fits = (end for end in endings if name.lower().endswith(end) and name[: -len(end)].strip("."))
+        name = name[: len(name) - len(next(fits, ""))]
+    return name
+
+
+def slack_files(names: Iterable[str]) -> list[str]:
+    """The files of a Slack export, by their paths, in the order to read them, lists first; else none."""
+    known = set(names)
+    for people in sorted(name for name in known if name.rpartition("/")[2] in SLACK_LISTS[:2]):
+        root = people[: people.rfind("/") + 1]
+        lists = [root + name for name in SLACK_LISTS if root + name in known]
+        if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
+            below = (name for name in known if name.startswith(root))
+            return [*lists, *sorted(name for name in below if SLACK_DAY.fullmatch(name[len(root) :]))]
+    return []
 
 
 def whole_text(source: Source, name: str) -> str:
-    """All text of a Markdown or text file.
-
-    Raises:
-        ImportFormatError: it is longer than `MAX_TEXT` or holds NUL (it is no text).
-    """
+    """All text of a Markdown or text file; ImportFormatError where it is too long or holds NUL."""
     text = source.head + source.rest.read(MAX_TEXT + 1)
     if len(text) > MAX_TEXT:
         raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
@@ -212,11 +239,7 @@ def whole_text(source: Source, name: str) -> str:
 
 
 def lines(source: Source, name: str) -> Iterator[str]:
-    """The lines of a text with their ends, one after the other.
-
-    Raises:
-        ImportFormatError: they have more than `MAX_FILE` characters.
-    """
+    """The lines of a text with their ends; ImportFormatError after `MAX_FILE` characters."""
     left = MAX_FILE
     *whole, begun = source.head.split("\n")
     yield from (f"{line}\n" for line in whole)
@@ -241,20 +264,14 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
             it than `MAX_FILE`.
     """
     window = _Window(source, name)
-    in_list = window.peek() == "["
-    if in_list:
-        window.step()
-    while char := window.peek():
-        if in_list and char == "]":
-            window.step()
+    in_list = window.takes("[")
+    while window.peek():
+        if in_list and window.takes("]"):
             if window.peek():
                 raise window.damaged("text after the end of the list")
             return
-        if in_list and window.number:
-            if char != ",":
-                raise window.damaged("no comma after it")
-            window.step()
-            window.peek()
+        if in_list and window.number and not window.takes(","):
+            raise window.damaged("no comma after it")
         try:
             yield window.value()
         except ImportFormatError as error:
@@ -264,13 +281,6 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
             window.next_line()
     if in_list:
         raise window.damaged("the file ends inside the list")
-
-
-def _counts_over(text: str, most: int) -> bool:
-    """Whether JSON that begins with a value holds more values; looks past strings only where that may be."""
-    if len(text) > most and sum(map(text.count, ",[{")) > most:
-        return sum(map(_STRING.sub("", text).count, ",[{")) > most
-    return False
 
 
 class _Window:
@@ -288,13 +298,17 @@ class _Window:
     def peek(self) -> str:
         """The next character that is not white space; "" at the end."""
         while True:
-            match = _SPACE.match(self._text, self._at)
-            self._at = match.end() if match else self._at
+            if space := _SPACE.match(self._text, self._at):
+                self._at = space.end()
             if self._at < len(self._text) or not self._grow():
                 return self._text[self._at : self._at + 1]
 
-    def step(self) -> None:
-        self._at += 1
+    def takes(self, char: str) -> bool:
+        """Whether that comes next; goes on behind it, and white space, then."""
+        is_next = self.peek() == char
+        self._at += is_next
+        self.peek()
+        return is_next
 
     def value(self) -> Any:
         self.number += 1
@@ -305,10 +319,10 @@ class _Window:
                 line = self._text.find("\n", self._at)
                 if (self._at <= line and error.pos <= line) or not self._grow():
                     raise self.damaged(error.msg) from error
-                if _counts_over(self._text, MAX_VALUES):
-                    raise ImportFormatError(
-                        f"record {self.number} of {self._name} holds over {MAX_VALUES} values: split it"
-                    ) from error
+                marks = sum(map(self._text.count, ",[{"))  # strings are passed over only where it may be
+                if marks > MAX_VALUES < sum(map(_STRING.sub("", self._text).count, ",[{")):
+                    many = f"record {self.number} of {self._name} holds over {MAX_VALUES} values: split it"
+                    raise ImportFormatError(many) from error
             except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
                 raise self.damaged(str(error)) from error
             else:
@@ -329,9 +343,8 @@ class _Window:
             return False
         self._text, self._at = self._text[self._at :], 0
         if len(self._text) > MAX_RECORD:
-            raise ImportFormatError(
-                f"record {self.number} of {self._name} is damaged or over {MAX_RECORD >> 20} MB: split it"
-            )
+            what = f"record {self.number} of {self._name}"
+            raise ImportFormatError(f"{what} is damaged or over {MAX_RECORD >> 20} MB: split it")
         more = self._rest.read(max(STEP, len(self._text)))
         self._ended, self._left = not more, self._left - len(more)
         if self._left < 0:

@@ -15,8 +15,8 @@ from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.reading import Quota, as_text, entries, file_name, turns
 from infinimem.evaluation.metrics import answers
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.importers import memoryagentbench
 from infinimem.importers.fields import Json
+from infinimem.importers.simple import MEMORYAGENTBENCH
 
 CUTS = (1, 5, 10, 50)
 
@@ -38,14 +38,14 @@ class FactConsolidation:
         """
         quota = Quota(limit)
         for record in entries(path, ("context", "questions", "answers"), _WHAT):
-            if not memoryagentbench.matches(record):
+            if not MEMORYAGENTBENCH.matches(record):
                 raise UsageError(
                     f"{path.name} is not as {_WHAT} has it: a record without a text and questions"
                 )
-            (name,) = memoryagentbench.names(record, path.stem)
+            (name,) = MEMORYAGENTBENCH.names(record, path.stem)
             questions = quota.take(_questions(record, name, path))
             if questions:
-                said = turns(memoryagentbench.turns(record, path.stem, Counter()), path)
+                said = turns(MEMORYAGENTBENCH.turns(record, path.stem, Counter()), path)
                 yield Case(file_name(name), said, questions)
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:

@@ -16,8 +16,8 @@ from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, objects, turns
 from infinimem.evaluation.metrics import answers
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.importers import locomo
 from infinimem.importers.fields import Json
+from infinimem.importers.simple import LOCOMO
 from infinimem.model import Turn
 
 CATEGORIES: Mapping[int, str] = {
@@ -74,10 +74,10 @@ class LoCoMo:
         corrections = _corrections(self._corrections) if self._corrections else {}
         quota = Quota(limit)
         for record in entries(path, ("conversation", "qa"), _WHAT):
-            if not locomo.matches(record):
+            if not LOCOMO.matches(record):
                 raise UsageError(f"{path.name} is not as {_WHAT} has it: a conversation without sessions")
-            (name,) = locomo.names(record, path.stem)
-            said = turns(locomo.turns(record, path.stem, Counter()), path)
+            (name,) = LOCOMO.names(record, path.stem)
+            said = turns(LOCOMO.turns(record, path.stem, Counter()), path)
             rows = objects(record, "qa", path, _WHAT)
             questions = quota.take(_questions(rows, name, said, corrections, path))
             if questions:

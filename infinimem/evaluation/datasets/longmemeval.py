@@ -15,9 +15,8 @@ from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evide
 from infinimem.evaluation.grading import says_nothing
 from infinimem.evaluation.metrics import answers, retrieval
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.importers import longmemeval
-from infinimem.importers.days import moment
-from infinimem.importers.fields import Json, rows
+from infinimem.importers.fields import Json, moment, rows
+from infinimem.importers.simple import LONGMEMEVAL
 from infinimem.model import Turn
 
 ABSTENTION = "abstention"
@@ -46,7 +45,7 @@ class LongMemEval:
         quota = Quota(limit)
         for record in entries(path, _FIELDS, _WHAT):
             name = as_text(record["question_id"])
-            if not longmemeval.matches(record):
+            if not LONGMEMEVAL.matches(record):
                 raise UsageError(
                     f"{name} in {path.name} is not as {_WHAT} has it: it has no list of sessions"
                 )
@@ -54,7 +53,7 @@ class LongMemEval:
             # What is not asked is not read either.
             if quota.take((Question(name, "", category, ()),)):
                 record = _numbered(record)
-                said = turns(longmemeval.turns(record, file_name(name), Counter()), path)
+                said = turns(LONGMEMEVAL.turns(record, file_name(name), Counter()), path)
                 yield Case(file_name(name), said, (_question(record, name, category, said),))
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:

@@ -1,8 +1,6 @@
-"""Turns about which no answer of a model was of use, and why, so that they are asked about again, but not
-for ever.
+"""Turns about which no answer of a model was of use, and why: they are asked about again, not for ever.
 
-A row of the list names turns and what became of the last try. The list of a strategy is machine state: where
-it is lost the tries are counted anew.
+A row of a strategy's list names turns and what became of the last try; where it is lost tries count anew.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from infinimem.store.state import append_log
 PATH = ".infinimem/unanswered"
 LISTED = 20
 """Seqs that a message names."""
-_END = ";"
-"""Closes a row, so that a torn one is told from a whole one."""
+_END = ";"  # closes a row, so that a torn one is told from a whole one
 
 
 def read(files: Files, spec: StrategySpec) -> Mapping[int, Unanswered]:
@@ -64,8 +61,8 @@ def newly(before: Mapping[int, Unanswered], now: Mapping[int, Unanswered]) -> di
 def words(failed: Mapping[int, Unanswered]) -> str:
     """What became of turns about which there was no answer of use, and what can be done."""
     kinds = Counter(one.kind for one in failed.values())
-    numbers = ["", *(f": {number}" for number in kinds.values())][len(kinds) > 1 :]
-    why = ", ".join(f"{KINDS.get(kind, kind)}{number}" for kind, number in zip(kinds, numbers, strict=False))
+    told = [(KINDS.get(kind, kind), number) for kind, number in kinds.items()]
+    why = ", ".join(f"{kind}: {number}" if len(told) > 1 else kind for kind, number in told)
     again = "the model is asked again at the next add, import or consolidate"
     if over := [seq for seq, one in failed.items() if one.tries >= TRIES]:
         again = (

@@ -126,11 +126,8 @@ def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
     if len(rows) > settings.planner_docs:
         rows = {row.id: row for row in near(view, (place.entry for place in new), rows)}
     waiting = (heading_of(place) for place in view.buffer.entries)
-    return [
-        title
-        for title in dict.fromkeys([*(title_of(name, view) for name in sorted(rows)), *waiting])
-        if title
-    ]
+    titles = dict.fromkeys([*(title_of(name, view) for name in sorted(rows)), *waiting])
+    return [title for title in titles if title]
 
 
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────
@@ -233,14 +230,8 @@ def _closed(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a reply comes to.
-
-    Args:
-        entries: those that can be taken, in the reply's order.
-        joined: those of them that hold two facts.
-        wrong: what is to be mended.
-        vague: what cannot be, and is told.
-    """
+    """What a reply comes to: entries that can be taken, in its order, and those `joined` of two facts; what
+    is `wrong` and to be mended; what is `vague`, cannot be, and is told."""
 
     entries: tuple[NewEntry, ...] = ()
     joined: tuple[NewEntry, ...] = ()
@@ -256,19 +247,14 @@ def _ask(
 ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
     """Entries from one call, and from a second about the turns of which something was wrong or was left out;
     what is still wrong; the turns of which something was refused; why there was no answer of use, if so."""
-    people = [name for piece in said if (name := piece.shown["speaker"])]
-    people = list(dict.fromkeys([*(name for turn in context if (name := turn["speaker"])), *people]))
+    around = (*context, *(piece.shown for piece in said))
+    people = list(dict.fromkeys(name for turn in around if (name := turn["speaker"])))
     first = again = None
     problems: list[Reason] = []
     failure: Failure | None = None
     for _ in range(2):
-        asked = {
-            "turns": _told(said),
-            "context": context,
-            "topics": titles,
-            "problems": [*map(str, problems)],
-        }
-        reply = asker.complete(EXTRACT, asked)
+        asked = {"turns": _told(said), "context": context, "topics": titles}
+        reply = asker.complete(EXTRACT, {**asked, "problems": [*map(str, problems)]})
         if reply.data is None:
             problems, failure = [unreadable(reply)], reply.failure or "EMPTY"
             if failure in CUT and len(said) > 1 and first is None:
@@ -313,11 +299,8 @@ def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason]
     """Two replies as one: what the second mends is gone from the first."""
     mended = {seq for entry in again.entries for seq in entry.origin}
     texts = {entry.text for entry in again.entries}
-    stands = [
-        entry
-        for entry in first.entries
-        if entry.text not in texts and not (entry in first.joined and mended.intersection(entry.origin))
-    ]
+    gone = [entry for entry in first.joined if mended.intersection(entry.origin)]
+    stands = [entry for entry in first.entries if entry.text not in texts and entry not in gone]
     wrong = [*again.wrong, *(reason for reason in first.wrong if mended.isdisjoint(reason.seqs))]
     refused = {seq for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN") for seq in reason.seqs}
     entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
@@ -340,11 +323,8 @@ def _left_out(said: Sequence[ShownTurn], found: _Drawn) -> list[Reason]:
     done = {seq for entry in found.entries for seq in entry.origin}
     done |= {seq for reason in found.wrong for seq in reason.seqs}
     known = {term for entry in found.entries for term in query_terms(entry.text)}
-    left = [
-        piece.seq
-        for piece in said
-        if piece.seq not in done and len(set(query_terms(piece.text)) - known) >= TELLING
-    ]
+    rest = (piece for piece in said if piece.seq not in done)
+    left = [piece.seq for piece in rest if len(set(query_terms(piece.text)) - known) >= TELLING]
     return [Reason("LEFT_OUT", tuple(left))] if left and (found.wrong or 2 * len(left) > len(said)) else []
 
 
@@ -355,10 +335,8 @@ def _told(said: Sequence[ShownTurn]) -> list[dict[str, Any]]:
         shown({**piece.shown, "time": None if day == before else day})
         for piece, before, day in zip(said, days, days[1:], strict=False)
     )
-    return [
-        {**piece.shown, "told": [part.strip() for part in line.split("\n")]}
-        for piece, line in zip(said, lines, strict=True)
-    ]
+    told = ([part.strip() for part in line.split("\n")] for line in lines)
+    return [{**piece.shown, "told": parts} for piece, parts in zip(said, told, strict=True)]
 
 
 def _drawn(
@@ -422,8 +400,5 @@ def joins_facts(entry: NewEntry) -> bool:
 def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:
     """When it happened, if the words of its turns can mean that."""
     told = (when or "").strip()
-    return (
-        told
-        if told and fits(told, ((piece.text, day_of(piece.place.entry.time)) for piece in origin))
-        else None
-    )
+    texts = ((piece.text, day_of(piece.place.entry.time)) for piece in origin)
+    return told if told and fits(told, texts) else None

@@ -1,12 +1,22 @@
-"""read_lines: some lines of a document, numbered as in an editor."""
+"""list_docs: the catalog, a page at a time. read_lines: lines of a document, numbered as in an editor."""
 
 from __future__ import annotations
 
 from infinimem.store.view import View
 
-from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, span
+from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown, span
 
 MOST = 100
+
+
+def list_docs(view: View, offset: int, limit: int, scope: str) -> Result:
+    """One page of the catalog."""
+    ids = view.ids(scope_of(scope))
+    docs = []
+    for row in map(view.row, ids[offset : offset + limit]):
+        told = {"id": row.id, "title": shown(row.title), "summary": shown(row.summary)}
+        docs.append({**told, "tokens": row.tokens, "archived": row.archived})
+    return {"docs": docs, "total": len(ids), "has_more": offset + len(docs) < len(ids)}
 
 
 def read_lines(view: View, doc_id: str, start: int, end: int | None, offset: int) -> Result:
@@ -21,10 +31,9 @@ def read_lines(view: View, doc_id: str, start: int, end: int | None, offset: int
     notes = []
     if wanted < start:
         notes.append(f"end {wanted} is before start {start}; one line is shown")
-        wanted = start
     if wanted >= start + MOST:
         notes.append(f"at most {MOST} lines at a time")
-        wanted = start + MOST - 1
+    wanted = min(max(wanted, start), start + MOST - 1)
     lines: list[dict[str, object]] = []
     size = 0
     for number in range(start, min(wanted, total) + 1):
@@ -43,10 +52,5 @@ def read_lines(view: View, doc_id: str, start: int, end: int | None, offset: int
         notes.append(f"line {start} has no offset {offset}")
     if start > total:
         notes.append(f"the document has {total} lines")
-    result: Result = {
-        "doc_id": document.id,
-        "lines": lines,
-        "total_lines": total,
-        "header_lines": header_end(view, document),
-    }
-    return {**result, "notes": notes} if notes else result
+    result: Result = {"doc_id": document.id, "lines": lines, "total_lines": total}
+    return result | {"header_lines": header_end(view, document)} | ({"notes": notes} if notes else {})

@@ -1,0 +1,250 @@
+"""Session logs of Claude Code and Codex, a JSON object a line.
+
+What the person typed and what the assistant said come in, words of a refusal and answers to questions too.
+Calls of tools, thinking, sub-agents, what the program put in (instructions, commands, reminders, summaries),
+memory that a hook recalled and prompts that were edited or taken back do not: turns are held to the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from infinimem.importers import fields
+from infinimem.importers.fields import Format, Json, Skipped, as_name, at, iso, objects, rows
+from infinimem.model import Turn
+
+# ── Claude Code: ~/.claude/projects/<project>/<session>.jsonl ───────────────────────────────────
+
+_SPOKEN = ("user", "assistant")
+_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)\n?", re.DOTALL)
+_NOTICE = re.compile(
+    r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
+    r"|task-notification)>|\[Request interrupted by user)"
+)
+_MEMORY = re.compile(r"</?user-memory-input>")
+_OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_REFUSED = re.compile(
+    r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
+)
+_ASKS, _CLARIFY = "AskUserQuestion", "The user wants to clarify these questions"
+_AFTER = "\n\nNote: The user's next message"
+"""What the program puts after the words of a refusal."""
+
+
+def _is_claude_code(record: Json) -> bool:
+    said = record.get("type") in _SPOKEN and isinstance(record.get("message"), dict)
+    return said and isinstance(record.get("sessionId"), str)
+
+
+def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """The turns of a log, by the program's own ids: what a resumed or forked session repeats has its key."""
+    spoken: list[Turn] = []
+    queued: dict[str, int] = {}  # prompt -> where it stands, until the record comes that it has of its own
+    prompts: dict[str, str] = {}  # id of a message -> the last prompt that answers it
+    away: set[str] = set()  # ids of edited prompts and of what followed them
+    parents: dict[str, str] = {}
+    asked: set[str] = set()  # ids of calls that put questions to the person
+    waiting: dict[str, Turn] = {}  # prompts that nothing has taken out of the queue
+    for record in objects(records, skipped):
+        if record.get("operation") == "enqueue" and isinstance(prompt := record.get("content"), str):
+            waiting[prompt] = _turn(record, "user", prompt, stem)
+        elif waiting and record.get("operation") in ("dequeue", "remove"):
+            waiting.pop(str(record.get("content") or next(iter(waiting))), None)
+        elif record.get("operation") == "popAll":
+            waiting.clear()
+        ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
+        if ident and parent:
+            parents[ident] = parent
+        role, content = _said(record, asked, skipped)
+        before = skipped.total()
+        text, reminders = _REMINDER.subn("", fields.text_of(content, skipped))
+        text = _MEMORY.sub("", text)  # what was typed behind "#"
+        skipped[fields.NOTICES] += reminders
+        if _NOTICE.match(text):
+            skipped[fields.NOTICES] += 1
+            continue
+        if not role or (not text.strip() and skipped.total() > before):
+            continue  # nobody said it, or it held nothing else, and that is counted
+        turn = _turn(record, role, text, stem)
+        if text in queued and "attachment" in record:
+            spoken[queued.pop(text)] = turn
+            continue
+        if "operation" in record:
+            queued[text] = len(spoken)
+        spoken.append(turn)
+        results = any(isinstance(part, str) or at(part, "type") == "tool_result" for part in rows(content))
+        if ident and parent and record.get("type") == "user" and not results:
+            away.add(prompts.get(parent, ""))
+            prompts[parent] = ident
+    for ident, parent in parents.items():
+        if parent in away:
+            away.add(ident)
+    spoken += (turn for text, turn in waiting.items() if text.strip() and not _NOTICE.match(text))
+    for turn in spoken:
+        if turn.turn in away:
+            skipped[fields.EDITED] += 1
+        else:
+            yield turn
+
+
+def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, Any]:
+    """Who said what a record holds; nobody in titles, snapshots of files and events."""
+    absorbed = record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn")
+    if absorbed and isinstance(prompt := record.get("content"), str):
+        return "user", prompt
+    message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
+    if isinstance(attached, dict) and attached.get("type") == "queued_command":
+        by_person = not isinstance(attached.get("origin"), dict) or at(attached, "origin", "kind") == "human"
+        if by_person and attached.get("commandMode") in (None, "prompt") and not record.get("isSidechain"):
+            return "user", attached.get("prompt")
+        kind = "user"
+    if kind not in _SPOKEN:
+        return None, None
+    content = at(message, "content")
+    if kind == "user" and (typed := _typed(record, content, asked)):
+        return kind, typed
+    calls = (part for part in rows(content) if at(part, "type") == "tool_use")
+    asked.update(str(call.get("id")) for call in calls if call.get("name") == _ASKS)
+    if record.get("isSidechain"):
+        skipped[fields.SIDE] += 1
+        return None, None
+    synthetic = not isinstance(message, dict) or message.get("model") == "<synthetic>"
+    if synthetic or any(record.get(flag) for flag in _OF_THE_PROGRAM):
+        skipped[fields.NOTICES] += 1
+        return None, None
+    return fields.role_of(kind)[0], content
+
+
+def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
+    """A message's parts with what the person typed instead of results; none where that is nothing.
+
+    A result may quote anything: only an error is a refusal, and only a call that asks is answered.
+    """
+    answers = at(record, "toolUseResult", "answers")
+    parts = list(rows(content))
+    for number, part in enumerate(parts):
+        if at(part, "type") != "tool_result":
+            continue
+        text, words = fields.text_of(part.get("content"), Counter()), ""
+        refused = _REFUSED.match(text) if part.get("is_error") is True else None
+        if refused and not text.startswith(_CLARIFY, refused.end()):
+            words = text[refused.end() :].partition(_AFTER)[0].strip()
+        elif isinstance(answers, dict) and str(part.get("tool_use_id")) in asked:
+            words = "\n".join(f"{question} {answer}" for question, answer in answers.items())
+        parts[number] = words or part
+    return parts if parts != rows(content) else []
+
+
+def _turn(record: Json, role: str, text: str, stem: str) -> Turn:
+    ident = as_name(record.get("uuid"))
+    return Turn(
+        text,
+        role,
+        time=iso(record.get("timestamp")),
+        session=as_name(record.get("sessionId")) or stem,
+        turn=ident,
+        key=as_name(at(record, "forkedFrom", "messageUuid")) or ident,
+        cwd=as_name(record.get("cwd")),
+        branch=as_name(record.get("gitBranch")),
+    )
+
+
+CLAUDE_CODE = Format(_is_claude_code, _claude_code, is_log=True)
+
+# ── Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl ───────────────────────────────
+
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_INJECTED = re.compile(
+    r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|instructions|skills?|"
+    r"skills_instructions|apps_instructions|plugins_instructions|permissions[ _]instructions|app-context|"
+    r"collaboration_mode|user_shell_command|turn_aborted|subagent_notification|goal_context|hook_prompt|"
+    r"realtime_conversation|personality_spec|model_switch)\b)",
+    re.IGNORECASE,
+)
+_REQUEST = "## My request for Codex:"
+"""Ends what an editor tells of open files; the person's words follow."""
+
+
+def _is_codex(record: Json) -> bool:
+    if record.get("type") in _ENVELOPES:
+        return isinstance(record.get("payload"), dict)
+    return {"id", "timestamp", "instructions"} <= record.keys()
+
+
+def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """Lines are envelopes (type, payload); in logs of early versions the payloads stand alone.
+
+    Events repeat the messages for the screen and are passed over. The first line names the session; the log
+    of a sub-agent holds nobody's words.
+    """
+    session, time, of_agent = "", None, False
+    cwd = branch = None
+    spoken: list[Turn] = []
+    for record in objects(records, skipped):
+        payload = record.get("payload", record)
+        if not isinstance(payload, dict):
+            continue
+        if record.get("type") == "event_msg":
+            if payload.get("type") == "thread_rolled_back":
+                skipped[fields.EDITED] += _roll_back(spoken, payload.get("num_turns"))
+            continue
+        time = iso(record.get("timestamp")) or time
+        cwd = as_name(payload.get("cwd")) or cwd
+        if isinstance(git := payload.get("git"), dict):
+            branch = as_name(git.get("branch"))
+        if not session and ("instructions" in payload or record.get("type") == "session_meta"):
+            session = as_name(payload.get("id")) or stem
+            of_agent = at(payload, "source", "subagent") is not None
+            skipped[fields.PROMPTS] += bool(payload.get("instructions") or payload.get("base_instructions"))
+            continue
+        kind = payload.get("type")
+        if kind != "message":
+            skipped[_why(record.get("type"), kind)] += kind is not None or record.get("type") == "compacted"
+            continue
+        role, _ = fields.role_of(payload.get("role"))
+        if of_agent or role not in ("user", "assistant"):
+            skipped[fields.SIDE if of_agent else fields.PROMPTS] += 1
+            continue
+        text = _given(payload.get("content"), skipped) if role == "user" else payload.get("content")
+        if text == []:
+            continue  # it held nothing that was typed, and that is counted
+        words, ident = fields.text_of(text, skipped), as_name(payload.get("id"))
+        turn = Turn(words, role, time=time, session=session or stem, turn=ident, cwd=cwd, branch=branch)
+        spoken.append(turn)
+    yield from spoken
+
+
+def _roll_back(spoken: list[Turn], prompts: object) -> int:
+    """Drop the last prompts and what followed them, which the person took back; returns how many turns."""
+    asked = [at for at, turn in enumerate(spoken) if turn.role == "user"]
+    if not isinstance(prompts, int) or prompts < 1 or not asked:
+        return 0
+    before = len(spoken)
+    del spoken[asked[-min(prompts, len(asked))] :]
+    return before - len(spoken)
+
+
+def _why(envelope: object, kind: object) -> str:
+    if envelope == "compacted" or "compaction" in str(kind) or kind == "ghost_snapshot":
+        return fields.NOTICES
+    return fields.THINKING if kind == "reasoning" else fields.TOOLS
+
+
+def _given(content: Any, skipped: Skipped) -> list[Any]:
+    """The parts of a message that the person gave."""
+    found = []
+    for part in rows(content) or [content]:
+        text = at(part, "text") or part
+        if isinstance(text, str):
+            if _INJECTED.match(text):
+                skipped[fields.PROMPTS] += 1
+                continue
+            part = text.rpartition(_REQUEST)[2].strip() if _REQUEST in text else text
+        found.append(part)
+    return found
+
+
+CODEX = Format(_is_codex, _codex, is_log=True)
