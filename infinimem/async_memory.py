@@ -95,7 +95,6 @@ class AsyncMemory(AsyncReader[Memory]):
     undo = _in_thread(Memory.undo)
     forget = _in_thread(Memory.forget)
     rename = _in_thread(Memory.rename)
-    rename = _in_thread(Memory.rename)
     receipts = _in_thread(Memory.receipts)
     history = _in_thread(Memory.history)
     blame = _in_thread(Memory.blame)

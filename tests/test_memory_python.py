@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from cases import each
 from fake_server import chat, serve
 from infinimem.tools import Toolbox
 
-from infinimem import AsyncMemory, Memory, Turn, open_memory
+from infinimem import AsyncMemory, InfinimemError, Memory, Turn, open_memory
 from infinimem.async_memory import AsyncReader, AsyncToolbox
 from infinimem.errors import UsageError
 from infinimem.llm.openai_client import OpenAIClient
@@ -270,6 +271,8 @@ def everything(memory: Memory) -> None:
     memory.review(), memory.decide(), memory.spent_today(), memory.status(), memory.doctor(), memory.repair()
     for tool in memory.tools:
         memory.tools.text(tool.name, {"query": "port", "pattern": "port", "doc_id": "CURRENT"})
+    with suppress(InfinimemError):
+        memory.rename("topics/nothing", "something")
     memory.forget([1], dry_run=True), memory.forget([1])
     memory.close()
 
