@@ -296,7 +296,7 @@ HEAVY = frozenset(
 """Those that take their time: hundreds of thousands of lines or marks."""
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.soak) if name in HEAVY else name for name in by_hand()],

@@ -48,7 +48,7 @@ class TestEveryFormat:
         assert both.turns == len(export.turns) + 1
         assert not {name: why for name, why in both.left_out.items() if "integration_logs" not in name}
 
-    @pytest.mark.sample(9)
+    @pytest.mark.sample(5)
     @pytest.mark.parametrize("other", sorted({export.format for export in EXPORTS.values()} - set(READS_ALL)))
     def test_no_other_format_takes_it(self, export: Export, other: str, tmp_path: Path) -> None:
         if other == export.format or len(export.files) > 1:

@@ -190,6 +190,7 @@ def archived(memory: Memory) -> None:
     memory.library.apply(Plan("review", moves=(superseded(LISBON, PORTO),)), approved={LISBON})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("what", "words"),
     [
@@ -220,6 +221,7 @@ def test_a_whole_item_with_only_void_lines_moves_nothing(memory: Memory) -> None
     assert len(memory.receipts()) == number
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["", "9999", "p1", "x", ":5", "5:", "5:x", "5:99", "5:5-1", "-1"])
 def test_names_of_nothing(memory: Memory, name: str) -> None:
     assert item(memory) == "5"
@@ -384,6 +386,7 @@ def test_a_new_line_that_stood_for_others_in_an_old_plan_comes_beside_them(plann
     assert set(new.entry.origin) == {FLAT, PORTO}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "junk", ["{", "[]", "null", '{"plan": {}}', '{"plan": {"op": 1, "adds": [{}]}}', "\x00"]
 )

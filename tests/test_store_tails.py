@@ -171,7 +171,7 @@ def test_an_import_that_a_full_disk_stops_leaves_nothing(root: Path) -> None:
 # ── after a loss of power ───────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", [SAID, "CURRENT.md"])
 @pytest.mark.parametrize("tail", TORN)
 @pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])

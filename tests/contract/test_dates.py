@@ -20,6 +20,7 @@ def _when(shell: Shell, text: str) -> list[str | None]:
     return [found[1] if (found := re.search(r"when=([^,>]+)", line)) else None for line in lines]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "text",
     [

@@ -26,6 +26,7 @@ def _told(shell: Shell, *turns: tuple[str, str]) -> None:
     assert shell("consolidate").code == 0
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "text",
     [
@@ -57,6 +58,7 @@ def test_an_event_said_twice_on_its_day_is_one(shell: Shell) -> None:
     assert _live(shell) == ["Paid the rent"]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("second", ["The scale said 80 kg", "The scale said 82 kg"])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_question_about_a_month_finds_that_months_line(tmp_path: Path, system: str, second: str) -> None:

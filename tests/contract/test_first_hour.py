@@ -275,6 +275,7 @@ def test_a_long_entry_is_shown_around_the_match(desk: Desk) -> None:
 # ── C ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("name", "text", "query"),
     [
@@ -689,6 +690,7 @@ def test_loopback_goes_around_a_proxy(desk: Desk) -> None:
     assert "canoe" in desk.live()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("pattern", ["http://a.example/x?y=1", "$PATH", "C:\\new", "f(x)", "[todo]", "*.log"])
 def test_a_pattern_that_stands_there_literally_is_found(desk: Desk, pattern: str) -> None:
     """A pattern that matches nothing is looked for literally."""

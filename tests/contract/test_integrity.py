@@ -30,6 +30,7 @@ def entry(shell: Shell, text: str, session: str = "s") -> str:
     return line
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "body",
     [

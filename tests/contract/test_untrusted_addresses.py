@@ -6,6 +6,7 @@ import pytest
 from cli_runner import Shell
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "[::ffff:0:0]", "[0:0:0:0:0:FFFF:0:0]"]
 )

@@ -37,6 +37,7 @@ def as_note(shell: Shell, text: str) -> str:
     return "note"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("marker", ["- ", "* ", "-   ", "> - "])
 @pytest.mark.parametrize("put", [by_memory_tool, as_note])
 def test_a_signed_looking_line_outside_the_programs_documents_is_text(shell: Shell, put, marker: str) -> None:

@@ -21,6 +21,7 @@ def plant(shell: Shell, model: str, base_url: str = EVIL) -> Path:
     return shell.library
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "filler",
     ["\n" * 60, "\r", "\x1b[2J\x1b[H", "\u2028", "\x85\x0b\x0c", " " * 4000, "\u3000" * 66, "\u3164" * 66],
@@ -54,6 +55,7 @@ def test_the_end_of_a_long_host_is_seen(shell: Shell) -> None:
     assert "evil.example" in shell("trust").out.splitlines()[-1].rsplit("go to", 1)[1]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "line", ["llm = 'V'", "[llm]\ntimeout = 'V'", "strategy = 'V'", "'V' = 1", "[llm]\n'V' = 1"]
 )
