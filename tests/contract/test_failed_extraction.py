@@ -226,6 +226,19 @@ def test_one_turn_that_is_refused_keeps_no_other_back(shell: Shell, server: Fake
     assert "dish number 7" in shell("search", "dish 7").out
 
 
+def test_a_refused_turn_does_not_stand_in_the_prompts_of_others(shell: Shell, server: FakeServer) -> None:
+    """What a model refuses to read keeps back neither the turns that were asked about with it nor later ones."""
+    refused = FAILURES["refusal"][1]
+    server.answers[:] = [
+        lambda said: refused(said) if "dish number 7." in json.dumps(said["messages"]) else good(said)
+    ]
+    ran = shell("import", chat_log(shell))
+    assert ran.code == 3 and "1 turn" in ran.err and "24 entries" in ran.out
+    assert shell("add", "--session", "inn", "They asked for dish number 7.").code == 3
+    assert "anise" in shell("add", "--session", "inn", "The soup had anise.").out
+    assert "basil" in shell("add", "--session", "inn", "The salad had basil.").out
+
+
 @pytest.mark.parametrize("most", [1, 4])
 def test_a_prompt_that_is_too_long_is_asked_in_halves(most: int, shell: Shell, server: FakeServer) -> None:
     """A context that holds few turns makes no turn wait."""
