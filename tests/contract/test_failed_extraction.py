@@ -227,7 +227,7 @@ def test_one_turn_that_is_refused_keeps_no_other_back(shell: Shell, server: Fake
 
 
 def test_a_refused_turn_does_not_stand_in_the_prompts_of_others(shell: Shell, server: FakeServer) -> None:
-    """What a model refuses to read keeps back neither the turns that were asked about with it nor later ones."""
+    """What a model refuses to read keeps no turn back that is asked about with it or later."""
     refused = FAILURES["refusal"][1]
     server.answers[:] = [
         lambda said: refused(said) if "dish number 7." in json.dumps(said["messages"]) else good(said)
