@@ -42,7 +42,8 @@ def by_patterns(patterns: Iterable[str]) -> LeftOut:
         with suppress(ValueError, re.error, re2.error), warnings.catch_warnings(action="ignore"):
             GitIgnoreSpec.from_lines([line], backend="re2").match_file("")
             lines.append(line)
-    return GitIgnoreSpec.from_lines(lines, backend="re2").match_file
+    spec = GitIgnoreSpec.from_lines(lines, backend="re2")
+    return lambda path: spec.match_file(path.encode("utf-8", "replace").decode())  # names may be any bytes
 
 
 class Stamp(NamedTuple):
