@@ -133,6 +133,9 @@ def test_an_import_leaves_out_what_a_search_of_the_folder_does(shell: Shell) -> 
     done = shell("--json", "import", str(notes), "--record").json
     assert done["turns"] == len(MEANT) + 1
     assert {*COPIES[:4], "node_modules", "logseq/bak", "drafts/deep"} <= done["left_out"].keys()
+    put(notes, *(f"a~ ({n}'s conflicted copy).md" for n in range(20)))
+    (notes / "zero.md").touch()
+    assert "skipped zero.md" in shell("import", str(notes), "--record").err  # what may surprise comes first
     alone = shell("--json", "import", str(notes / "drafts"), "--record").json
     assert alone["turns"] == 2 and not alone["left_out"]
 
