@@ -20,6 +20,7 @@ RACE_NS = 50_000_000
 """Nanoseconds within which two changes of a folder may have one time: some ticks of the kernel's clock."""
 NO_NOTES = (
     *("~$*", "*.sync-conflict-*", "*[Cc]onflicted copy*", "*_conflict-[0-9]*", "*[Cc]ase [Cc]onflict*"),
+    "*(SFConflict *",
     *("node_modules/", "bower_components/", "site-packages/", "**/logseq/bak/", "**/logseq/version-files/"),
 )
 """What is left out of a folder of notes, as .gitignore has it: copies that programs make where two changed

@@ -39,6 +39,7 @@ COPIES = (
     "sub/node_modules/q/CHANGELOG.md",
     "logseq/bak/pages/Boat/2025.md",
     "graph/logseq/bak/old.md",
+    "Boat (SFConflict ann@example.org 2025-01-12-00-30-22).md",
 )
 MEANT = ("Boat.md", "Boat 2.md", "a copy.md", "backup.md", "bak/x.md", "node/modules.md")
 
