@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infinimem.markdown.characters import name
-from infinimem.markdown.signature import parse_entry
+from infinimem.markdown.signature import parse_entry, unsign
 
 from .tool import Result
 
@@ -111,6 +111,7 @@ def _told(
     for number, mark, text in lines:
         if not text.strip() or (heading and not mark and text.lstrip("#").strip() == heading):
             continue
+        number_of = ""
         if entry := parse_entry(text):
             speaker = entry.fields.get("speaker", "")
             source = "" if entry.source in ("user", "human") else f"({entry.source})"
@@ -127,8 +128,8 @@ def _told(
             words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text
             noted = ", ".join(f"{key} {name(entry.fields[key])}" for key in _NOTED if entry.fields.get(key))
             number_of = f"[{entry.seq}] " if ids else ""
-            text = f"{number_of}{head} {words}" + (f" ({noted})" if noted else "")
-        yield f"{number}{mark} {text}".rstrip()
+            text = f"{head} {words}" + (f" ({noted})" if noted else "")
+        yield f"{number}{mark} {number_of}{unsign(text)}".rstrip()
 
 
 def _total(result: Result) -> str:

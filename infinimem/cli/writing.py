@@ -27,6 +27,7 @@ from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
+from infinimem.store.listing import LEFT_OUT
 from infinimem.store.state import unanswered
 from infinimem.store.state.unanswered import newly
 
@@ -213,10 +214,11 @@ def _import_result(
         out.line(f"{data['format']}: {', '.join(totals)}")
         if first and last:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
-            out.say(f"{what}see {first.id} to {last.id}")
+            out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
         for why, times in skipped.items():
             out.say(f"skipped: {times} {why}")
-        for name, why in islice(found.left_out.items(), SHOWN):
+        by_worth = sorted(found.left_out.items(), key=lambda one: one[1] == LEFT_OUT)
+        for name, why in islice(by_worth, SHOWN):
             out.say(f"skipped {name}: {why}")
         if (rest := len(found.left_out) - SHOWN) > 0:
             out.say(f"skipped {counted(rest, 'more file')}, --json names all")

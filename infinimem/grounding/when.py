@@ -211,7 +211,7 @@ _VERB = re.compile(
     | (?P<have>['’]ve\b|\b(?:have|has|having|haven['’]t|hasn['’]t)\b)
     | (?P<being>\b(?:was|were)\s(?:\w+\s)?\w+ing\b)
     | (?P<was>\b(?:was|were|did|had|been|wasn['’]t|weren['’]t|didn['’]t|hadn['’]t)\b)
-    | (?P<past>\b(?:(?<!\b(?:an|my)\s)(?<!\b(?:the|our|his|her)\s)(?<!\ba\s)(?<!ly\s)
+    | (?P<past>\b(?<!\bto\shave\s)(?:(?<!\b(?:an|my)\s)(?<!\b(?:the|our|his|her)\s)(?<!\ba\s)(?<!ly\s)
       (?!(?:need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)\b)[a-z]{2,}ed
       |began|bought|broke|brought|built|came|caught|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|got|grew|held
       |kept|knew|left|lost|made|met|paid|ran|read|rode|sang|sat|saw|sent|slept|sold|spent|spoke|swam|taught|took|went

@@ -20,6 +20,8 @@ from infinimem.importers.fields import Skipped
 from infinimem.importers.read import Import, NotThere, read_turns
 from infinimem.importers.reading import ENDINGS, PACKED, explained, slack_export, stem_of
 from infinimem.model import Turn
+from infinimem.store.library import Library
+from infinimem.store.listing import LEFT_OUT
 
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
@@ -84,7 +86,8 @@ def survey(
 
     Args:
         path: a file (importers/read.py), or a folder. Hidden files and folders of it are passed over; what
-            cannot be read, libraries, links and special files are left out.
+            cannot be read, libraries, links and special files are left out, and what is no note in a folder
+            of notes (docs/FORMAT.md).
         format: the format of all, instead of recognising it.
         only: one conversation of several.
         progress: called with the turns read so far, and 0 (the total is not known yet).
@@ -125,19 +128,25 @@ def _files(path: Path, found: Survey) -> Iterator[tuple[Path, str | None]]:
         found.left_out[Path(name).relative_to(path).as_posix()] = why
 
     others: Counter[str] = Counter()
+    no_note = Library(path).left_out() or (lambda _: False)
     walk = os.walk(path, onerror=lambda error: leave_out(error.filename, f"cannot be read: {error.strerror}"))
     for place, folders, names in walk:
         if slack_export(Path(place)):
             folders.clear()
             yield Path(place), Path(place).relative_to(path).as_posix() if Path(place) != path else None
             continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:], names = (sorted(n for n in some if not n.startswith(".")) for some in (folders, names))
+        below = f"{place}/".removeprefix(f"{path}/")
+        for name in [*(f"{folder}/" for folder in folders), *names]:
+            if no_note(below + name):
+                (folders if name[-1] == "/" else names).remove(name.rstrip("/"))
+                leave_out(f"{place}/{name}", LEFT_OUT)
         for library in [name for name in folders if os.access(Path(place, name, SETTINGS), os.F_OK)]:
             folders.remove(library)
             leave_out(f"{place}/{library}", "a library, which is remembered already")
         with os.scandir(place) as entries:
             links = [one.name for one in entries if one.is_symlink() and one.name in folders]
-        for name in sorted([*(name for name in names if not name.startswith(".")), *links]):
+        for name in sorted([*names, *links]):
             file = Path(place, name)
             if name in folders or name.lower().endswith((*ENDINGS, *PACKED, "mbox")):
                 yield file, file.relative_to(path).with_name(stem_of(name)).as_posix()

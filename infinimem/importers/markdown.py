@@ -221,7 +221,7 @@ def _blocks(lines: list[str], start: int, skipped: Skipped) -> Iterator[_Block]:
             yield block
             block, inside = _Block(), 0
         fenced, blank = closed.get(at, 0), False
-        if "::" in line and _PROPERTY.fullmatch(line.strip()):
+        if ":" in line and _PROPERTY.fullmatch(line.strip()):
             skipped["properties of blocks"] += 1
         else:
             block.lines.append(line)

@@ -37,7 +37,7 @@ from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Stored, View
 from infinimem.terms import analyzer
 
-LAYOUT = 10
+LAYOUT = 11
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""

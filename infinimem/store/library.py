@@ -91,13 +91,13 @@ class Library:
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         needed = (*owned_folders(), f"{CURRENT}.md") if self.initialised else ()
-        self.fresh = Freshness(self.files, self._parsed.limit, needed, self._left_out())
+        self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
         self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:
             recovery.opened(self.files, self.fresh, self.clock, self.view)
 
-    def _left_out(self) -> LeftOut | None:
+    def left_out(self) -> LeftOut | None:
         """What counts as no note: by the settings and, in a plain folder, by its .gitignore and NO_NOTES."""
         patterns = list(self.settings.notes.ignore)
         if not self.initialised:

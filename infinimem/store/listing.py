@@ -20,6 +20,7 @@ RACE_NS = 50_000_000
 """Nanoseconds within which two changes of a folder may have one time: some ticks of the kernel's clock."""
 NO_NOTES = (
     *("~$*", "*.sync-conflict-*", "*[Cc]onflicted copy*", "*_conflict-[0-9]*", "*[Cc]ase [Cc]onflict*"),
+    "*(SFConflict *",
     *("node_modules/", "bower_components/", "site-packages/", "**/logseq/bak/", "**/logseq/version-files/"),
 )
 """What is left out of a folder of notes, as .gitignore has it: copies that programs make where two changed
@@ -42,7 +43,8 @@ def by_patterns(patterns: Iterable[str]) -> LeftOut:
         with suppress(ValueError, re.error, re2.error), warnings.catch_warnings(action="ignore"):
             GitIgnoreSpec.from_lines([line], backend="re2").match_file("")
             lines.append(line)
-    return GitIgnoreSpec.from_lines(lines, backend="re2").match_file
+    spec = GitIgnoreSpec.from_lines(lines, backend="re2")
+    return lambda path: spec.match_file(path.encode("utf-8", "replace").decode())  # names may be any bytes
 
 
 class Stamp(NamedTuple):

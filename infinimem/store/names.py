@@ -5,7 +5,7 @@ A snapshot takes these over from the one before (`View.derived`), and looks only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Literal, Protocol
 
 from immutables import Map, MapMutation
@@ -44,11 +44,16 @@ def names_of(document: Document) -> list[str]:
 
 
 def said_in(document: Document, *keys: str) -> list[str]:
-    """The strings that a header has under some keys, whatever their case, be it one or a list."""
+    """The strings that a header has under some keys, whatever their case, however deep they stand."""
     held = {key.casefold(): value for key, value in document.header.values.items()}
-    values = (held.get(key.casefold(), []) for key in keys)
-    listed = (one for value in values for one in (value if isinstance(value, list) else [value]))
-    return [one for one in listed if one and isinstance(one, str)]
+    return [one for key in keys for one in _strings(held.get(key.casefold())) if one]
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _strings(one)
 
 
 def stem(doc_id: str) -> str:

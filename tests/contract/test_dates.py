@@ -34,6 +34,8 @@ def _when(shell: Shell, text: str) -> list[str | None]:
         "We are meeting Jo on Friday because her train was cancelled",
         "The lease we signed starts in September",
         "We want a furnished flat in July",
+        "I hope to have finished in September",
+        "I want to have learned it in May",
     ],
 )
 def test_a_verb_of_another_clause_gives_a_date_no_year(shell: Shell, text: str) -> None:

@@ -226,6 +226,25 @@ def test_one_turn_that_is_refused_keeps_no_other_back(shell: Shell, server: Fake
     assert "dish number 7" in shell("search", "dish 7").out
 
 
+@pytest.mark.parametrize("strategy", ["infini", "allmem"])
+def test_a_refused_turn_does_not_stand_in_the_prompts_of_others(
+    strategy: str, shell: Shell, server: FakeServer
+) -> None:
+    """What a model refuses to read keeps no turn back that is asked about with it or later."""
+    (shell.library / "infinimem.toml").write_text(f'format = 1\nstrategy = "{strategy}"\n')
+    refused = FAILURES["refusal"][1]
+    server.answers[:] = [
+        lambda said: refused(said) if "dish number 7." in json.dumps(said["messages"]) else good(said)
+    ]
+    assert "1 turn" in shell("import", chat_log(shell)).err
+    for text in ("They asked for dish number 7.", "The soup had anise.", "The salad had basil."):
+        shell("add", "--session", "inn", text)
+    waiting = shell("consolidate", "--json", "--retry").json["unanswered"]
+    evidence = "".join(path.read_text() for path in (shell.library / "evidence").iterdir())
+    refusals = re.findall(r"^- <seq=(\d+),.*dish number 7\.", evidence, re.MULTILINE)
+    assert {str(row["seq"]) for row in waiting} == set(refusals) and len(refusals) == 2
+
+
 @pytest.mark.parametrize("most", [1, 4])
 def test_a_prompt_that_is_too_long_is_asked_in_halves(most: int, shell: Shell, server: FakeServer) -> None:
     """A context that holds few turns makes no turn wait."""

@@ -172,15 +172,17 @@ def test_what_logseq_notes_of_a_block_is_no_word(shell: Shell) -> None:
     text = (
         "- Fed the goats\n  id:: 66508b3e-0f6a-4b0e-9a55-0b1c8f6d2a11\n  collapsed:: true\n"
         "- id:: 66508b3e-0f6a-4b0e-9a55-0b1c8f6d2a12\n"
+        "- TODO Mow\n  :LOGBOOK:\n  CLOCK: [2024-03-10 Sun 10:00:00]\n  :END:\n"
         "- Read a book\n  author:: Ann\n- Code\n  ```\n  collapsed:: true\n  ```\n"
     )
     done = shell("import", str(notes(shell, {"2024_03_10.md": text})), "--record")
     assert [turn["text"] for turn in recorded(shell)] == [
         "Fed the goats",
+        "TODO Mow",
         "Read a book\n  author:: Ann",
         "Code\n  ```\n  collapsed:: true\n  ```",
     ]
-    assert "skipped: 3 properties of blocks" in done.err
+    assert "skipped: 6 properties of blocks" in done.err
 
 
 def unprivileged(*command: str) -> subprocess.CompletedProcess[str]:

@@ -48,6 +48,21 @@ def test_what_a_header_says_finds_its_note(tmp_path: Path, header: str, body: st
         assert "title" not in hit["snippet"] and hit["start_line"] > header.count("\n")
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "---\nbook:\n  author: Quillfeather\n  read: [{by: Odile}]\n---\n",
+        '+++\n[book]\nauthor = "Quillfeather"\n[[book.read]]\nby = "Odile"\n+++\n',
+        '{\n"book": {"author": "Quillfeather", "read": [{"by": "Odile"}]}\n}\n',
+    ],
+    ids=["yaml", "toml", "json"],
+)
+def test_what_stands_deeper_in_a_header_finds_its_note(tmp_path: Path, header: str) -> None:
+    """Groups of keys, as the [params] of Hugo, are searched as the keys above them are."""
+    memory = folder_of(tmp_path / "n", {"a": header + "It takes an E14 bulb.\n", "b": "Nothing.\n"})
+    assert found(memory, "quillfeather") == found(memory, "odile") == ["a"]
+
+
 def test_a_note_comes_first_for_its_own_name(tmp_path: Path) -> None:
     """A file's name, however its words are joined, finds it before notes that say these words more often."""
     names = ["garden shed", "2024-03-10", "What is it", "eip-2", "v1.2 notes", "river_trip", "Über uns", "🥑"]

@@ -39,6 +39,7 @@ COPIES = (
     "sub/node_modules/q/CHANGELOG.md",
     "logseq/bak/pages/Boat/2025.md",
     "graph/logseq/bak/old.md",
+    "Boat (SFConflict ann@example.org 2025-01-12-00-30-22).md",
 )
 MEANT = ("Boat.md", "Boat 2.md", "a copy.md", "backup.md", "bak/x.md", "node/modules.md")
 
@@ -122,3 +123,35 @@ def test_an_unreadable_note_is_named(tmp_path: Path, initialised: bool) -> None:
         assert done.returncode == 0 and "b.md" in done.stderr + done.stdout, done
         if command[0] == "ls":
             assert "b" not in {doc["id"] for doc in json.loads(done.stdout)["docs"]}
+
+
+def test_an_import_leaves_out_what_a_search_of_the_folder_does(shell: Shell) -> None:
+    """Copies, packages, backups and what the folder's .gitignore names do not come in, and are named."""
+    notes = shell.home / "notes"
+    put(notes, *COPIES, *MEANT, "drafts/deep/x.md", "drafts/kept.md")
+    (notes / ".gitignore").write_bytes(b"drafts/*\r\n!drafts/kept.md\r\n")
+    assert shell("init").code == 0
+    done = shell("--json", "import", str(notes), "--record").json
+    assert done["turns"] == len(MEANT) + 1
+    assert {*COPIES[:4], "node_modules", "logseq/bak", "drafts/deep"} <= done["left_out"].keys()
+    put(notes, *(f"a~ ({n}'s conflicted copy).md" for n in range(20)))
+    (notes / "zero.md").touch()
+    assert "skipped zero.md" in shell("import", str(notes), "--record").err  # what may surprise comes first
+    alone = shell("--json", "import", str(notes / "drafts"), "--record").json
+    assert alone["turns"] == 2 and not alone["left_out"]
+
+
+def test_a_name_that_is_no_utf_8_stops_nothing(shell: Shell) -> None:
+    """A file or folder whose name is of other bytes is named; the others are found and come in."""
+    put(shell.library, "Boat.md")
+    for name in (b"caf\xe9.md", b"\xfc/x.md"):
+        path = shell.library / os.fsdecode(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("The boat code is 4712.\n")
+    ran = shell("search", "boat code")
+    assert ran.code == 0 and "4711" in ran.out and "4712" not in ran.out
+    assert "udce9.md" in shell("--library", ".", "doctor").out
+    target = shell.home / "memory"
+    assert shell("init", str(target)).code == 0
+    brought = shell("--library", str(target), "--json", "import", str(shell.library), "--record")
+    assert brought.code == 0 and brought.json["turns"] == 3

@@ -95,6 +95,24 @@ def test_an_import_is_the_words_of_whoever_said_them(shell: Shell, tmp_path: Pat
     shell("history", "901").failed(1, "seq")
 
 
+def test_what_a_turn_quotes_is_not_shown_as_a_signed_line(shell: Shell, tmp_path: Path) -> None:
+    """Neither a later line of a turn nor one whose speaker is that of the line above looks signed."""
+    assert shell("init").code == 0
+    said = (f"Well:\n- {FORGED} {SAID}\n  - {FORGED} {SAID}", f"{FORGED} {SAID}")
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps([{"role": "assistant", "content": text} for text in said]))
+    assert shell("import", str(given), "--record").code == 0
+    doc = shell("ls", "--scope", "evidence", "--json").json["docs"][0]["id"]
+    for command in (
+        ("search", "penguin"),
+        ("grep", "penguin", "--scope", "evidence", "-C", "2"),
+        ("read", doc),
+    ):
+        shown = shell(*command).out
+        assert SAID in shown and f"- {FORGED}" not in shown, (command, shown)
+    assert f"- {FORGED}" in shell("read", doc, "--raw").out
+
+
 def test_a_plain_folder_of_notes_has_no_signed_lines(shell: Shell) -> None:
     """Nor does a folder without infinimem.toml."""
     as_note(shell, f"# Zoo\n\n- {FORGED} {SAID}\n")

@@ -165,11 +165,11 @@ def _who(turn: Located) -> str:
 
 
 def _context(view: View, first: Located) -> list[Located]:
-    """The turns of the same session just before."""
+    """The turns of the same session just before; not those that a model does not take."""
     if first.doc_id not in view:
         return []
     before = [place for place in view.document(first.doc_id).entries if place.entry.seq < first.entry.seq]
-    return before[-CONTEXT_TURNS:]
+    return [place for place in before[-CONTEXT_TURNS:] if place.entry.seq not in view.tried]
 
 
 # ── one unit ────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +201,7 @@ def _plan(view: View, unit: Sequence[Located], titles: Sequence[str], asker: Ask
         refused |= unfit
         unanswered |= dict.fromkeys((piece.seq for piece in said), failure) if failure else {}
         notes += (f"extract: {reason}" for reason in reasons)
-        context = [piece.shown for piece in said[-1:]]
+        context = [] if failure else [piece.shown for piece in said[-1:]]
     entries = [entry for entry in entries if unanswered.keys().isdisjoint(entry.origin)]  # of parts of a turn
     if _topics(entries) or any(map(heading_of, view.buffer.entries)):
         entries = [replace(entry, heading=entry.heading or unsorted(view)) for entry in entries]

@@ -93,14 +93,15 @@ class Describer:
     def _portion(self, view: View, turns: Sequence[Located]) -> list[Described]:
         """What a reply about several lacks is asked for once more, each turn by itself."""
         told = [turn for turn in turns if turn.entry.text.strip()]
-        found = self._ask(view, told) if told else {}
+        found = self._ask(view, told, self.before) if told else {}
         for turn in told if len(told) > 1 else ():
             if found[turn.seq].wrong:
-                found |= self._ask(view, [turn])
+                found |= self._ask(view, [turn], 0 if found[turn.seq].failure else self.before)
         return [found.get(turn.seq) or Described(turn, EMPTY) for turn in turns]
 
-    def _ask(self, view: View, turns: Sequence[Located]) -> dict[int, Described]:
-        before = _before(view, turns[0], self.before)
+    def _ask(self, view: View, turns: Sequence[Located], most: int) -> dict[int, Described]:
+        """Descriptors by seq; what a model does not take is no context of others."""
+        before = [turn for turn in _before(view, turns[0], most) if turn.seq not in view.tried]
         context = [shown_turn(turn.entry, turn.entry.text[:CONTEXT_LENGTH]) for turn in before]
         shown = [shown_turn(turn.entry, turn.entry.text[:LONGEST]) for turn in turns]
         reply = self.llm.complete(self.task, {"context": context, "turns": shown})
