@@ -47,14 +47,7 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
     away: set[str] = set()  # ids of edited prompts and of what followed them
     parents: dict[str, str] = {}
     asked: set[str] = set()  # ids of calls that put questions to the person
-    waiting: dict[str, Turn] = {}  # prompts that nothing has taken out of the queue
     for record in objects(records, skipped):
-        if record.get("operation") == "enqueue" and isinstance(prompt := record.get("content"), str):
-            waiting[prompt] = _turn(record, "user", prompt, stem)
-        elif waiting and record.get("operation") in ("dequeue", "remove"):
-            waiting.pop(str(record.get("content") or next(iter(waiting))), None)
-        elif record.get("operation") == "popAll":
-            waiting.clear()
         ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
         if ident and parent:
             parents[ident] = parent
@@ -82,7 +75,6 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
     for ident, parent in parents.items():
         if parent in away:
             away.add(ident)
-    spoken += (turn for text, turn in waiting.items() if text.strip() and not _NOTICE.match(text))
     for turn in spoken:
         if turn.turn in away:
             skipped[fields.EDITED] += 1

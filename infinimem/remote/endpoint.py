@@ -188,13 +188,17 @@ class Endpoint:
         if not 200 <= answer.status < 300:
             raise self._failure(answer)
         try:
-            return _read(answer.body)
+            said = _read(answer.body)
         except _TooComplex:
             raise ModelUnavailable(
                 f"{self.host} answers with JSON that is too deep or holds too many lists; check base_url"
             ) from None
         except ValueError:
             raise _Again("an answer that is cut off or not JSON") from None
+        if isinstance(said, dict) and isinstance(said.get("error"), dict) and not said.get("choices"):
+            words = self._scrubbed(_complaint(answer.body)[0])  # of a relay whose server failed
+            raise ModelUnavailable(f"{self.host} reports an error ({words}); try again")
+        return said
 
     def _exchange(self, path: str, content: bytes) -> Answer:
         # Importing the HTTP library takes a while: not before the first call.
