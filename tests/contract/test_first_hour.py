@@ -740,3 +740,41 @@ def test_a_hostile_pattern_ends_soon(desk: Desk) -> None:
     desk.run("grep", "((((a{1,9}){1,9}){1,9})x)", lib=notes, code=None)
     assert desk.code in (0, 1, 2)
     assert desk.err.count("\n") <= 2
+
+
+# ── what a fault in the guarding modules would do ───────────────────────────────────────────────
+
+
+def test_forget_takes_every_line_of_a_models_own_file(desk: Desk) -> None:
+    """A forgotten word stands in no line of a file of the memory tool, the first one included."""
+    desk.init()
+    desk.run("add", "The zebra fund is for Lena.", "--model", "offline")
+    file = desk.lib / "memories" / "plans.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("zebra fund: do not mention\n\nbuy bread\n\nthe zebra again\n")
+    desk.run("forget", "--match", "zebra", "--yes", code=None)
+    assert "zebra" not in file.read_text()
+    assert "buy bread" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("roles", "source"),
+    [(("assistant", "tool"), "tool"), (("user", "assistant"), "AI"), (("user", "tool"), "tool")],
+)
+def test_an_entry_has_the_least_trusted_of_its_sources(
+    desk: Desk, roles: tuple[str, str], source: str
+) -> None:
+    """What is drawn from several turns is trusted no more than the least of them: tool, AI, user."""
+    desk.init()
+    chat = desk.root / "chat.jsonl"
+    rows = [{"role": role, "content": "The depot opens at nine on Fridays."} for role in roles]
+    chat.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def joined(request: dict[str, Any]) -> Any:
+        numbers = re.findall(r"^\[(\d+)\][^:\n]*: ", request["messages"][-1]["content"], re.M)
+        entry = {"topic": "Depot", "from": numbers, "text": "The depot opens at nine on Fridays."}
+        return 200, {"content": json.dumps({"entries": [entry]})}, "stop"
+
+    with model(joined) as env:
+        desk.run("import", str(chat), code=None, **env)
+    assert f"source={source}," in desk.live()
