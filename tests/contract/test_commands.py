@@ -1,0 +1,319 @@
+"""The table of docs/CLI.md: what each command answers with --json, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runner import Shell
+from fake_server import chat, serve
+
+SAMPLE = Path(__file__).parents[2] / "sample_library"
+PAGE = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
+OFFLINE = ("--model", "offline")
+QUESTION = "What does Pepper eat?"
+READING = {
+    "ask": ("ask", QUESTION, *OFFLINE),
+    "retrieve": ("retrieve", QUESTION),
+    "search": ("search", "router"),
+    "grep": ("grep", "router"),
+    "ls": ("ls", "--scope", "all"),
+    "read": ("read", "topics/home-network"),
+}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """On a copy of the sample library."""
+    shell = Shell(tmp_path, monkeypatch)
+    shutil.copytree(SAMPLE, shell.library, dirs_exist_ok=True)
+    return shell
+
+
+def keys(text: str) -> set[str]:
+    return set(text.split())
+
+
+ITEM = "doc_id start_line end_line seqs origin text score"
+HIT = "doc_id title heading start_line end_line seqs score snippet"
+CONVERTED = ("rebuild", "--strategy", "allmem", *OFFLINE)
+DRY = ("consolidate", "--dry-run", *OFFLINE)
+TYPED = ("consolidate", *OFFLINE)
+IMPORT = "format sessions turns recorded entries skipped skipped_why left_out receipt"
+ROWS: list[tuple[str, tuple[str, ...], dict[str, str]]] = [
+    ("init", ("init", "other"), {"": "library"}),
+    ("demo", ("demo",), {"": "library receipt answer answers"}),
+    ("add", ("add", "I like tea.", *OFFLINE), {"": "evidence entries receipt"}),
+    ("import", ("import", "../home/chat.json", *OFFLINE), {"": IMPORT}),
+    ("consolidate", ("consolidate", *OFFLINE), {"": "receipt"}),
+    ("consolidate", DRY, {"": "receipt diff"}),
+    ("consolidate", (*DRY, "--keep"), {"": "receipt diff kept"}),
+    ("consolidate", ("consolidate", "--estimate"), {"": "receipt estimate"}),
+    ("rebuild", CONVERTED, {"": "strategy documents evidence receipts"}),
+    ("ask", READING["ask"], {"": "answer citations trace usage", "citations": "doc_id seqs"}),
+    (
+        "compare",
+        ("compare", QUESTION, *OFFLINE),
+        {
+            "": "strategies",
+            "strategies": "strategy reader answer citations trace usage evidence evidence_tokens ms",
+            "strategies.evidence": ITEM,
+        },
+    ),
+    ("retrieve", READING["retrieve"], {"": "items trace", "items": ITEM, "trace": "stage"}),
+    ("search", READING["search"], {"": "hits", "hits": HIT}),
+    ("search", READING["grep"], {"": "matches", "matches": "doc_id line text"}),
+    ("search", READING["ls"], {"": "docs total", "docs": "id title summary tokens archived"}),
+    ("search", READING["read"], {"": "lines total_lines header_lines", "lines": "line text"}),
+    ("graph", ("graph", "--strategy", "allmem"), {"": "root nodes links", "nodes": "id label visible hop"}),
+    ("replay", ("replay", "--strategy", "allmem"), {"": "receipt same other"}),
+    ("history", ("history", "66"), {"": "rows", "rows": "event seq time where text source"}),
+    ("blame", ("blame", "topics/pepper"), {"": "rows", "rows": "line text kind seq receipt time turns"}),
+    ("blame", ("blame", "topics/pepper:15"), {"": "rows", "rows": "line text kind seq receipt source turns"}),
+    (
+        "log",
+        ("log", "-n", "2"),
+        {"": "rows", "rows": "id time op strategy model lines reasons files notes"},
+    ),
+    ("undo", ("undo",), {"": "receipt receipts"}),
+    ("review", ("review",), {"": "rows"}),
+    ("forget", ("forget", "--seq", "60"), {"": "rows receipt files left history records"}),
+    ("forget", ("forget", "--seq", "60", "--yes"), {"": "rows receipt repeated left history records"}),
+    (
+        "status",
+        ("status",),
+        {"": "unanswered lines_awaiting_review plans_awaiting_review based_on_superseded git"},
+    ),
+    ("doctor", ("doctor",), {"": "findings"}),
+    ("doctor", ("doctor", "--fix"), {"": "findings fixed"}),
+    ("config", ("config",), {"": "library mine settings", "settings": "name value origin suspended"}),
+    ("trust", ("trust",), {"": "library settings trusted"}),
+    ("trust", ("trust", "--list"), {"": "rows", "rows": "library state"}),
+    ("lint", ("lint",), {"": "findings scanner"}),
+    ("completion", ("completion", "zsh"), {"": "shell script"}),
+    (
+        "recall",
+        ("recall", QUESTION, "--cwd", "."),
+        {"": "text lines", "lines": "where text score words why"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "command", "shape"), ROWS, ids=[" ".join(row[1][:3]) for row in ROWS])
+def test_json_has_the_keys_that_the_table_names(
+    shell: Shell, row: str, command: tuple[str, ...], shape: dict[str, str]
+) -> None:
+    """With --json a command ends with 0 and prints one object that has the keys of its row."""
+    cells = next(line for line in PAGE.splitlines() if line.startswith(f"| `{row}"))
+    (shell.home / "chat.json").write_text(json.dumps([{"role": "user", "content": "I play the oboe."}]))
+    shell("trust", "--yes")
+    if row in ("graph", "replay"):
+        shell(*CONVERTED)
+    ran = shell("--json", *command)
+    assert (ran.code, ran.err) == (0, "")
+    for path, names in shape.items():
+        found: Any = ran.json
+        for part in filter(None, path.split(".")):
+            found = found[part]
+            found = found[0] if isinstance(found, list) else found
+        assert keys(names) <= found.keys(), path
+        undocumented = {name for name in keys(names) if not re.search(rf"\b{name}\b", cells)}
+        assert not undocumented or path, f"the table says nothing of {undocumented}"
+
+
+def test_every_command_of_the_table_exists(shell: Shell) -> None:
+    """Each command that the table names has a help with an example, and none is left out of the table."""
+    rows = re.findall(r"^\| (`.*?) \|(?: .*)?$", PAGE, re.MULTILINE)
+    named = {word for row in rows for word in re.findall(r"`([a-z]+)", row)} - {"default"}
+    listed = set(re.findall(r"^  ([a-z]+)  ", shell("--help").out, re.MULTILINE))
+    assert listed
+    assert listed <= named
+    for command in sorted(listed):
+        assert "Examples:" in shell(command, "--help").out, command
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (("search", "router"), 0),
+        (("forget", "--match", "salmon food"), 0),
+        (("doctor",), 0),
+        (("read", "topics/none"), 1),
+        (("history", "99999"), 1),
+        (("graph",), 1),
+        (("search",), 2),
+        (("search", "--none", "x"), 2),
+        (("undo", "77"), 2),
+        (("none",), 2),
+        (("ask", "x", "--reader", "none"), 2),
+        (("review", "--approve", "x"), 2),
+        (("add", "x", "--time", "yesterday"), 2),
+        (("--strategy", "none", "ls"), 2),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_exit_codes(shell: Shell, command: tuple[str, ...], code: int, as_json: bool) -> None:
+    """0 done, 1 failed, 2 usage; with --json a failure is one line {"error": …} on stdout alone."""
+    before = shell.tree()
+    ran = shell(*(["--json"] if as_json else []), *command)
+    assert ran.code == code
+    if code and as_json:
+        assert list(ran.json) == ["error"]
+        assert ran.err == ""
+        assert "\n" not in ran.json["error"].strip()
+    elif code:
+        ran.failed(code, "")
+    assert shell.tree() == before
+
+
+def test_findings_end_with_1(shell: Shell) -> None:
+    """`doctor` ends with 1 where something is wrong, and `--fix` says what it did."""
+    (shell.library / "topics" / "pepper.md").write_text("---\nid: [\n---\n- <seq=53> x\n- <seq=53> y\n")
+    ran = shell("--json", "doctor")
+    assert ran.code == 1
+    assert {"level", "what", "where", "fix"} <= ran.json["findings"][0].keys()
+    assert any(one["level"] == "error" for one in ran.json["findings"])
+
+
+def test_no_usable_answer_ends_with_3(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the model gives no usable answer the code is 3, the turn is named, recorded and found."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    with serve(chat("I'd rather not.")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        ran = shell("--json", "add", "My oboe is from 1911.")
+    assert ran.code == 3
+    pending = [row for row in ran.json["unanswered"] if row["seq"] in ran.json["evidence"]]
+    assert [row["kind"] for row in pending] == ["JSON_PARSE_FAIL"]
+    assert {"seq", "kind", "model", "tries"} <= pending[0].keys()
+    assert "oboe is from 1911" in shell("search", "oboe").out
+    assert shell("--json", "status").json["unanswered"]["JSON_PARSE_FAIL"] >= 1
+
+
+ASKING = {
+    "add": ("add", "x"),
+    "import": ("import", "../home/chat.json"),
+    "consolidate": ("consolidate",),
+    "rebuild": ("rebuild",),
+    "ask": ("ask", QUESTION),
+}
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_an_estimate_does_nothing_else(shell: Shell, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--estimate` prints a number of tokens, asks no model and writes nothing."""
+    (shell.home / "chat.json").write_text(json.dumps([{"role": "user", "content": "I play the oboe."}]))
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    before = shell.tree()
+    with serve(chat("{}")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        ran = shell("--json", *ASKING[command], "--estimate")
+        assert server.requests == []
+    assert (ran.code, type(ran.json["estimate"])) == (0, int)
+    assert ran.json["estimate"] > 0 or command == "consolidate"
+    assert shell.tree() == before
+
+
+@pytest.mark.parametrize("command", ["add", "consolidate", "ask"])
+def test_a_cap_ends_calls_and_loses_nothing(
+    shell: Shell, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once `--max-tokens` are spent no call is made; the code is 1 and what was said is recorded."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    with serve(chat("{}")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        words = "My oboe is from 1911." if command == "add" else QUESTION
+        ran = shell(command, *([] if command == "consolidate" else [words]), "--max-tokens", "0")
+        ran.failed(1, "token cap")
+        assert server.requests == []
+    assert command != "add" or "oboe is from 1911" in shell("search", "oboe").out
+    assert shell("doctor").code == 0
+
+
+@pytest.mark.parametrize("command", READING)
+def test_every_read_command_takes_as_of(shell: Shell, command: str) -> None:
+    """`--as-of` shows the library as it stood: what later receipts brought is not seen; nothing is written."""
+    before = shell.tree()
+    words = list(READING[command])
+    if command in ("ask", "retrieve"):
+        words[1] = "What is the router's address?"
+    now, then = (shell("--json", *words, *more) for more in ((), ("--as-of", "journal/0004-consolidate")))
+    assert (now.code, then.code) == (0, 0)
+    assert now.out != then.out
+    if command != "ls":
+        assert "192.168.1.1" in now.out
+        assert "192.168.1.1" not in then.out
+    shell(*words, "--as-of", "never").failed(2, "never")
+    assert shell.tree() == before
+
+
+@pytest.mark.parametrize("way", ["approve", "reject"])
+def test_a_kept_plan_waits_for_a_person(shell: Shell, way: str) -> None:
+    """`review` shows a kept plan; rejected it moves nothing, approved it moves the lines with a receipt."""
+    shell(*TYPED)  # the sample's buffer goes to topics
+    shell("add", "My sister Ines moved to Porto.", *OFFLINE)
+    before = {path: path.read_bytes() for path in shell.library.glob("topics/*.md")}
+    assert shell("--json", *DRY, "--keep").json["kept"] == "p1"
+    rows = shell("--json", "review").json["rows"]
+    assert {row["item"] for row in rows} == {"p1"}
+    assert {path: path.read_bytes() for path in shell.library.glob("topics/*.md")} == before
+    done = shell("--json", "review", f"--{way}", "p1")
+    assert (done.code, done.json["rows"]) == (0, [])
+    lines = [line for line in (shell.library / "CURRENT.md").read_text().splitlines() if "Porto" in line]
+    moved = "".join(path.read_text() for path in shell.library.glob("topics/*.md"))
+    if way == "reject":
+        assert lines
+        assert {path: path.read_bytes() for path in shell.library.glob("topics/*.md")} == before
+    else:
+        assert lines == []
+        assert moved.count("moved to Porto") == 1
+        assert [receipt["op"] for receipt in done.json["receipts"]] == ["review"]
+    assert shell("--json", "review").json == {"rows": []}
+
+
+@pytest.mark.parametrize("way", ["approve", "reject"])
+def test_what_the_law_withholds_waits_for_a_person(shell: Shell, way: str) -> None:
+    """A pinned line stays live until `review --approve` archives it, byte for byte; rejected, it stays."""
+    topic = shell.library / "topics" / "pepper.md"
+    topic.write_text(re.sub(r"(?m)^(- <seq=55,[^>]*),speaker", r"\1,pin=yes,speaker", topic.read_text()))
+    shell(*TYPED)
+    line = next(line for line in topic.read_text().splitlines() if line.startswith("- <seq=55,"))
+    assert "pin=yes" in line
+    again = ("--speaker", "Nora", "--time", "2025-02-02T12:00:00")
+    shell("add", "She only eats the salmon food", *again, *OFFLINE)
+    shell(*TYPED)
+    assert line in topic.read_text()
+    (row,) = shell("--json", "review").json["rows"]
+    assert (row["seq"], row["code"], row["void"]) == (55, "PROTECTED", "")
+    assert shell("review", f"--{way}", f"{row['item']}:55").code == 0
+    archive = (shell.library / "archive" / "pepper.md").read_text()
+    assert (line in topic.read_text(), line in archive) == (way == "reject", way == "approve")
+    assert shell("--json", "review").json == {"rows": []}
+
+
+def test_a_pipe_that_closes_ends_a_command_quietly(shell: Shell) -> None:
+    """Output goes to stdout, messages to stderr; a reader that hangs up gets no traceback."""
+    command = [
+        sys.executable,
+        "-m",
+        "infinimem",
+        "--library",
+        str(shell.library),
+        "grep",
+        "e",
+        "--scope",
+        "all",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ)
+    ) as made:
+        assert made.stdout and made.stderr
+        made.stdout.readline()
+        made.stdout.close()
+        assert b"Traceback" not in made.stderr.read()
