@@ -44,6 +44,7 @@ def keys(text: str) -> set[str]:
 ITEM = "doc_id start_line end_line seqs origin text score"
 HIT = "doc_id title heading start_line end_line seqs score snippet"
 CONVERTED = ("rebuild", "--strategy", "allmem", *OFFLINE)
+AWAITING = "lines_awaiting_review plans_awaiting_review"
 DRY = ("consolidate", "--dry-run", *OFFLINE)
 TYPED = ("consolidate", *OFFLINE)
 IMPORT = "format sessions turns recorded entries skipped skipped_why left_out receipt"
@@ -89,7 +90,7 @@ ROWS: list[tuple[str, tuple[str, ...], dict[str, str]]] = [
     (
         "status",
         ("status",),
-        {"": "unanswered lines_awaiting_review plans_awaiting_review based_on_superseded git"},
+        {"": f"unanswered git based_on_superseded {AWAITING}"},
     ),
     ("doctor", ("doctor",), {"": "findings"}),
     ("doctor", ("doctor", "--fix"), {"": "findings fixed"}),
@@ -238,7 +239,7 @@ def test_a_cap_ends_calls_and_loses_nothing(
 
 @pytest.mark.parametrize("command", READING)
 def test_every_read_command_takes_as_of(shell: Shell, command: str) -> None:
-    """`--as-of` shows the library as it stood: what later receipts brought is not seen; nothing is written."""
+    """`--as-of` shows the library as it stood, without what later receipts brought, and writes nothing."""
     before = shell.tree()
     words = list(READING[command])
     if command in ("ask", "retrieve"):
