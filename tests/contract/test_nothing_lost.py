@@ -74,7 +74,7 @@ def killed(root: Path, name: str, chance: random.Random) -> list[list[str]]:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """Killed at ten random moments, a library holds once what was acknowledged, and the next call mends it."""
+    """Killed at ten random moments, a library holds once what was acknowledged; the next call mends it."""
     root = tmp_path / "library"
     chance = random.Random()
     told: list[list[str]] = []
