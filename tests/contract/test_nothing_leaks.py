@@ -90,7 +90,7 @@ def test_a_server_that_means_harm_costs_a_line_and_no_turn(
     sample: Shell, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a model server sends: one line of error in time, the turn recorded, the library sound."""
-    configured(sample, "[llm]\ntimeout = 1.0\nretries = 0\n")
+    configured(sample, "[llm]\ntimeout = 0.5\nretries = 0\n")
     began = time.monotonic()
     with hostile(ATTACKS[name]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -185,8 +185,7 @@ def test_settings_of_an_untrusted_folder_choose_no_server(
         assert server.requests  # and once it is trusted, they are used
 
 
-@pytest.mark.parametrize("named", ["infinimem.strategies", "infinimem.embedders", "infinimem.importers"])
-def test_a_package_in_the_folder_is_no_plugin(sample: Shell, named: str) -> None:
+def test_a_package_in_the_folder_is_no_plugin(sample: Shell) -> None:
     """Entry points of a package in the current folder add nothing, and none of its code runs."""
     mark = sample.home / "ran"
     code = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n"
@@ -195,7 +194,8 @@ def test_a_package_in_the_folder_is_no_plugin(sample: Shell, named: str) -> None
     packed = sample.library / "evil-1.dist-info"
     packed.mkdir()
     (packed / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1\n")
-    (packed / "entry_points.txt").write_text(f"[{named}]\nevil = evil:make\n")
+    groups = (f"[infinimem.{kind}]\nevil = evil:make\n" for kind in ("strategies", "embedders", "importers"))
+    (packed / "entry_points.txt").write_text("\n".join(groups))
     (sample.library / "infinimem.toml").write_text('strategy = "evil"\n[embedder]\nname = "evil"\n')
     for command in (["search", "Pepper"], ["status"], ["import", str(sample.library / "CURRENT.md")]):
         program = [sys.executable, "-m", "infinimem", *command]
