@@ -12,29 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hostile_server as harm
 import pytest
 from cli_runner import Ran, Shell
 from fake_server import chat, refuse, serve
-from hostile_server import (
-    Attack,
-    bomb,
-    crumbs,
-    drip,
-    endless,
-    head_flood,
-    hostile,
-    interim_flood,
-    nested,
-    redirect,
-    say,
-    silent,
-    wide,
-)
+from scripted import OFFLINE, SAMPLE
 
-SAMPLE = Path(__file__).parents[2] / "sample_library"
 KEY = "sk-test-4Xk9vQ2mT7"
 SECRET = "the combination is 4711"
-OFFLINE = ("--model", "offline")
 MB = 1 << 20
 PATIENCE = 60.0
 """Seconds within which anything ends that takes one on an idle machine."""
@@ -66,22 +51,20 @@ def sample(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 # ── servers ─────────────────────────────────────────────────────────────────────────────────────
 
-ATTACKS: dict[str, Attack] = {
-    "drips": drip(),
-    "drips its head": drip(b"HTTP/1.1 200 OK\r\nX-Slow: a"),
-    "says continue for ever": interim_flood(),
-    "crumbs": crumbs(64 * MB),
-    "too much": endless(64 * MB),
-    "too much of an error": endless(64 * MB, 400),
-    "head flood": head_flood(16 * MB),
-    "compressed": bomb(100 * MB),
-    "nested": nested(100_000),
-    "wide": wide(3 * MB),
-    "silent": silent,
-    "hangs up": lambda caller: None,
-    "redirects within": say("", 307, location="/v2/chat/completions"),
-    "no JSON": say("<html>"),
-    "quotes the key": say(json.dumps({"error": {"message": f"bad key {KEY}"}}), 401),
+ATTACKS: dict[str, harm.Attack] = {
+    "drips": harm.drip(),
+    "drips its head": harm.drip(b"HTTP/1.1 200 OK\r\nX-Slow: a"),
+    "says continue for ever": harm.interim_flood(),
+    "crumbs": harm.crumbs(64 * MB),
+    "too much": harm.endless(64 * MB),
+    "head flood": harm.head_flood(16 * MB),
+    "compressed": harm.bomb(100 * MB),
+    "nested": harm.nested(100_000),
+    "silent": harm.silent,
+    "hangs up": lambda _: None,
+    "redirects within": harm.say("", 307, location="/v2/chat/completions"),
+    "no JSON": harm.say("<html>"),
+    "quotes the key": harm.say(json.dumps({"error": {"message": f"bad key {KEY}"}}), 401),
 }
 
 
@@ -92,7 +75,7 @@ def test_a_server_that_means_harm_costs_a_line_and_no_turn(
     """Whatever a model server sends: one line of error in time, the turn recorded, the library sound."""
     configured(sample, "[llm]\ntimeout = 0.5\nretries = 0\n")
     began = time.monotonic()
-    with hostile(ATTACKS[name]) as server:
+    with harm.hostile(ATTACKS[name]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         ran = sample("--model", "m", "add", "My oboe is from 1911.")
     assert time.monotonic() - began < PATIENCE
@@ -110,7 +93,10 @@ def test_no_redirect_takes_text_or_key_elsewhere(
     sample: Shell, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A redirect is refused in a line; the other address gets no request."""
-    with serve(chat("{}")) as other, hostile(redirect(f"{other.url}/chat/completions", status)) as server:
+    with (
+        serve(chat("{}")) as other,
+        harm.hostile(harm.redirect(f"{other.url}/chat/completions", status)) as server,
+    ):
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         sample("--model", "m", "ask", "Who is Pepper?").failed(1, "redirect")
         assert other.requests == []
@@ -174,9 +160,7 @@ def test_settings_of_an_untrusted_folder_choose_no_server(
         ran = sample("add", "My oboe is from 1911.")
         assert "infinimem trust" in ran.err
         assert "My oboe is from 1911." in sample("search", "oboe").out
-        event = json.dumps({"session_id": "s", "cwd": str(sample.library), "prompt": "Who is Pepper?"})
-        for name in ("SessionStart", "UserPromptSubmit"):
-            assert sample("hook", name, input=event).code == 0
+        sample("recall", "Who is Pepper?", "--cwd", str(sample.library))
         assert server.requests == []
         rows = {row["name"]: row for row in sample("--json", "config").json["settings"]}
         assert rows["llm.base_url"]["suspended"] == server.url

@@ -17,13 +17,12 @@ from typing import Any
 
 import pytest
 from cli_runner import Shell
+from scripted import OFFLINE, SAMPLE, Reply, filing
 
 from infinimem import InfinimemError, Memory, Turn, open_memory
 from infinimem.testing import ScriptedLLM
 
-SAMPLE = Path(__file__).parents[2] / "sample_library"
 SIGNED = re.compile(r"^- <seq=(\d+)[,>].*$", re.M)
-OFFLINE = ("--model", "offline")
 
 
 def opened(root: Path) -> Memory:
@@ -176,7 +175,7 @@ def test_a_persons_save_during_a_consolidation_is_kept(
     memory.close()
     saved: list[str] = []
 
-    def asked(name: str, reply: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
+    def asked(name: str, reply: Reply) -> Reply:
         def answer(variables: Mapping[str, Any]) -> Any:
             if name == task and not saved:
                 text = re.sub(r"(?m)^title: .*$", "title: Heating\nmood: calm", topic.read_text())
@@ -186,18 +185,7 @@ def test_a_persons_save_during_a_consolidation_is_kept(
 
         return answer
 
-    def ids(value: Any) -> list[str]:
-        if isinstance(value, Mapping):
-            own = [str(value["id"])] if {"id", "text"} <= value.keys() else []
-            return own + [one for part in value.values() for one in ids(part)]
-        return [one for part in value for one in ids(part)] if isinstance(value, list | tuple) else []
-
-    doc_id = f"topics/{topic.stem}"
-    script = {
-        "rewrite": lambda v: {"topics": [{"title": "Boiler", "fact_ids": ids(v["facts"])}]},
-        "plan": lambda v: {"assign": [{"doc_id": doc_id, "new_title": None, "fact_ids": ids(v["topics"])}]},
-        "compare": lambda v: {"superseded": []},
-    }
+    script = filing(f"topics/{topic.stem}")
     model = ScriptedLLM({name: asked(name, reply) for name, reply in script.items()})
     receipt = open_memory(root, model=model).consolidate()
     assert saved

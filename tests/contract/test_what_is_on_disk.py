@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_runner import Shell
+from scripted import OFFLINE, SAMPLE, filing
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.testing import ScriptedLLM
 
-SAMPLE = Path(__file__).parents[2] / "sample_library"
-OFFLINE = ("--model", "offline")
 SIGNED = re.compile(r"^- <seq=(\d+)[,>].*$", re.M)
 RECORDS = ("allmem", "gam", "recmem", "xmemory")
 
@@ -127,14 +124,6 @@ def test_a_renamed_document_has_its_new_path_as_id(shell: Shell) -> None:
     assert shell("--json", "read", "pepper").json["doc_id"] == "topics/the-cat"
 
 
-def ids(value: Any) -> list[str]:
-    """All fact ids in a task's variables."""
-    if isinstance(value, Mapping):
-        own = [str(value["id"])] if {"id", "text"} <= value.keys() else []
-        return own + [one for part in value.values() for one in ids(part)]
-    return [one for part in value for one in ids(part)] if isinstance(value, list | tuple) else []
-
-
 def test_an_alias_leads_on_after_merges(shell: Shell) -> None:
     """Of topics that merge one slug survives, and the others lead to it; no line and no note changes."""
     settings = "[infini]\nmerge_frequency = 1\nmerge_trigger_min_count = 2\n"
@@ -148,14 +137,8 @@ def test_an_alias_leads_on_after_merges(shell: Shell) -> None:
     before = lines()
     for pair in (["topics/coffee", "topics/dutch"], ["topics/books", "topics/coffee"]):
         shell("add", f"Espresso is bitter, {pair[0]}.", *OFFLINE)
-        script = {
-            "rewrite": lambda v: {"topics": [{"title": "Work", "fact_ids": ids(v["facts"])}]},
-            "plan": lambda v: {
-                "assign": [{"doc_id": "topics/work", "new_title": None, "fact_ids": ids(v["topics"])}]
-            },
-            "compare": lambda _: {"superseded": []},
-            "merge": lambda _, pair=pair: {"groups": [{"doc_ids": pair, "reason": "alike"}]},
-        }
+        groups = {"groups": [{"doc_ids": pair, "reason": "alike"}]}
+        script = {**filing("topics/work"), "merge": [groups]}
         open_memory(shell.library, model=ScriptedLLM(script)).consolidate()
     found = {shell("--json", "read", name).json["doc_id"] for name in ("coffee", "dutch", "books")}
     assert len(found) == 1
@@ -208,17 +191,14 @@ def test_block_ids_are_no_part_of_the_text(shell: Shell) -> None:
 
 
 def talkative(root: Path) -> None:
-    """The sample library, and a matter that recurs."""
-    shutil.copytree(SAMPLE, root, dirs_exist_ok=True)
-    memory = open_memory(root, model="offline")
-    memory.record(
-        Turn(
-            f"My bike needs new tyres again, that makes {n}.",
-            session=f"t{n}",
-            time=f"2026-01-{n:02}T10:00:00",
-        )
-        for n in range(1, 9)
-    )
+    """Three sessions of the sample library, and a matter that recurs."""
+    (root / "evidence").mkdir(parents=True)
+    for session in sorted((SAMPLE / "evidence").glob("*.md"))[:3]:
+        shutil.copy(session, root / "evidence")
+    memory = open_memory(root, model="offline", create=True)
+    words = "My bike needs new tyres again, that makes"
+    memory.record(Turn(f"{words} {n}.", session=f"t{n}", time=f"2026-01-0{n}T10:00:00") for n in range(1, 9))
+    memory.consolidate()
 
 
 def records(root: Path, strategy: str) -> dict[str, bytes]:
@@ -249,8 +229,9 @@ def test_records_come_back_from_the_evidence(tmp_path: Path, strategy: str) -> N
     assert [one for one in memory.doctor() if one.level == "error"] == []
 
 
-def test_five_systems_keep_one_folder(shell: Shell) -> None:
+def test_five_systems_keep_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All five keep the same evidence, none touches what another wrote, and `compare` asks each."""
+    shell = Shell(tmp_path, monkeypatch)
     talkative(shell.library)
     everything = ("evidence", "topics", "archive", *RECORDS)
     for strategy in RECORDS:
