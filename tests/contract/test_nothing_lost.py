@@ -43,6 +43,8 @@ def errors(memory: Memory) -> list[str]:
 
 # ── kill -9 ─────────────────────────────────────────────────────────────────────────────────────
 
+PATIENCE = 60.0
+"""Seconds within which anything happens that takes a moment on an idle machine."""
 LIFE = """
 import sys
 from infinimem import Turn, open_memory
@@ -60,12 +62,17 @@ for n in range(10_000):
 
 
 def killed(root: Path, name: str, chance: random.Random) -> list[list[str]]:
-    """What a program acknowledged until it was killed, at some moment after some of its lines."""
+    """What a program acknowledged until it was killed, in the middle of a transaction or at any moment."""
     command = [sys.executable, "-c", LIFE, str(root), name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         text = "".join(process.stdout.readline() for _ in range(chance.randint(1, 15)))
-        time.sleep(chance.uniform(0, 0.03))
+        if chance.random() < 0.6:
+            until = time.monotonic() + PATIENCE
+            while not list(root.glob(".infinimem/tx/*/manifest")) and time.monotonic() < until:
+                pass
+        else:
+            time.sleep(chance.uniform(0, 0.03))
         process.send_signal(signal.SIGKILL)
         text += process.stdout.read()
     assert process.returncode == -signal.SIGKILL
@@ -97,6 +104,32 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     assert {line[0] for line in told} == {"ready", "entry", "said", "receipt"}
 
 
+DEATH = """
+import resource, signal, sys
+from infinimem import Turn, open_memory
+memory = open_memory(sys.argv[1], model="offline")
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # whoever writes on at the limit dies
+resource.setrlimit(resource.RLIMIT_FSIZE, (3600, 3600))
+memory.observe([Turn("A long story. " * 60, session="begun")])
+"""
+
+
+def test_half_of_an_append_is_taken_back(tmp_path: Path) -> None:
+    """A program that dies in the middle of writing a turn leaves a half that the next call removes."""
+    root = tmp_path / "library"
+    opened(root).observe([Turn("It began so. " * 240, session="begun")])
+    (evidence,) = (root / "evidence").glob("*.md")
+    before = evidence.read_bytes()
+    died = subprocess.run([sys.executable, "-c", DEATH, str(root)], capture_output=True, check=False)
+    assert died.returncode == -signal.SIGXFSZ
+    assert evidence.stat().st_size == 3600
+    assert errors(memory := opened(root)) == []
+    assert evidence.read_bytes() == before
+    memory.observe([Turn("A long story. " * 60, session="begun")])
+    assert evidence.read_bytes().startswith(before)
+    assert errors(memory) == []
+
+
 # ── a full disk ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -125,6 +158,7 @@ def documents(shell: Shell) -> dict[str, str]:
     ("size", "command"),
     [
         (900, ("add", "A long story. " * 200, "--session", "full", *OFFLINE)),
+        (3600, ("add", "A long story. " * 60, "--session", "begun", *OFFLINE)),
         (900, ("consolidate", *OFFLINE)),
         (300, ("forget", "--seq", "60", "--yes")),
         (300, ("undo",)),
@@ -136,7 +170,7 @@ def test_a_full_disk_is_one_line_and_nothing_half_written(
 ) -> None:
     """Where nothing can be written a command says so in a line, and no document is cut or half changed."""
     shutil.copytree(SAMPLE, shell.library, dirs_exist_ok=True)
-    shell("status")
+    shell("add", "It began so. " * 240, "--session", "begun", *OFFLINE)
     before = documents(shell)
     ran = limited(shell.library, size, "-q", *command)
     assert (ran.returncode, ran.stdout) == (1, "")
