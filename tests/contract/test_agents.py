@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Shell
-from hook_library import answered
+from hook_library import answered, said, transcript
 
 from infinimem import Turn, open_memory
 
@@ -47,18 +46,13 @@ def sockets(folder: str) -> list[Path]:
     return [path for path in Path(folder).rglob("*") if path.is_socket()]
 
 
-def said(shell: Shell, event: str, **more: str) -> str:
-    common = {"session_id": "abc", "cwd": str(shell.library), "hook_event_name": event}
-    return json.dumps({**common, **more})
-
-
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
 def test_hooks_show_nothing_of_a_foreign_library(world: Shell, event: str) -> None:
     """A library that is not the user's is never recalled from; `infinimem trust` changes that."""
     before, until = world.tree(), time.monotonic() + PATIENCE
     prompt = "Where is the heronry of Aldham, and where does the deploy key of Heron lie?"
     for _ in range(2):
-        ran = world("hook", event, input=said(world, event, prompt=prompt, source="startup"))
+        ran = world("hook", event, input=said(event, world.library, prompt=prompt, source="startup"))
         assert ran.code == 0
         assert "Aldham" not in ran.out
         while not sockets(os.environ["XDG_RUNTIME_DIR"]):  # from now on a process answers
@@ -76,21 +70,6 @@ def test_hooks_show_nothing_of_a_foreign_library(world: Shell, event: str) -> No
     assert "deploy key" not in shown.out
 
 
-def transcript(path: Path, *texts: str) -> None:
-    """A session's log: the person and the assistant in turn."""
-    lines = [
-        {
-            "type": ("user", "assistant")[number % 2],
-            "sessionId": "abc",
-            "uuid": f"abc-{number}",
-            "timestamp": f"2025-04-01T09:{number:02}:00Z",
-            "message": {"role": ("user", "assistant")[number % 2], "content": text},
-        }
-        for number, text in enumerate(texts)
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-
-
 def test_the_end_of_a_session_is_remembered_once(world: Shell) -> None:
     """However often a session ends, each of its turns is recorded once, in the user's library alone."""
     before = world.tree()
@@ -104,7 +83,7 @@ def test_the_end_of_a_session_is_remembered_once(world: Shell) -> None:
     for more in ([], [], ["Ines is allergic to peanuts."]):
         transcript(log, *(texts := texts + more))
         for event in ("PreCompact", "SessionEnd"):
-            given = said(world, event, transcript_path=str(log), reason="other", trigger="auto")
+            given = said(event, world.library, transcript_path=str(log), reason="other", trigger="auto")
             ran = world("hook", event, input=given)
             assert (ran.code, ran.out) == (0, "")
         until = time.monotonic() + PATIENCE

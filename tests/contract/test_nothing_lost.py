@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,7 @@ memory.observe([Turn("A long story. " * 60, session="begun")])
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is written at the limit")
 def test_half_of_an_append_is_taken_back(tmp_path: Path) -> None:
     """A program that dies in the middle of writing a turn leaves a half that the next call removes."""
     root = tmp_path / "library"
@@ -123,7 +124,8 @@ def test_half_of_an_append_is_taken_back(tmp_path: Path) -> None:
     died = subprocess.run([sys.executable, "-c", DEATH, str(root)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGXFSZ
     assert evidence.stat().st_size == 3600
-    assert errors(memory := opened(root)) == []
+    memory = opened(root)
+    assert errors(memory) == []
     assert evidence.read_bytes() == before
     memory.observe([Turn("A long story. " * 60, session="begun")])
     assert evidence.read_bytes().startswith(before)
@@ -182,23 +184,9 @@ def test_a_full_disk_is_one_line_and_nothing_half_written(
     assert shell("doctor").code == 0
 
 
-# ── a person ────────────────────────────────────────────────────────────────────────────────────
-
-
-def in_place(path: Path, text: str) -> None:
-    path.write_text(text)
-
-
-def by_renaming(path: Path, text: str) -> None:
-    path.with_suffix(".new").write_text(text)
-    path.with_suffix(".new").replace(path)
-
-
 @pytest.mark.parametrize("task", ["rewrite", "plan", "compare"])
-@pytest.mark.parametrize("save", [in_place, by_renaming])
-def test_a_persons_save_during_a_consolidation_is_kept(
-    tmp_path: Path, save: Callable[[Path, str], None], task: str
-) -> None:
+@pytest.mark.parametrize("ends", [".md", ".new"], ids=["in place", "by renaming"])
+def test_a_persons_save_during_a_consolidation_is_kept(tmp_path: Path, ends: str, task: str) -> None:
     """What a person saves while a model is asked stands, and the program's moves are made in it."""
     root = tmp_path / "library"
     memory = opened(root)
@@ -207,14 +195,15 @@ def test_a_persons_save_during_a_consolidation_is_kept(
     topic = next((root / "topics").glob("*.md"))
     memory.observe([Turn("The boiler was repaired by Mrs Kvist.", session="b")])
     memory.close()
-    saved: list[str] = []
+    saved: list[Path] = []
 
     def asked(name: str, reply: Reply) -> Reply:
         def answer(variables: Mapping[str, Any]) -> Any:
             if name == task and not saved:
                 text = re.sub(r"(?m)^title: .*$", "title: Heating\nmood: calm", topic.read_text())
-                saved.append(f"{text.rstrip()} (in March)\n\nA person's own prose.\n")
-                save(topic, saved[0])
+                saved.append(topic.with_suffix(ends))
+                saved[0].write_text(f"{text.rstrip()} (in March)\n\nA person's own prose.\n")
+                saved[0].replace(topic)
             return reply(variables)
 
         return answer
@@ -231,9 +220,6 @@ def test_a_persons_save_during_a_consolidation_is_kept(
     assert "Mrs Kvist" in text
     assert sum("repaired by Mrs Kvist" in line and "origin=" in line for _, line in lines(root)) == 1
     assert errors(opened(root)) == []
-
-
-# ── numbers and machine state ───────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("way", ["forget", "delete", "delete evidence", "undo"])

@@ -44,7 +44,6 @@ HEADERS = {
     "alias": "title: &a Heron\nsummary: *a\n",
     "duplicate keys": "title: Heron\ntitle: Egret\n",
     "one MB": f"title: {'x' * (1 << 20)}\n",
-    "many keys": "".join(f"k{n}: v\n" for n in range(50_000)),
     "deep": f"title: {'[' * 5000}{']' * 5000}\n",
     "custom tag": "title: !!python/object/apply:os.system [exit 3]\n",
     "no YAML": "title: [Heron\n: : :\n",
@@ -93,23 +92,6 @@ def test_a_persons_bytes_survive_a_consolidation(shell: Shell, ends: str, bom: s
     assert shell("read", "Pep").code == 0
 
 
-def test_a_persons_prose_keeps_a_document(shell: Shell) -> None:
-    """A note outside the program's folders is never written, whatever it looks like."""
-    note = shell.library / "diary.md"
-    note.write_bytes(
-        b"---\nid: topics/pepper\n---\n- <seq=53,source=user> Pepper is a dog\n- typed\n- [ ] vet\n"
-    )
-    before = note.read_bytes()
-    file_away(shell, "Pepper has a new vet on Elm street.")
-    shell("doctor", "--fix")
-    shell("undo")
-    assert note.read_bytes() == before
-    assert "is a dog" not in shell("history", "53").out
-
-
-# ── names ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_renamed_document_has_its_new_path_as_id(shell: Shell) -> None:
     """A person's new name counts at once; the next consolidation notes it, and the old one stays an alias."""
     path = file(shell, "topics/pepper").rename(file(shell, "topics/the-cat"))
@@ -151,9 +133,6 @@ def test_an_alias_leads_on_after_merges(shell: Shell) -> None:
     assert set(before) <= set(lines())
     assert (shell.library / "diary.md").read_text() == "See [[topics/dutch]] and [[books]].\n"
     assert shell("doctor").code == 0
-
-
-# ── lines ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("place", ["topics/pepper", "CURRENT"])
