@@ -35,7 +35,8 @@ def world(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
         memory.observe([Turn(text, session="s0", time="2025-03-03")])
         memory.close()
     yield shell
-    shutil.rmtree(default, ignore_errors=True)
+    for root in (default, shell.library):
+        shutil.rmtree(root, ignore_errors=True)
     for answering in sockets(folder):
         while answered(answering):  # the process ends when a question finds its library gone
             time.sleep(0.05)

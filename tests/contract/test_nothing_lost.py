@@ -239,9 +239,8 @@ def test_no_number_is_given_twice(tmp_path: Path, way: str) -> None:
         if way == "delete evidence":
             next(path for path in (root / "evidence").iterdir() if "tyres" in path.read_text()).unlink()
         memory = opened(root)
-    more = memory.observe([Turn("Rolf weighs 31 kg.", session="c")])
+    memory.observe([Turn("Rolf weighs 31 kg.", session="c")])
     assert min(seq for seq, line in lines(root) if "Rolf" in line) > newest
-    assert more[-1].seq > newest
 
 
 @pytest.mark.parametrize("strategy", ["infini", "allmem", "gam", "recmem", "xmemory"])
