@@ -68,7 +68,6 @@ search | grep router | matches | matches doc_id line text
 search | ls --scope all | docs total | docs id title summary tokens archived
 search | read topics/pepper | lines total_lines header_lines | lines line text
 graph | graph --strategy allmem | root nodes links | nodes id label visible hop | links from to type weight
-replay | replay --strategy allmem | receipt same other
 history | history 66 | rows | rows event seq time where text source speaker session turn
 blame | blame topics/pepper | rows | rows line text kind
 blame | blame topics/pepper:15 | rows | rows line text kind seq receipt time source turns
