@@ -112,6 +112,9 @@ class XMemory(RecordStrategy):
                 view = (yield Plan(unanswered=unanswered, rejected=told.rejected)).view
                 failed += 1
                 continue
+            if not told.episode:
+                view = (yield Plan(empty=tuple(turn.seq for turn in told.block.turns))).view
+                continue
             after = yield from settled(view, partial(self._written, told))
             if after is None:
                 return None

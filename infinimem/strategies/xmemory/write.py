@@ -41,7 +41,7 @@ MOST = 40
 
 @dataclass(frozen=True)
 class Told:
-    """A block with what a model made of it, or why there is nothing (`failure`)."""
+    """A block with what a model made of it: no episode if there is nothing to tell, or why (`failure`)."""
 
     block: Block
     episode: Mapping[str, Any]
@@ -59,7 +59,8 @@ def tell(llm: LLM, block: Block) -> list[Told]:
     asked, turns = Asked(llm), shown_turns(block.turns)
     episode, found = asked.ask(EPISODE, turns=turns, reason=block.reason), None
     if episode and not narrative(episode["content"]):
-        asked.failure = "EMPTY"
+        asked.failure = "EMPTY" if one_liner(episode["title"]) else ""
+        episode = None  # without a title either, the block holds nothing to tell: "Safe travels!"
     if episode and not asked.failure:
         found = asked.ask(FACTS, episode=episode["content"], turns=turns)
     if asked.failure in CUT and (half := len(block.turns) // 2):
