@@ -129,7 +129,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", FINDINGS)
 def test_damage_is_found_told_and_repaired_or_left(library: Library, name: str) -> None:
     damage, level, words, where, fixable = FINDINGS[name]

@@ -85,6 +85,7 @@ class TestEveryEmbedder:
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
         assert embedder.name and embedder.semantic in (True, False)
 
+    @pytest.mark.sample(2)
     def test_the_same_text_gives_the_same_row_beside_whatever_it_stands(self, embedder: Embedder) -> None:
         texts = ["the cat sat", "under the table " * 40, "", "mat", "old dogs slept near our door"]
         together = embedder.embed(texts)
@@ -93,10 +94,12 @@ class TestEveryEmbedder:
             assert np.array_equal(together[at], embedder.embed([text])[0]), text
         assert np.array_equal(together[::-1], embedder.embed(texts[::-1]))
 
+    @pytest.mark.sample(2)
     def test_a_text_without_a_token_has_no_direction(self, embedder: Embedder) -> None:
         assert not embedder.embed(["", " ", "\n\t "]).any()
         assert embedder.embed([]).shape == (0, embedder.size)
 
+    @pytest.mark.sample(2)
     def test_any_characters(self, embedder: Embedder) -> None:
         texts = [
             "日本語 の cat",
@@ -109,10 +112,12 @@ class TestEveryEmbedder:
         rows = embedder.embed(texts)
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
 
+    @pytest.mark.sample(2)
     def test_a_long_text(self, embedder: Embedder) -> None:
         (row,) = embedder.embed(["the cat sat on a mat. " * 5000])
         assert np.isfinite(row).all() and abs(np.linalg.norm(row) - 1) < 1e-5
 
+    @pytest.mark.sample(2)
     def test_many_texts(self, embedder: Embedder) -> None:
         texts = [f"the {WORDS[at % len(WORDS)]} sat" for at in range(600 if embedder.name[0] != "m" else 40)]
         rows = embedder.embed(texts)

@@ -352,6 +352,7 @@ def locked(place: Repository) -> Callable[[], object]:
     return lock.unlink
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("begin", "why"),
     [

@@ -29,6 +29,7 @@ def export(request: pytest.FixtureRequest) -> Export:
 
 
 class TestEveryFormat:
+    @pytest.mark.sample(8)
     def test_it_is_recognised_and_read_in_order(self, export: Export, tmp_path: Path) -> None:
         found = survey(export.save(tmp_path / "export"))
         turns = [turn for batch in found.batches() for turn in batch]

@@ -207,6 +207,7 @@ def test_claude_prefers_the_full_form(tmp_path: Path) -> None:
     assert imported.skipped == {"attached files and pictures": 1, "tool calls and results": 1}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "content",
     [

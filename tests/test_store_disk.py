@@ -44,6 +44,7 @@ def test_a_file_is_put_where_none_is(places: tuple[Path, At, At]) -> None:
     assert standing(root) == {"b/other": "1"}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_nothing_is_put_over_another(places: tuple[Path, At, At], kind: str) -> None:
     root, one, other = places

@@ -122,7 +122,7 @@ PLANTS: tuple[Callable[[Path], None], ...] = (
 )
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_it_leads_nowhere(tmp_path: Path, plant: Callable[[Path], None]) -> None:
     outside = tmp_path / "outside"

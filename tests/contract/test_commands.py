@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 from cli_runner import Shell
 from fake_server import chat, serve
 from scripted import OFFLINE, SAMPLE
@@ -89,6 +90,7 @@ recall | recall {QUESTION} --cwd . | text lines | lines where text score words w
 ]
 
 
+@pytest.mark.sample(17)
 @pytest.mark.parametrize("row", ROWS, ids=[row[1][:30] for row in ROWS])
 def test_json_has_the_keys_that_the_table_names(shell: Shell, row: list[str]) -> None:
     """With --json a command ends with 0 and prints one object that has the keys of its row."""
@@ -109,10 +111,15 @@ def test_json_has_the_keys_that_the_table_names(shell: Shell, row: list[str]) ->
         assert set(keys) <= found.keys(), path
 
 
-@pytest.mark.parametrize(
-    ("code", "command"), [(code, command) for code, some in CODES.items() for command in some]
+@each(
+    ("code", "command", "as_json"),
+    [
+        (code, command, as_json)
+        for code, some in CODES.items()
+        for command in some
+        for as_json in (False, True)
+    ],
 )
-@pytest.mark.parametrize("as_json", [False, True])
 def test_exit_codes(shell: Shell, command: str, code: int, as_json: bool) -> None:
     """0 done, 1 failed, 2 usage; with --json a failure is one line {"error": …} on stdout alone."""
     before = shell.tree()

@@ -40,7 +40,7 @@ class Interrupted(Wrapper):
         return reply
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("at", [1, 2, 3, 5])
 @pytest.mark.parametrize("strategy", ["infini", "allmem", "gam", "recmem", "xmemory"])
 def test_nothing_derived_before_a_forget_is_written_after_it(tmp_path: Path, strategy: str, at: int) -> None:

@@ -73,7 +73,7 @@ def recorded(shell: Shell) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("name", "day"), WRITTEN)
 def test_a_day_is_read_however_it_is_written(shell: Shell, name: str, day: str | None) -> None:
     """In a file's name, a heading and any usual key of a header; an ambiguous one is none."""
@@ -242,6 +242,7 @@ def test_an_export_of_slack_with_a_locked_channel_comes_in(shell: Shell) -> None
 MAIL = b"From: a@b.example\nTo: c@d.example\nSubject: x\nContent-Type: %s\n\n"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "begin", "unit", "times", "end"),
     [

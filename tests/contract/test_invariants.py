@@ -91,6 +91,7 @@ def lived(root: Path, strategy: str, seed: int, steps: int) -> None:
     assert not memory.view.uncited()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_library_is_sound_after_every_operation(tmp_path: Path, strategy: str, seed: int) -> None:

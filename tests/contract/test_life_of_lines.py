@@ -157,6 +157,7 @@ def live(root: Path, strategy: str, seed: int, steps: int) -> None:
             raise AssertionError(f"{error}, after {history}") from error
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_no_line_is_lost_doubled_or_reworded(tmp_path: Path, strategy: str, seed: int) -> None:

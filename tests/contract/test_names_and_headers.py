@@ -31,7 +31,7 @@ def found(memory: Memory, query: str) -> list[str]:
     return [hit["doc_id"] for hit in memory.tools.search(query=query)["hits"]]
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("header", [YAML, TOML, JSON], ids=["yaml", "toml", "json"])
 @pytest.mark.parametrize(
     "body", ["# Lamp\n\nIt takes an E14 bulb.\n", "", "# Lamp\n" + "Light. " * 900 + "\n"]

@@ -68,6 +68,7 @@ ATTACKS: dict[str, harm.Attack] = {
 }
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_server_that_means_harm_costs_a_line_and_no_turn(
     sample: Shell, name: str, monkeypatch: pytest.MonkeyPatch
@@ -187,6 +188,7 @@ def test_no_link_leads_out_of_a_library(sample: Shell) -> None:
     assert SECRET.encode() not in contents(sample.library, sample.home / "cache")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("place", ["CURRENT.md", "evidence", "topics", "archive", "journal", ".infinimem"])
 def test_no_folder_of_the_program_may_be_a_link(sample: Shell, place: str) -> None:
     """Where a folder of the program is a link, nothing behind it is read or written; a line says so."""
@@ -241,6 +243,7 @@ def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., int
         yield lambda **more: server.post(**{"Authorization": server.bearer, **more})[0]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

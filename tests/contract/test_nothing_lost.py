@@ -156,6 +156,7 @@ def documents(shell: Shell) -> dict[str, str]:
     return {path: text for path, text in shell.tree().items() if "/." not in f"/{path}"}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("size", "command"),
     [
@@ -184,6 +185,7 @@ def test_a_full_disk_is_one_line_and_nothing_half_written(
     assert shell("doctor").code == 0
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("task", ["rewrite", "plan", "compare"])
 @pytest.mark.parametrize("ends", [".md", ".new"], ids=["in place", "by renaming"])
 def test_a_persons_save_during_a_consolidation_is_kept(tmp_path: Path, ends: str, task: str) -> None:

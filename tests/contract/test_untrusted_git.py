@@ -107,7 +107,7 @@ def test_git_of_the_users_config_does_not_reach_a_library_of_somebody_else(shell
     assert "record: " in subjects(folder)  # and now it commits
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("key", PLANTED)
 def test_no_program_of_the_repositorys_own_configuration_runs(shell: Shell, key: str) -> None:
     """In a library of the user's own, too, no program of .git/config runs; and the commits are made."""

@@ -50,6 +50,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("folder", ["topics", "notes"])
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_hostile_header_makes_a_plain_note(shell: Shell, name: str, folder: str) -> None:
