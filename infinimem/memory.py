@@ -24,11 +24,10 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared
 from infinimem.spec import spec_of
-from infinimem.store.library import Clock, Library, system_clock
-from infinimem.store.outcome import Applied, Outcome
-from infinimem.store.state import usage
-from infinimem.store.state.unanswered import newly
-from infinimem.store.view import View
+from infinimem.store.library import Clock, Library, init, system_clock
+from infinimem.store.state import lists
+from infinimem.store.state.lists import newly_unanswered
+from infinimem.store.view import Applied, Outcome, View
 from infinimem.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -80,8 +79,6 @@ def open_memory(
     """
     kept_by = spec_of(strategy).name if strategy is not None else None
     if create:
-        from infinimem.store.create import init
-
         library = init(Path(path), clock, embedder, kept_by, trust)
     else:
         library = Library(Path(path), clock, embedder, kept_by, trust=trust, read_only=read_only)
@@ -145,7 +142,7 @@ class Memory(Upkeep):
             new = self._extract(progress)
         view = self.view
         found = Observed(place for seq in new if (place := view.entry(seq)))
-        found.unanswered = newly(before, view.unanswered())
+        found.unanswered = newly_unanswered(before, view.unanswered())
         return found
 
     def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
@@ -332,11 +329,11 @@ class Memory(Upkeep):
                 with self._booking:  # of calls side by side each books what is left to book
                     now = total(self.llm.usage)
                     spent, self._booked = now - self._booked, now
-                usage.note(self.library.files, self._day(), spent)
+                lists.note_usage(self.library.files, self._day(), spent)
 
     def spent_today(self) -> int:
         """Tokens that the library's calls took today (UTC), in all processes."""
-        spent = usage.by_day(self.library.files).get(self._day(), Usage())
+        spent = lists.usage_by_day(self.library.files).get(self._day(), Usage())
         return spent.tokens_in + spent.tokens_out
 
     def _day(self) -> str:

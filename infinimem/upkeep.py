@@ -17,7 +17,7 @@ from infinimem.llm.base import Capped
 from infinimem.model import Finding, Receipt
 from infinimem.reader import Reader
 from infinimem.store.library import Library
-from infinimem.store.state import usage
+from infinimem.store.state import lists
 
 if TYPE_CHECKING:
     from infinimem.operations.blame import Blamed
@@ -117,13 +117,12 @@ class Upkeep(Reader):
 
     def _siblings(self) -> tuple[Reader, ...]:
         """The library as each strategy sees it that keeps it, its own first; they only read."""
-        from infinimem.store.siblings import siblings
 
         def seen_by(library: Library) -> Reader:
             made = partial(library.spec.make, self.llm, library.settings)
             return Reader(library.view, self.llm, made, lambda: library.clock())
 
-        return tuple(map(seen_by, siblings(self.library)))
+        return tuple(map(seen_by, self.library.siblings()))
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
@@ -177,7 +176,6 @@ class Upkeep(Reader):
         """Counts for people and scripts."""
         from infinimem.operations.status import counts
         from infinimem.retrieval.cache import cache_folder
-        from infinimem.store.siblings import siblings
 
         view = self.view
         on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
@@ -185,11 +183,11 @@ class Upkeep(Reader):
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
-            "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
+            "spent": {day: vars(one) for day, one in lists.usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {
                 one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
-                for one in siblings(self.library)
+                for one in self.library.siblings()
             },
             "model": escape(self.llm.name),
         }

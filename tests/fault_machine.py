@@ -19,10 +19,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Plan, Receipt
-from infinimem.store.create import init
 from infinimem.store.files import digest
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied, Outcome, Rejected
 
 T = TypeVar("T")
 Fault = tuple[int, When] | None

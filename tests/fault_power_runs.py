@@ -16,11 +16,10 @@ from fault_power_tape import Tape
 
 from infinimem.model import Located, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.store import disk
-from infinimem.store.create import init
 from infinimem.store.disk import At
 from infinimem.store.folders import located
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 DAY = "2025-03-01"

@@ -19,8 +19,7 @@ from fault_power_tape import Promise, Tape
 from infinimem.model import Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store import disk
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 from infinimem.store.spec import EVIDENCE
 
 MEMORY = Path("/dev/shm")

@@ -20,7 +20,7 @@ from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
 from infinimem.model import Plan, Turn, Usage
 from infinimem.plugins import load
-from infinimem.store.outcome import Outcome
+from infinimem.store.view import Outcome
 
 LIES = (
     " for 4711 euros",

@@ -11,10 +11,9 @@ from unittest import mock
 
 from infinimem.spec import owned_folders
 from infinimem.store import freshness
-from infinimem.store.freshness import Freshness, Listing
+from infinimem.store.folders import RACE_NS, Listed, Stamp, listed
+from infinimem.store.freshness import Freshness, Listing, Watcher
 from infinimem.store.library import Library
-from infinimem.store.listing import RACE_NS, Listed, Stamp, listed
-from infinimem.store.watcher import Watcher
 
 
 class Clock:

@@ -19,7 +19,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.operations.undo import undo
-from infinimem.store.outcome import Rejected
+from infinimem.store.view import Rejected
 
 
 @pytest.fixture(params=["infini", "allmem"])

@@ -10,7 +10,7 @@ from allmem_measured import texts
 from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.model import Plan
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.record_store import RecordStore, puts
 

@@ -25,7 +25,7 @@ NEVER = (
     "infinimem.operations.forget.forget",
     "infinimem.operations.git",
     "infinimem.operations.review",
-    "infinimem.store.adopt_edits",
+    "infinimem.store.external_edits",
     "infinimem.store.evidence",
     "infinimem.store.plans",
     "infinimem.strategies.infini.strategy",

@@ -14,7 +14,7 @@ from infinimem.model import Move, NewEntry, Plan, Turn
 from infinimem.store.commit import transaction
 from infinimem.store.commit.install import Done
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 FOOD, RECEIPT = "topics/food.md", "journal/0001-consolidate.md"
 

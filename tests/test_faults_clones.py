@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from infinimem.grounding.claims import unsupported
 from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 from infinimem.store.lines import drawn_from
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 SAID = (
     "I moved to {} in May",

@@ -14,9 +14,8 @@ from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor.checks import RENUMBERED
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.doctor.repair import repair
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -23,11 +23,9 @@ from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
 from infinimem.store.render import HEADER_KEYS
-from infinimem.store.view import View
+from infinimem.store.view import Applied, View
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 MARKDOWN = (

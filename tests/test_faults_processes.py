@@ -20,9 +20,8 @@ from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import CURRENT, NewEntry, Plan, Usage
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 TURNS_A_SESSION = 25
 PATIENCE = 60.0

@@ -22,7 +22,7 @@ from infinimem.store import disk
 from infinimem.store.commit.install import ATTEMPTS
 from infinimem.store.disk import At
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 CALLS = ("write", "sync", "sync_folder", "rename", "put", "exchange", "unlink")
 FILES = ("CURRENT", "topics/tea", "topics/home", "archive/tea", "topics/new")

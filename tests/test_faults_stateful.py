@@ -24,7 +24,7 @@ from infinimem.memory import Memory
 from infinimem.model import Derived, Move, NewEntry, Plan, Turn, Why
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.view import Applied, Rejected
 
 TALK = (
     "I moved to Lisbon in March and rent a flat near the river.",

@@ -26,8 +26,7 @@ from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import forget
 from infinimem.operations.git import commits, repository
 from infinimem.settings import Settings, parse_settings, template
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 ROOT = Path(__file__).parents[1]

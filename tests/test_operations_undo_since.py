@@ -10,7 +10,7 @@ from fault_library import problems, tree
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 A, B, C, D = range(5, 9)
 """Seqs of the entries; their turns have 1 to 4."""

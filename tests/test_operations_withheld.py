@@ -6,9 +6,8 @@ from pathlib import Path
 
 from infinimem.memory import open_memory
 from infinimem.model import Move, NewEntry, Plan, Reason, Turn, Withheld
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 
 def filled(root: Path) -> tuple[Library, list[int]]:

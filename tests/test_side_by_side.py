@@ -16,7 +16,7 @@ from trusting import write_trusted
 from infinimem import Memory, Turn, open_memory
 from infinimem.errors import UsageError
 from infinimem.spec import strategies
-from infinimem.store.state.drawn import path_of
+from infinimem.store.state.lists import drawn_path
 
 NOW = datetime(2025, 3, 3, 12, tzinfo=UTC)
 SETTINGS = "[recmem]\ntheta_sim = 0.1\ntheta_count = 2\n"
@@ -56,7 +56,7 @@ def files(root: Path, *folders: str) -> dict[str, bytes]:
 
 def own(root: Path, name: str) -> dict[str, bytes]:
     spec = strategies()[name]
-    lists = {path_of(spec)} if spec.lists_turns else set()
+    lists = {drawn_path(spec)} if spec.lists_turns else set()
     alone = {f"{spec.buffer}.md", *lists}
     return {
         path: data for path, data in files(root).items() if path.startswith(spec.folders) or path in alone

@@ -18,7 +18,7 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Usage
 from infinimem.store.files import Files
-from infinimem.store.state import usage
+from infinimem.store.state import lists
 
 
 class Paid(OfflineClient):
@@ -94,14 +94,14 @@ def test_rules_cost_nothing_and_leave_no_book(tmp_path: Path) -> None:
 
 def test_a_garbled_book_counts_as_far_as_it_can_be_read(tmp_path: Path) -> None:
     files = Files(tmp_path)
-    usage.note(files, "2025-03-03", Usage(1, 20, 3))
+    lists.note_usage(files, "2025-03-03", Usage(1, 20, 3))
     with (tmp_path / ".infinimem/usage").open("ab") as book:
         book.write(b"2025-03-03 1\n\xff\n2025-03-04 1 2 three\n2025-03-03 1 1 1")
-    usage.note(files, "2025-03-03", Usage(1, 20, 3))
-    assert usage.by_day(files)["2025-03-03"] == Usage(3, 41, 7)
+    lists.note_usage(files, "2025-03-03", Usage(1, 20, 3))
+    assert lists.usage_by_day(files)["2025-03-03"] == Usage(3, 41, 7)
     for nothing_else in (Usage(1, 9, 0), Usage(1, 0, 9), Usage(1, 0, 0)):
-        usage.note(files, "2025-03-04", nothing_else)
-    assert usage.by_day(files)["2025-03-04"] == Usage(2, 9, 9)
+        lists.note_usage(files, "2025-03-04", nothing_else)
+    assert lists.usage_by_day(files)["2025-03-04"] == Usage(2, 9, 9)
 
 
 def test_an_estimate_grows_with_what_is_to_be_done(memory: Memory) -> None:
@@ -144,5 +144,5 @@ def test_what_calls_side_by_side_spend_is_booked_once(tmp_path: Path) -> None:
     memory.observe([Turn(text="I moved to Lisbon.")])
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(memory.ask, ["Where does she live?", "Where did she move?"]))
-    (spent,) = usage.by_day(memory.library.files).values()
+    (spent,) = lists.usage_by_day(memory.library.files).values()
     assert spent.tokens_in == total(memory.llm.usage).tokens_in

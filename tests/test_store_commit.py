@@ -20,9 +20,8 @@ from infinimem.markdown.document import Document
 from infinimem.model import Move, Plan
 from infinimem.store import freshness
 from infinimem.store.commit.install import Moves, replay
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 STAGING = ".infinimem/tx/0002"
 

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from infinimem.model import NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
 from infinimem.store.sources import only
-from infinimem.store.view import View
+from infinimem.store.view import Applied, View
 
 
 @pytest.fixture

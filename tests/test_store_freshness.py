@@ -18,9 +18,9 @@ from freshness_library import Reader, rest, stamps
 
 from infinimem.errors import LibraryError
 from infinimem.model import Turn
+from infinimem.store.folders import listed
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
-from infinimem.store.listing import listed
 
 
 @pytest.fixture

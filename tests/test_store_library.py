@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsError, UsageError
 from infinimem.model import Derived, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor.examine import examine
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 from infinimem.store.line_map import from_line_map, line_map, reverted
-from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import reverse_diffs
+from infinimem.store.view import Applied, Rejected
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 

@@ -9,9 +9,8 @@ import pytest
 from fault_library import problems, tree
 
 from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from fault_library import problems
 from infinimem.errors import LibraryError
 from infinimem.model import Turn
 from infinimem.store import disk
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 
 SECRET, PLANTED = b"a private line\n", b"planted\n"
 OUTSIDE = "../outside"

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem.model import Located, NewEntry, Plan, Turn
-from infinimem.store.create import init
 from infinimem.store.freshness import BOUND
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 
 NOW = "2025-03-03T10:00:00"
 

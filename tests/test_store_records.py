@@ -32,7 +32,7 @@ from infinimem.model import Move, NewEntry, Plan, Put, Reason
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.view import Applied, Rejected
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.record import record_id
 

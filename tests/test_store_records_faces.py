@@ -14,8 +14,8 @@ from trusting import write_trusted
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Turn
 from infinimem.operations.doctor.examine import examine
-from infinimem.store.create import init
-from infinimem.store.outcome import Applied
+from infinimem.store.library import init
+from infinimem.store.view import Applied
 from infinimem.strategies.records.record import record_id
 from infinimem.watch import Change, watch
 

@@ -11,9 +11,9 @@ import pytest
 from infinimem import Turn, open_memory
 from infinimem.model import RejectedReply
 from infinimem.store import disk
-from infinimem.store.create import init
 from infinimem.store.files import Files
-from infinimem.store.state.rejected import FOLDER, KEPT, keep
+from infinimem.store.library import init
+from infinimem.store.state.withheld import KEPT, REJECTED, keep_replies
 from infinimem.testing import ScriptedLLM
 
 WHEN = "2025-05-01T09:00:00Z"
@@ -30,11 +30,11 @@ def said(text: str, *reasons: str, task: str = "extract") -> RejectedReply:
 
 
 def kept(files: Files) -> list[Path]:
-    return sorted((files.root / FOLDER).glob("*"))
+    return sorted((files.root / REJECTED).glob("*"))
 
 
 def test_a_reply_is_kept_with_its_reasons(files: Files) -> None:
-    keep(files, [said('{"entries":\n[]}', "MISSING 3", "two\nlines")], WHEN)
+    keep_replies(files, [said('{"entries":\n[]}', "MISSING 3", "two\nlines")], WHEN)
     (path,) = kept(files)
     assert path.name == "000001-extract.txt"
     assert path.read_text() == (
@@ -44,11 +44,11 @@ def test_a_reply_is_kept_with_its_reasons(files: Files) -> None:
 
 def test_the_newest_hundred_stay(files: Files) -> None:
     for start in (0, 60, 120):
-        keep(files, [said(str(number)) for number in range(start, start + 60)], WHEN)
+        keep_replies(files, [said(str(number)) for number in range(start, start + 60)], WHEN)
     names = [path.name for path in kept(files)]
     assert len(names) == KEPT
     assert (names[0], names[-1]) == ("000081-extract.txt", "000180-extract.txt")
-    keep(files, [said(str(number)) for number in range(KEPT + 7)], WHEN)
+    keep_replies(files, [said(str(number)) for number in range(KEPT + 7)], WHEN)
     assert kept(files)[0].read_text().endswith("\n7\n")
 
 
@@ -59,13 +59,13 @@ def test_a_disk_that_refuses_stops_nothing(files: Files, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(disk, call, fails)
-    keep(files, [said(str(number)) for number in range(KEPT + 2)], WHEN)
+    keep_replies(files, [said(str(number)) for number in range(KEPT + 2)], WHEN)
 
 
 def test_a_link_in_its_place_is_not_followed(files: Files, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (files.root / FOLDER).symlink_to(tmp_path / "elsewhere")
-    keep(files, [said("x")], WHEN)
+    (files.root / REJECTED).symlink_to(tmp_path / "elsewhere")
+    keep_replies(files, [said("x")], WHEN)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -73,7 +73,7 @@ def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_pat
     llm = ScriptedLLM({"extract": ["Sorry, quuxley.", '{"entries": []}']})
     memory = open_memory(tmp_path / "m", model=llm, create=True)
     memory.observe([Turn("Thanks!")])
-    (path,) = sorted((tmp_path / "m" / FOLDER).iterdir())
+    (path,) = sorted((tmp_path / "m" / REJECTED).iterdir())
     assert "reason: JSON_PARSE_FAIL" in path.read_text()
     assert path.read_text().endswith("Sorry, quuxley.\n")
     assert memory.doctor() == []

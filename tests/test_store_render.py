@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from infinimem.model import Entry, Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
-from infinimem.store.view import View
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied, View
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ import pytest
 
 from infinimem.memory import open_memory
 from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
 from infinimem.store.see_also import links_of
+from infinimem.store.view import Applied
 
 
 @pytest.fixture

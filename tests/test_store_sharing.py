@@ -12,9 +12,8 @@ import pytest
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
 from infinimem.store import disk
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied, Rejected
 
 
 def draw(library: Library, text: str) -> int:

@@ -15,9 +15,8 @@ from fault_disk import Call, Crash, Hook, fail, hooked, nothing
 from infinimem.errors import LibraryError
 from infinimem.model import NewEntry, Plan, Turn
 from infinimem.store import disk
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 DAY = "2025-03-01"
 SAID = f"evidence/{DAY}.md"

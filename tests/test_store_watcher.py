@@ -13,9 +13,8 @@ from fault_work import copy
 from fault_work import prepared as prepared
 from freshness_library import Reader, rest
 
-from infinimem.store.freshness import BOUND, REST
+from infinimem.store.freshness import BOUND, REST, Watcher
 from infinimem.store.library import Library
-from infinimem.store.watcher import Watcher
 
 PATIENCE = 60.0
 """Seconds to wait for what comes in some milliseconds on a machine with nothing else to do."""

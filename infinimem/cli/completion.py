@@ -37,7 +37,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 def document_ids(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Ids that begin so, from the names of the files alone; none where there is no library."""
-    from infinimem.store.listing import listed
+    from infinimem.store.folders import listed
 
     options = context.find_root().ensure_object(Options)
     try:

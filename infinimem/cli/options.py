@@ -147,7 +147,7 @@ class Options:
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.retrieval.cache import cache_folder
-            from infinimem.store.listing import UNREADABLE
+            from infinimem.store.folders import UNREADABLE
             from infinimem.user_folders import first_today
 
             folder = cache_folder(str(memory.library.files.root), "told")

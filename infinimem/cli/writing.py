@@ -27,9 +27,9 @@ from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
-from infinimem.store.listing import LEFT_OUT
-from infinimem.store.state import unanswered
-from infinimem.store.state.unanswered import newly
+from infinimem.store.folders import LEFT_OUT
+from infinimem.store.state import lists
+from infinimem.store.state.lists import newly_unanswered
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey
@@ -108,7 +108,7 @@ def _end(
     rows = [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
     out.result(data | ({"unanswered": rows} if rows else {}), show)
     if failed and not out.as_json:
-        click.echo(f"error: {unanswered.words(failed)}", err=True)
+        click.echo(f"error: {lists.unanswered_message(failed)}", err=True)
     if failed:
         click.get_current_context().exit(3)
 
@@ -176,7 +176,7 @@ def import_(
         raise
     receipts = later(memory.view, before - 1)
     data, show = _import_result(out, found, recorded, entries, record, receipts, receipt)
-    _end(out, data, show, newly(tried, memory.unanswered()))
+    _end(out, data, show, newly_unanswered(tried, memory.unanswered()))
 
 
 def _import_result(
@@ -282,7 +282,7 @@ def consolidate(
     tried = memory.unanswered()
     with out.progress("Consolidating"):
         receipt = memory.consolidate(max_tokens)
-    failed = newly(tried, memory.unanswered())
+    failed = newly_unanswered(tried, memory.unanswered())
 
     def show() -> None:
         if receipt is None and not failed:
@@ -315,7 +315,7 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
     tried = memory.unanswered()
     with out.progress("Rebuilding") as step:
         receipts = memory.rebuild(step, max_tokens)
-    status, failed = memory.status(), newly(tried, memory.unanswered())
+    status, failed = memory.status(), newly_unanswered(tried, memory.unanswered())
     documents, turns = counted(status["documents"], "document"), counted(status["evidence"], "turn")
     if status["evidence"] and not status["documents"]:
         name = status["strategy"]

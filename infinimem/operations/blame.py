@@ -20,11 +20,10 @@ from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, TurnRef, recorded
 from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
-from infinimem.store.names import aliases_of
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.state.last_seen import SeenLine
-from infinimem.store.view import View
+from infinimem.store.view import View, aliases_of
 
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 

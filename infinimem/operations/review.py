@@ -20,14 +20,13 @@ from infinimem.grounding.claims import is_repetition
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Move, Plan, Receipt
 from infinimem.store.library import Library
-from infinimem.store.outcome import Rejected
 from infinimem.store.plans import REVIEW
 from infinimem.store.receipts import last_forget
 from infinimem.store.spec import TOPICS
 from infinimem.store.state import kept_plans, withheld
 from infinimem.store.state.kept_plans import Kept
 from infinimem.store.state.withheld import mark
-from infinimem.store.view import View, archive_of
+from infinimem.store.view import Rejected, View, archive_of
 
 CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
 """Why an archiving was withheld, by the law's reason code."""

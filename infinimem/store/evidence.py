@@ -21,13 +21,11 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
-from infinimem.store.freshness import Freshness
+from infinimem.store.folders import Stamp, state_of
+from infinimem.store.freshness import Freshness, Parsed
 from infinimem.store.lines import Mark, fold, marks_of, plain
-from infinimem.store.listing import Stamp, state_of
-from infinimem.store.names import by_id
-from infinimem.store.parsed import Parsed
 from infinimem.store.spec import EVIDENCE, slug
-from infinimem.store.view import View
+from infinimem.store.view import View, by_id
 
 PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""

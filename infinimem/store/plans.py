@@ -21,11 +21,10 @@ from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
-from infinimem.store.names import by_id
 from infinimem.store.receipts import format_receipt, last_forget
 from infinimem.store.render import Rendered, render
 from infinimem.store.spec import MEMORIES, TOPICS
-from infinimem.store.view import View
+from infinimem.store.view import View, by_id
 
 REVIEW = "review"
 """What receipts call that which a person approved."""

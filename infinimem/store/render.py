@@ -17,10 +17,9 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
-from infinimem.store.names import aliases_of, renamed
 from infinimem.store.see_also import SEE_ALSO, formatted, known, related
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.store.view import View, archive_of, whole
+from infinimem.store.view import View, aliases_of, archive_of, renamed, whole
 
 HEADER_KEYS = frozenset(
     {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases", SEE_ALSO}

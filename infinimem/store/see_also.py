@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from immutables import Map
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow
-from infinimem.store.derived import Derive
 from infinimem.store.spec import TOPICS
+from infinimem.store.view import View
 from infinimem.terms import DAYS, MONTHS
 
 SEE_ALSO = "see_also"
@@ -30,15 +29,6 @@ _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ][\w-]{2,}")
 """What is written with a capital inside a sentence."""
 _NO_NAMES = frozenset((*MONTHS, *(f"{day}{end}" for day in DAYS for end in ("", "s"))))
 _LINK = re.compile(r"\[\[([^\[\]|#]+)")
-
-
-class Snapshot(Protocol):
-    """What is asked of a `View`."""
-
-    def below(self, folder: str, /) -> tuple[str, ...]: ...
-    def document(self, doc_id: str, /) -> Document: ...
-    def derived(self, make: Derive[Known], /) -> Known: ...
-    def __contains__(self, doc_id: str, /) -> bool: ...
 
 
 Sets = Map[str, frozenset[str]]
@@ -54,14 +44,14 @@ class Known:
     linking: Sets = field(default_factory=Map)
 
     def after(self, changed: Mapping[str, Document | None]) -> Known:
-        """As it is when these topics read so; None for one that is gone."""
-        names = {doc_id: names_in(one) if one else None for doc_id, one in changed.items()}
+        """Return it once these topics read so; None for one that is gone."""
+        names = {doc_id: _names_in(one) if one else None for doc_id, one in changed.items()}
         links = {doc_id: frozenset(links_of(one)) if one else None for doc_id, one in changed.items()}
         return Known(*_after(self.names, self.topics, names), *_after(self.links, self.linking, links))
 
 
 def _after(of: Sets, by: Sets, changed: Mapping[str, frozenset[str] | None]) -> tuple[Sets, Sets]:
-    """What each topic has, and the topics that have it, once these have this; None for one that is gone."""
+    """Return what each topic has, and the topics that have it, once these have this; None for one gone."""
     now, who = of.mutate(), by.mutate()
     for doc_id, have in changed.items():
         for one in now.pop(doc_id, frozenset[str]()) ^ (have or frozenset()):
@@ -71,51 +61,49 @@ def _after(of: Sets, by: Sets, changed: Mapping[str, frozenset[str] | None]) -> 
     return now.finish(), who.finish()
 
 
-def names_in(document: Document) -> frozenset[str]:
-    """The names in a topic's lines."""
-    found = {name for place in document.entries for name in _NAME.findall(place.entry.text)}
-    return frozenset(found - _NO_NAMES)
+def _names_in(document: Document) -> frozenset[str]:
+    return frozenset(name for one in document.entries for name in _NAME.findall(one.entry.text)) - _NO_NAMES
 
 
-def known(view: Snapshot, before: Known | None, changed: Collection[str] | None) -> Known:
-    """The names in the topics of a snapshot; for `View.derived`."""
+def known(view: View, before: Known | None, changed: Collection[str] | None) -> Known:
+    """Make the names in the topics of a snapshot; for `View.derived`."""
     if before is None or changed is None:
         before, changed = Known(), view.below(TOPICS)
     topics = (doc_id for doc_id in changed if doc_id.startswith(TOPICS))
     return before.after({doc_id: view.document(doc_id) if doc_id in view else None for doc_id in topics})
 
 
-def related(doc_id: str, found: Known) -> list[str]:
-    """The topics that share most with one: the fewer topics have a name, the more it counts."""
+def related(doc_id: str, names: Known) -> list[str]:
+    """Return the topics that share most with one: the fewer topics have a name, the more it counts."""
     shared = Counter[str]()
-    few = min(COMMON, max(2, len(found.names) // SHARE))
-    for name in sorted(found.names.get(doc_id, ())):
-        others = found.topics[name] - {doc_id}
+    few = min(COMMON, max(2, len(names.names) // SHARE))
+    for name in sorted(names.names.get(doc_id, ())):
+        others = names.topics[name] - {doc_id}
         if 0 < len(others) < few:
             shared.update({other: 1 / len(others) for other in others})
     return sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
 
 
 def links_of(document: Document) -> list[str]:
-    """The ids of the topics that a header links to."""
+    """Return the ids of the topics that a header links to."""
     listed = document.header.values.get(SEE_ALSO)
-    found = (_LINK.match(str(link)) for link in (listed if isinstance(listed, list) else ()))
-    return [match[1] for match in found if match]
+    matches = (_LINK.match(str(link)) for link in (listed if isinstance(listed, list) else ()))
+    return [match[1] for match in matches if match]
 
 
-def dangling(view: Snapshot, documents: Mapping[str, Document | None]) -> dict[str, Document]:
-    """Topics whose links lead to what is gone once these documents read so, without those links."""
+def dangling(view: View, documents: Mapping[str, Document | None]) -> dict[str, Document]:
+    """Return topics whose links lead to what is gone once these documents read so, without those links."""
     changed = {doc_id: new for doc_id, new in documents.items() if doc_id.startswith(TOPICS)}
     topics = view.derived(known).after(changed)
-    found: dict[str, Document] = {}
+    mended: dict[str, Document] = {}
     for doc_id in {one for to, those in topics.linking.items() if to not in topics.links for one in those}:
         document = changed.get(doc_id) or view.document(doc_id)
         kept = [link for link in links_of(document) if link in topics.links]
         with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
-            found[doc_id] = document.with_header({SEE_ALSO: formatted(kept)})
-    return found
+            mended[doc_id] = document.with_header({SEE_ALSO: formatted(kept)})
+    return mended
 
 
 def formatted(links: Collection[str]) -> str | None:
-    """The value of the header's key; None for no links."""
+    """Return the value of the header's key; None for no links."""
     return flow([f"[[{link}]]" for link in links]) if links else None

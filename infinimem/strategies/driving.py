@@ -8,9 +8,8 @@ from infinimem.llm.base import LLM, total
 from infinimem.log import log
 from infinimem.model import Plan, Receipt
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.receipts import last_forget
-from infinimem.store.view import View
+from infinimem.store.view import Applied, Outcome, Rejected, View
 from infinimem.strategies.base import Plans
 
 Note = Callable[[Plan, Outcome], Outcome]

@@ -16,11 +16,10 @@ from infinimem.operations.provenance import successor
 from infinimem.spec import record_folders
 from infinimem.store.external_edits import ExternalEdits, Position, position
 from infinimem.store.lines import drawn_from, former
-from infinimem.store.names import aliases_of, by_id
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state import sequence
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import View
+from infinimem.store.view import View, aliases_of, by_id
 
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")
 _UNDECODED = re.compile("[\ud800-\udfff]")

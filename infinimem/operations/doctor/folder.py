@@ -16,11 +16,9 @@ from infinimem.operations.review import CODES, awaiting
 from infinimem.spec import broken
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
-from infinimem.store.lock import exclusive
 from infinimem.store.spec import unlawful
-from infinimem.store.state import sequence
-from infinimem.store.state import unanswered as tried
-from infinimem.store.state.drawn import PATH as DRAWN
+from infinimem.store.state import lists, sequence
+from infinimem.store.state.lists import DRAWN
 from infinimem.store.state.sequence import MARK
 
 BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
@@ -65,7 +63,7 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
     root = inspection.library.root
     left = _entries(root / FOLDER)
     try:
-        with exclusive(inspection.library.files, 1.0) if left else nullcontext():
+        with inspection.library.files.exclusive(1.0) if left else nullcontext():
             left = _entries(root / FOLDER)  # what stays then is no writer's
     except LockTimeout:
         yield BUSY
@@ -95,8 +93,8 @@ def withheld(inspection: Inspection) -> Iterator[Finding]:
 def unanswered(inspection: Inspection) -> Iterator[Finding]:
     """Turns about which no answer of a model was of use."""
     if failed := inspection.view.unanswered():
-        what = f"{tried.words(failed)}; turns {listed(sorted(failed))}"
-        yield Finding("note", what, f"{tried.PATH}-{inspection.view.spec.name}")
+        what = f"{lists.unanswered_message(failed)}; turns {listed(sorted(failed))}"
+        yield Finding("note", what, f"{lists.UNANSWERED}-{inspection.view.spec.name}")
 
 
 def _entries(folder: Path) -> list[Path]:

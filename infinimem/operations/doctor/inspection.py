@@ -15,7 +15,6 @@ from infinimem.store.library import Library
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import evidence_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
-from infinimem.store.state import last_seen
 from infinimem.store.state.sequence import MAX_SEQ
 from infinimem.store.view import View
 
@@ -104,7 +103,7 @@ class Inspection:
     @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
-        return find_edits(self.view, last_seen.read(self.library.files)) if self.complete else ExternalEdits()
+        return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
 
     @cached_property
     def live(self) -> Sequence[Located]:

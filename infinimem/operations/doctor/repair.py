@@ -22,7 +22,7 @@ from infinimem.operations.doctor.checks import (
     outdated,
 )
 from infinimem.operations.doctor.examine import examine
-from infinimem.store.adopt_edits import undate
+from infinimem.store.external_edits import undate
 from infinimem.store.library import Library
 from infinimem.store.render import Rendered
 from infinimem.store.state import last_seen

@@ -29,16 +29,16 @@ from infinimem.spec import owned_folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import DISPLACED, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
-from infinimem.store.listing import explained
-from infinimem.store.names import aliases_of
+from infinimem.store.folders import explained
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS
-from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
-from infinimem.store.view import View
+from infinimem.store.state import kept_plans, last_seen, sequence, withheld
+from infinimem.store.state.lists import DRAWN, REFUSED
+from infinimem.store.view import View, aliases_of
 from infinimem.user_folders import cache_root, caches
 
 GIT = ".git"
 STATE = ".infinimem/"
-_LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.REFUSED)
+_LISTS = (sequence.DOUBTFUL, sequence.MARK, sequence.GIVEN, REFUSED)
 _SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
 """What every library has, beside its folders, and what holds no text of any line."""
 _SUM = re.compile(r"\b[0-9a-f]{12}-")
@@ -60,7 +60,7 @@ def set_aside(files: Files, choice: Choice) -> None:
     for name in files.names(kept_plans.FOLDER):
         files.remove(f"{kept_plans.FOLDER}/{name}")
     for path, data in _stored(files, STATE):
-        if data is None or path.startswith((DISPLACED, rejected.FOLDER, last_seen.PATH)):
+        if data is None or path.startswith((DISPLACED, withheld.REJECTED, last_seen.PATH)):
             continue  # `finish` looks after these
         if path.startswith(f"{CONFLICTS}/"):
             data = _conflict(files, path, data, choice)
@@ -101,10 +101,10 @@ def finish(files: Files) -> None:
     if not files.exists(BEGUN):
         return
     clear_displaced(files)
-    for name in files.names(rejected.FOLDER):
-        files.remove(f"{rejected.FOLDER}/{name}")
-    if files.exists(tails.INTENT):
-        files.remove(tails.INTENT)
+    for name in files.names(withheld.REJECTED):
+        files.remove(f"{withheld.REJECTED}/{name}")
+    if files.exists(sequence.INTENT):
+        files.remove(sequence.INTENT)
     last_seen.compact(files)
     for folder, folders, names in os.walk(files.root):
         folders[:] = [name for name in folders if name != GIT]
@@ -202,7 +202,7 @@ def _stored(
             data = None
             with suppress(LibraryError):
                 data = None if name in folders or path.startswith(unread) else files.read(path, MAX_OWNED)
-            lists = path in _SILENT or path.startswith(drawn.PATH)
+            lists = path in _SILENT or path.startswith(DRAWN)
             if not lists and f"{path}/" not in listed:
                 yield path, data
 

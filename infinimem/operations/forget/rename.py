@@ -28,13 +28,12 @@ from infinimem.store.commit.transaction import recover
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.lines import fold
-from infinimem.store.names import aliases_of, by_id
 from infinimem.store.plans import violations
 from infinimem.store.receipts import RENAME, Checksums, cells_of, file_cells, file_of, next_number, row_of
 from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
 from infinimem.store.state import kept_plans, last_seen, withheld
-from infinimem.store.view import View
+from infinimem.store.view import View, aliases_of, by_id
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 TIMEOUT = 3.0
 """Seconds for one commit, with all that is asked before it. A receipt takes two at most, and others wait for
-the library's lock meanwhile (store/lock.py)."""
+the library's lock meanwhile (store/files.py)."""
 
 LOCK_WAIT = 0.25
 """Seconds that another git command is given to finish: editors look at a repository all the time."""

@@ -22,8 +22,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.spec import whole_folders
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.folders import is_inside
-from infinimem.store.listing import shows
+from infinimem.store.folders import is_inside, shows
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12

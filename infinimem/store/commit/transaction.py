@@ -25,8 +25,7 @@ from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS, NAMED, Installation, Moves, Step, document, install
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.folders import located
-from infinimem.store.listing import explained
+from infinimem.store.folders import explained, located
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.state.last_seen import Changes, SeenLine
