@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
+from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.see_also import SEE_ALSO, formatted, known, related
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, renamed, whole
@@ -32,20 +32,22 @@ LOG_LENGTH = 20
 
 @dataclass
 class Rendered:
-    """The documents that change (None: deleted), the rows of the receipt, and what the law is told."""
+    """The documents that change (None: deleted), the rows of the receipt, and what the law is told.
+
+    Args:
+        quoted: lines as they were before a person changed them.
+        names, sums: what the receipt calls documents, and says for checksums, that it must not tell.
+        reverse_diffs: its reverse diffs, if they are not those of the very bytes before.
+    """
 
     documents: dict[str, Document | None] = field(default_factory=dict)
     rows: list[ReceiptRow] = field(default_factory=list)
     added: list[law.Line] = field(default_factory=list)
     removed: list[law.Line] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
-    """Lines as they were before a person changed them."""
     names: dict[str, str] = field(default_factory=dict)
-    """What the receipt calls documents whose own names it must not tell."""
     sums: dict[str, str] = field(default_factory=dict)
-    """What it says in the place of checksums that it must not tell."""
     reverse_diffs: list[str] | None = None
-    """Its reverse diffs, where they are not those of the very bytes before."""
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
@@ -62,12 +64,7 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
 
 
 def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
-    """New lines as they are put at the end of a buffer: those without a heading, then each heading's.
-
-    Args:
-        adds: with their headings; the first has this seq.
-        added: the lines.
-    """
+    """Return new lines as a buffer's end takes them: those without a heading, then each heading's."""
     headings = {seq: add.heading for seq, add in enumerate(adds, first_seq)}
     sections: dict[str, list[str]] = {"": []}
     for seq, line in added:
@@ -90,7 +87,7 @@ class _PlanRenderer:
     def render(self, plan: Plan, first_seq: int) -> Rendered:
         arrivals: dict[str, dict[str, list[str]]] = {}
         leaving: dict[str, set[int]] = {}
-        heirs: dict[str, Counter[str]] = {}
+        takers: dict[str, Counter[str]] = {}
 
         for seq, add in enumerate(plan.adds, first_seq):
             line = self._line(seq, add)
@@ -101,7 +98,9 @@ class _PlanRenderer:
         for move in plan.moves:
             place = self._view.entry(move.seq)
             assert place is not None
-            target, heading, why = move.to, move.heading, _why(move)
+            target, heading = move.to, move.heading
+            related = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
+            why = related.get(move.why, move.why)
             if move.archives:
                 target = archive_of(move.to)
                 heading = f"{why.capitalize()} (receipt {self._receipt})"
@@ -109,15 +108,15 @@ class _PlanRenderer:
             elif place.doc_id != move.to:
                 self._gained[move.to] += 1
             leaving.setdefault(place.doc_id, set()).add(move.seq)
-            heirs.setdefault(place.doc_id, Counter())[move.to] += 1
+            takers.setdefault(place.doc_id, Counter())[move.to] += 1
             arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
             self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, why))
 
         for doc_id, seqs in leaving.items():
-            self._set(doc_id, self._get(doc_id).without(seqs))
+            self._result.documents[doc_id] = self._get(doc_id).without(seqs)
         for doc_id, sections in arrivals.items():
             self._put(doc_id, sections)
-        self._drop_emptied(heirs)
+        self._drop_emptied(takers)
         self._write_headers(plan)
         for put in plan.records:
             self._record(put)
@@ -155,11 +154,8 @@ class _PlanRenderer:
             return edited
         return self._view.document(doc_id) if doc_id in self._view else Document.empty(doc_id)
 
-    def _set(self, doc_id: str, document: Document) -> None:
-        self._result.documents[doc_id] = document
-
     def _record(self, put: Put) -> None:
-        """A whole file; one that is there as it is, or is to go and is not there, is no change."""
+        """Put or delete a whole file; one that is there as it is, or to go and not there, is no change."""
         there = self._view.document(put.doc_id) if put.doc_id in self._view else None
         new = None
         if put.text is not None:
@@ -179,31 +175,31 @@ class _PlanRenderer:
             ]
         else:
             arrivals = list(sections.items())
-        self._set(doc_id, document.insert_all(arrivals))
+        self._result.documents[doc_id] = document.insert_all(arrivals)
 
-    def _drop_emptied(self, heirs: Mapping[str, Counter[str]]) -> None:
+    def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more, under a header of the program's own keys.
 
         The one that took most of their lines keeps the name.
         """
-        emptied = [doc_id for doc_id in heirs if self._is_emptied(doc_id)]
-        headers = {doc_id: self._get(doc_id) for doc_id in emptied}
-        self._result.documents.update(dict.fromkeys(emptied))
-        for doc_id in emptied:
-            takers = {taker: count for taker, count in heirs[doc_id].items() if self._stands(taker)}
-            if takers:
-                heir = min(takers, key=lambda taker: (-takers[taker], taker))
-                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(headers[doc_id])]
-                self._set(heir, _also_called(self._get(heir), names))
-
-    def _is_emptied(self, doc_id: str) -> bool:
-        document = self._result.documents[doc_id]
-        if document is None or not doc_id.startswith(TOPICS):
-            return False
-        return is_emptied(document, HEADER_KEYS)
+        documents = self._result.documents
+        emptied = {
+            doc_id: document
+            for doc_id in takers
+            if (document := documents[doc_id])
+            and doc_id.startswith(TOPICS)
+            and is_emptied(document, HEADER_KEYS)
+        }
+        documents.update(dict.fromkeys(emptied))
+        for doc_id, document in emptied.items():
+            standing = {taker: count for taker, count in takers[doc_id].items() if self._stands(taker)}
+            if standing:
+                heir = min(standing, key=lambda taker: (-standing[taker], taker))
+                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
+                documents[heir] = _also_called(self._get(heir), names)
 
     def _stands(self, doc_id: str) -> bool:
-        """Whether there will be such a document."""
+        """Return whether there will be such a document."""
         return self._result.documents.get(doc_id, doc_id if doc_id in self._view else None) is not None
 
     def _write_headers(self, plan: Plan) -> None:
@@ -217,10 +213,11 @@ class _PlanRenderer:
             document = self._get(doc_id)
             if doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                self._set(doc_id, headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
+                changes = {"id": CURRENT, "current_epoch": str(epoch)}
+                self._result.documents[doc_id] = headed(document, changes)
             elif doc_id.startswith(TOPICS):
-                item = derived.get(doc_id)
-                self._set(doc_id, self._topic(document, item or Derived(doc_id, "", ()), plan.op))
+                item = derived.get(doc_id) or Derived(doc_id, "", ())
+                self._result.documents[doc_id] = self._topic(document, item, plan.op)
         self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
 
     def _link(self, written: Iterable[str]) -> None:
@@ -230,11 +227,11 @@ class _PlanRenderer:
             return
         topics = self._view.derived(known).after(changed)
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
-            found = related(doc_id, topics)
-            self._set(doc_id, headed(self._get(doc_id), {SEE_ALSO: formatted(found)}))
+            links = {SEE_ALSO: formatted(related(doc_id, topics))}
+            self._result.documents[doc_id] = headed(self._get(doc_id), links)
 
     def _former_name(self, doc_id: str) -> str | None:
-        """The stem that a topic document had before a person renamed it, while its header still says so."""
+        """Return the stem that a topic had before a person renamed it, while its header still says so."""
         if doc_id not in self._view:
             return None
         named = self._view.document(doc_id).header.values.get("id")
@@ -243,7 +240,7 @@ class _PlanRenderer:
         return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
-        """The document with its header; what no fresh text says of it stays as it is."""
+        """Return the document with its header; what no fresh text says of it stays as it is."""
         new = document.id not in self._view
         log = document.header.values.get("update_log", ())
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
@@ -280,11 +277,7 @@ class _PlanRenderer:
 
 
 def is_emptied(document: Document, keys: Collection[str]) -> bool:
-    """Whether nothing of a person's or of the memory is left in it.
-
-    Args:
-        keys: of its header that the program writes.
-    """
+    """Return whether nothing of a person's or of the memory is left in it, but these header keys."""
     holds = document.entries or document.unsigned or document.has_prose
     head = document.lines[: document.header.end]
     return not (
@@ -293,7 +286,7 @@ def is_emptied(document: Document, keys: Collection[str]) -> bool:
 
 
 def described(document: Document) -> tuple[int, ...]:
-    """The seqs that its summary says it describes; none where it does not say."""
+    """Return the seqs that its summary says it describes; none if it does not say."""
     aux = document.header.values.get("aux")
     try:
         return parse_seqs(str(aux["from"])) if isinstance(aux, dict) else ()
@@ -301,18 +294,13 @@ def described(document: Document) -> tuple[int, ...]:
         return ()
 
 
-def _why(move: Move) -> str:
-    words = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
-    return words.get(move.why, move.why)
-
-
 def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
-    """A row of an update log, its counts as numbers again."""
+    """Return a row of an update log, its counts as numbers again."""
     return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
 
 
 def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
-    """The document with header keys set; as it was where its header has no room or cannot be read."""
+    """Return the document with header keys set; unchanged if its header has no room or cannot be read."""
     try:
         return document.with_header(changes) if changes else document
     except ValueError:
@@ -329,5 +317,5 @@ def _title(doc_id: str) -> str:
 
 
 def least_trusted(origins: Sequence[Entry]) -> Source:
-    """The least trusted source among origins; "tool" for none."""
+    """Return the least trusted source among origins; "tool" for none."""
     return min((entry.source for entry in origins), key=SOURCES.index, default="tool")
