@@ -7,15 +7,9 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import fault_strace as strace
 import pytest
@@ -24,7 +18,7 @@ from fault_disk import Crash, Hook, die, fail, hooked, nothing, short
 from fault_library import parsed_once as parsed_once
 from fault_library import problems
 from fault_strace import traceable as traceable
-from fault_work import TOLD, acknowledged, append_to, copy, only_wrong, opened, state, tell, work, wrong
+from fault_work import acknowledged, append_to, copy, only_wrong, opened, state, work, wrong
 from fault_work import expected as expected
 from fault_work import prepared as prepared
 
@@ -109,36 +103,6 @@ def test_what_was_said_can_be_read_while_the_disk_refuses(step: int, prepared: P
             }
         found[f"call {number}, {name}"] = sorted({*acknowledged(told).values()} - there)
     assert only_wrong(found) == {}, f"of {len(found)} points"
-
-
-def test_a_look_at_a_file_that_fails_is_explained(prepared: Path, tmp_path: Path) -> None:
-    """Every `os.stat` of an append and of what is drawn from it fails once, those of `Path` included."""
-    turn = TOLD[0]
-    looks: list[object] = []
-    told: Told = {}
-    stat, broken = os.stat, 0
-
-    def looked(path: object, **options: Any) -> os.stat_result:
-        looks.append(path)
-        if len(looks) == broken:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return stat(path, **options)  # type: ignore[arg-type]
-
-    found = {}
-    while broken <= len(looks):
-        broken += 1
-        library = opened(copy(prepared, tmp_path / "m"))
-        looks.clear()
-        told.clear()
-        with patch.object(os, "stat", looked):
-            try:
-                tell(library, turn, lambda lines: told.update((line.seq, line.text) for line in lines))
-                raised = []
-            except Exception as error:
-                raised = [] if isinstance(error, LibraryError) else [f"raised {error!r}"]
-        found[f"look {broken}"] = raised + problems(library.root, told)
-    assert broken > 10
-    assert only_wrong(found) == {}
 
 
 # ── at system calls ─────────────────────────────────────────────────────────────────────────────
@@ -243,21 +207,3 @@ def acknowledged_in(root: Path) -> Told:
 
     view = Library(root).view()
     return {place.seq: place.text for scope in ("default", "evidence") for place in view.entries(scope)}
-
-
-# ── a real disk that is full ────────────────────────────────────────────────────────────────────
-
-
-def test_a_disk_of_64_kb_becomes_full(tmp_path: Path) -> None:
-    alone = ["unshare", "--map-root-user", "--mount"]
-    ran = run([*alone, "mount", "-t", "tmpfs", "none", str(tmp_path)]) if shutil.which("unshare") else None
-    if ran is None or ran.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {ran.stderr.strip() if ran else 'there is no unshare'}")
-    program = Path(__file__).with_name("fault_full.py")
-    ran = run([*alone, sys.executable, str(program), str(tmp_path)])
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert json.loads(ran.stdout) == []
-
-
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

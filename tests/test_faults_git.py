@@ -10,7 +10,7 @@ import pytest
 from fault_snapshot import EVIDENCE, Snapshot
 from git_repository import run_git
 
-from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
+from infinimem.model import Located, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor.checks import RENUMBERED
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.doctor.repair import repair
@@ -50,13 +50,6 @@ class Repository:
         self.git("fetch", "--quiet", str(other.root), "main")
         self.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", fails=conflicts)
 
-    def keep_both(self, path: str, other: str) -> None:
-        """Settle a conflict over a new file: ours stays, theirs stands beside it."""
-        theirs = self.git("show", f":3:{path}")
-        self.git("checkout", "--quiet", "--ours", path)
-        (self.root / other).write_text(theirs)
-        self.save("Merged")
-
     @property
     def library(self) -> Library:
         return Library(self.root)
@@ -79,12 +72,6 @@ def sort(library: Library, topic: str, *entries: Located) -> None:
     assert isinstance(library.apply(Plan("consolidate", moves=moves)), Applied)
 
 
-def type_items(library: Library, doc_id: str, *texts: str) -> None:
-    with (library.root / f"{doc_id}.md").open("a") as file:
-        file.write("".join(f"- {text}\n" for text in texts))
-    library.adopt_edits()
-
-
 @pytest.fixture
 def origin(tmp_path: Path) -> Repository:
     root = tmp_path / "origin"
@@ -100,41 +87,6 @@ def origin(tmp_path: Path) -> Repository:
 
 def errors(repository: Repository) -> list[str]:
     return [item.what for item in examine(repository.library) if item.level == "error"]
-
-
-def test_machine_state_stays_out_of_version_control(origin: Repository) -> None:
-    assert ".infinimem" not in origin.git("ls-files")
-    assert not (origin.clone("left").root / ".infinimem").exists()
-    assert errors(origin.clone("right")) == []
-
-
-def test_of_a_doubled_seq_the_later_copy_gets_a_new_one(origin: Repository) -> None:
-    left, right = origin.clone("left"), origin.clone("right")
-    type_items(left.library, CURRENT, "left one", "left two")
-    type_items(right.library, CURRENT, "right one", "right two", "right three")
-    type_items(right.library, "topics/home", "right home")
-    ours, theirs = left.now, right.now
-    left.save("Left")
-    right.save("Right")
-    left.merge(right, conflicts=True)  # both have a second receipt
-    left.keep_both("journal/0002-stamp.md", "journal/0002-stamp-right.md")
-    merged = left.now
-    assert merged.texts == ours.texts | theirs.texts
-    assert len(merged.doubled) == 2
-    receipt = left.library.adopt_edits()
-    assert receipt is not None
-    after = left.now
-    assert after.texts == merged.texts
-    assert after.doubled == set()
-    assert errors(left) == []
-    renumbered = {row.seq: row.why for row in receipt.rows if row.why.startswith("renumbered")}
-    assert len(renumbered) == 2
-    for seq, why in renumbered.items():
-        (place,) = after.by_seq[seq]
-        assert place.entry.origin == (int(why.removeprefix("renumbered from ")),)
-        assert seq not in merged.by_seq
-    # Who has the seq of before the merge keeps it: nothing that this clone gave out is taken back.
-    assert {p.seq: p.text for p in ours.places}.items() <= {p.seq: p.text for p in after.places}.items()
 
 
 def grown_apart(origin: Repository) -> tuple[Repository, Repository]:
@@ -164,14 +116,6 @@ def bare(snapshot: Snapshot) -> dict[str, bytes]:
     """The evidence, but for seqs."""
     said = snapshot.part(EVIDENCE)
     return {path: re.sub(rb"(?m)^- <seq=\d+|,was=[^,>]*", b"", data) for path, data in said.items()}
-
-
-def test_what_both_sides_said_and_drew_is_there_after_a_merge(origin: Repository) -> None:
-    left, right = grown_apart(origin)
-    ours, theirs = left.now, right.now
-    left.merge(right)
-    assert left.now.texts == ours.texts | theirs.texts
-    nothing_lost(left, right)
 
 
 def test_a_conflict_that_nobody_settled_yet_loses_nothing(origin: Repository) -> None:

@@ -6,10 +6,7 @@ work again leads to the library of an undisturbed run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import fault_strace as strace
@@ -83,68 +80,24 @@ def test_dead_at_any_call_of_the_recovery(
     assert only_wrong(violations) == {}, f"of {len(violations)} points"
 
 
-# ── kill -9 at system calls ─────────────────────────────────────────────────────────────────────
-
-
-@dataclass
-class Killing:
-    """Kills a job on copies of a library; what it acknowledges is in the file `told`."""
-
-    library: Path
-    folder: Path
-    expected: dict[str, int]
-
-    @property
-    def told(self) -> Path:
-        return self.folder / "told"
-
-    def violations(
-        self, job: Callable[[Path], object], count: int | None, before: Mapping[int, str]
-    ) -> dict[strace.Point, list[str]]:
-        """What was wrong, by point; `before` was acknowledged earlier."""
-        points = strace.chosen(strace.points(partial(job, self._copy())), count)
-        found, lived = {}, []
-        for point in points:
-            lived += [] if strace.killed(partial(job, self._copy()), point) else [point]
-            told = {**before, **acknowledged(self.told)}
-            found[point] = wrong(self.folder / "m", told, self.expected)
-        # By the clock one run makes some calls more than another.
-        assert len(lived) <= len(points) // 20, lived
-        return found
-
-    def _copy(self) -> Path:
-        self.told.unlink(missing_ok=True)
-        return copy(self.library, self.folder / "m")
-
-
 @pytest.mark.usefixtures("traceable")
 @pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.soak)])
 def test_killed_at_system_calls(
-    count: int | None,
-    prepared: Path,
-    expected: dict[str, int],
-    tmp_path: Path,
+    count: int | None, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:
-    killing = Killing(prepared, tmp_path, expected)
-    found = killing.violations(lambda root: work(root, append_to(killing.told)), count, {})
-    assert only_wrong(found) == {}, f"of {len(found)} points"
+    root, told = tmp_path / "m", tmp_path / "told"
 
+    def job() -> None:
+        work(root, append_to(told))
 
-@pytest.mark.usefixtures("traceable")
-@pytest.mark.parametrize(
-    ("count", "left"),
-    [(6, 8), *(pytest.param(None, left, marks=pytest.mark.soak) for left in (2, 5, 8, 12, 16))],
-)
-def test_recovery_killed_at_system_calls(
-    left: int,
-    count: int | None,
-    prepared: Path,
-    expected: dict[str, int],
-    tmp_path: Path,
-) -> None:
-    """The work died when it had `left` more calls to make; then opening the library is killed."""
-    _, calls = disturbed(copy(prepared, tmp_path / "broken"), nothing)
-    broken = copy(prepared, tmp_path / "broken")
-    told, _ = disturbed(broken, die(len(calls) - left))
-    found = Killing(broken, tmp_path, expected).violations(opened, count, told)
+    copy(prepared, root)
+    points = strace.chosen(strace.points(job), count)
+    found, lived = {}, []
+    for point in points:
+        told.unlink(missing_ok=True)
+        copy(prepared, root)
+        lived += [] if strace.killed(job, point) else [point]
+        found[point] = wrong(root, acknowledged(told), expected)
+    # By the clock one run makes some calls more than another.
+    assert len(lived) <= len(points) // 20, lived
     assert only_wrong(found) == {}, f"of {len(found)} points"

@@ -19,7 +19,7 @@ from fault_library import problems
 from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.model import CURRENT, NewEntry, Plan, Usage
+from infinimem.model import NewEntry, Plan, Usage
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied
 
@@ -213,52 +213,6 @@ def test_processes_append_while_others_consolidate(tmp_path: Path, size: Size, r
     assert grown > 0, "no append returned while a model was thinking"
     record_property("receipts", len(numbers))
     record_property("calls_with_appends", grown)
-
-
-class Interrupted:
-    """The offline client; while it thinks, another thread appends, and it answers only after that."""
-
-    name = "interrupted"
-
-    def __init__(self, root: Path) -> None:
-        self._inner = OfflineClient()
-        self._root = root
-        self.events: list[str] = []
-        self.acknowledged: dict[int, str] = {}
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._inner.usage
-
-    def _append(self, text: str) -> None:
-        library = Library(self._root)
-        (place,) = library.record([Turn(text)])
-        outcome = library.apply(Plan(adds=(NewEntry(text, (place.seq,)),)))
-        assert isinstance(outcome, Applied)
-        self.acknowledged |= {place.seq: text for place in (place, *outcome.added)}
-        self.events.append("appended")
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        self.events.append(f"{task.name} asked")
-        with ThreadPoolExecutor(1) as other:
-            other.submit(self._append, f"Said while {task.name} took its time, {len(self.events)}.").result()
-        self.events.append(f"{task.name} answered")
-        return self._inner.complete(task, variables)
-
-
-def test_an_append_returns_while_a_model_thinks_and_stays_in_the_buffer(tmp_path: Path) -> None:
-    root = init(tmp_path / "memory").root
-    model = Interrupted(root)
-    memory = open_memory(root, model=model)
-    (place,) = memory.observe([Turn("Rita visits on 14 June.")])
-    assert memory.consolidate() is not None
-    asked = [event.split()[0] for event in model.events if event.endswith(" asked")]
-    assert {"rewrite", "plan"} <= set(asked)
-    assert model.events == [e for task in asked for e in (f"{task} asked", "appended", f"{task} answered")]
-    assert problems(root, model.acknowledged | {place.seq: place.text}) == []
-    texts = [line.text for line in memory.view.document(CURRENT).entries]
-    assert place.text not in texts
-    assert f"Said while {asked[-1]} took its time, {len(model.events) - 2}." in texts
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["one library", "a library each"])

@@ -33,15 +33,6 @@ def kept(files: Files) -> list[Path]:
     return sorted((files.root / REJECTED).glob("*"))
 
 
-def test_a_reply_is_kept_with_its_reasons(files: Files) -> None:
-    keep_replies(files, [said('{"entries":\n[]}', "MISSING 3", "two\nlines")], WHEN)
-    (path,) = kept(files)
-    assert path.name == "000001-extract.txt"
-    assert path.read_text() == (
-        f'time: {WHEN}\ntask: extract\nreason: MISSING 3\nreason: two lines\n\n{{"entries":\n[]}}\n'
-    )
-
-
 def test_the_newest_hundred_stay(files: Files) -> None:
     for start in (0, 60, 120):
         keep_replies(files, [said(str(number)) for number in range(start, start + 60)], WHEN)
@@ -60,13 +51,6 @@ def test_a_disk_that_refuses_stops_nothing(files: Files, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(disk, call, fails)
     keep_replies(files, [said(str(number)) for number in range(KEPT + 2)], WHEN)
-
-
-def test_a_link_in_its_place_is_not_followed(files: Files, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (files.root / REJECTED).symlink_to(tmp_path / "elsewhere")
-    keep_replies(files, [said("x")], WHEN)
-    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_path: Path) -> None:

@@ -77,6 +77,3 @@ def test_what_a_person_makes_of_it_is_written_over_and_its_other_keys_are_not(li
     assert "tags: [pet]\n" in path.read_text()
     assert links(library)["topics/cat"] == ["topics/music", "topics/vet"]
     assert not open_memory(library.root, model="offline").doctor()
-
-
-# ── receipts ────────────────────────────────────────────────────────────────────────────────────

@@ -147,20 +147,3 @@ def test_no_two_documents_differ_by_case_alone(tmp_path: Path) -> None:
     outcome = library.apply(Plan("consolidate", moves=(Move(two, "topics/Tea"),)))
     assert isinstance(outcome, Rejected)
     assert "another's name" in str(outcome.reasons[0])
-
-
-def test_a_library_lets_nothing_go_that_another_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("infinimem.markdown.parts.HELD", 2)
-    one, other = init(tmp_path / "one"), init(tmp_path / "other")
-    for number in range(3):
-        one.record([Turn(f"turn {number}", session=f"s{number}")])
-        other.record([Turn(f"turn {number}", session=f"s{number}")])
-    first, *_, last = map(one.view().document, one.view().ids("evidence"))
-    known, lost = last.entries, first.entries
-    assert last.entries is known
-    assert [other.view().document(doc_id).entries for doc_id in other.view().ids("evidence")]
-    assert last.entries is known and first.entries is lost
-    assert [document.entries for document in map(one.view().document, one.view().ids("evidence"))]
-    assert first.entries == lost and first.entries is not lost

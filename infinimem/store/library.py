@@ -95,9 +95,7 @@ def init(
     new = {SETTINGS: settings, ".gitignore": IGNORED.encode(), ".infinimem/.gitignore": b"*\n"}
     with files.exclusive():
         is_new = not files.exists(SETTINGS)
-        for path, data in new.items():
-            if not files.exists(path):
-                files.create(path, data)
+        _create(files, new)
     if is_new and not trust:
         approve(root, digest)
     library = Library(root, clock, embedder, strategy, trust=trust)
@@ -106,9 +104,15 @@ def init(
     with files.exclusive():
         for folder in (*library.spec.folders, EVIDENCE, JOURNAL):
             files.make_folder(folder)
-        if library.spec.buffer and not files.exists(f"{library.spec.buffer}.md"):
-            files.create(f"{library.spec.buffer}.md", b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n")
+        if library.spec.buffer:
+            _create(files, {f"{library.spec.buffer}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n"})
     return library
+
+
+def _create(files: Files, new: Mapping[str, bytes]) -> None:
+    for path, data in new.items():
+        if not files.exists(path):
+            files.create(path, data)
 
 
 class Library:
