@@ -14,7 +14,6 @@ from fault_library import lines, problems, tree
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM
@@ -137,35 +136,3 @@ def test_the_same_turns_sent_again_are_drawn_from_once(tmp_path: Path) -> None:
     assert evidence(tree(root)) == said
     assert memory.observe(turns(MORNING, "s1")) == ()
     assert len(lines(memory.view)) == len(MORNING) + 2
-
-
-class Answering(OfflineClient):
-    """Answers the first calls only."""
-
-    def __init__(self, calls: int) -> None:
-        super().__init__()
-        self.left = calls
-
-    def complete(self, task: Task, variables: Any) -> Reply:
-        self.left -= 1
-        if self.left < 0:
-            raise ModelUnavailable("no answer from localhost:1")
-        return super().complete(task, variables)
-
-
-@pytest.mark.parametrize("calls", range(4))
-def test_what_was_drawn_before_the_model_went_away_stays(tmp_path: Path, calls: int) -> None:
-    root = tmp_path / "m"
-    offline(root)
-    (root / "infinimem.toml").write_text('[infini]\nfeed = "turn"\n')
-    memory = offline(root, model=Answering(calls))
-    if calls < len(MORNING):
-        with pytest.raises(ModelUnavailable):
-            memory.observe(turns(MORNING, "s1"))
-    else:
-        memory.observe(turns(MORNING, "s1"))
-    assert memory.status()["pending"] == len(MORNING) - calls
-    assert [place.text for place in memory.view.entries()] == list(MORNING[: min(calls, 2)])
-    offline(root, 1).observe([])
-    assert [place.text for place in offline(root).view.entries()] == list(MORNING[:2])
-    assert problems(root, {}) == []

@@ -249,19 +249,6 @@ def marked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return told(tmp_path_factory.mktemp("marked") / "m", request.param, ["tool"], MARKED)
 
 
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("reader", ["agent", "hybrid", "bm25", "summary"])
-def test_recall_leaves_out_what_is_not_asked_for(marked: Memory, reader: str) -> None:
-    trusted = ("user", "human")
-    for name in list(MARKED)[::12]:
-        question = f"What about {MARKED[name][-60:]} and the gate code?"
-        found = marked.ask(question, reader=reader, sources=trusted)
-        shown = json.dumps([found.text, [citation.text for citation in found.citations]], ensure_ascii=False)
-        assert MARK.search(shown) is None
-        assert any("4711" in item.text for item in marked.retrieve(question, sources=trusted).items)
-    assert MARK.search(json.dumps(marked.ask(MARKED["plain order"], reader=reader).text))
-
-
 def test_no_way_of_recall_shows_what_is_left_out(marked: Memory) -> None:
     trusted = ("user", "human")
     view = only(marked.view, trusted)

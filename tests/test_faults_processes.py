@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,36 +212,3 @@ def test_processes_append_while_others_consolidate(tmp_path: Path, size: Size, r
     assert grown > 0, "no append returned while a model was thinking"
     record_property("receipts", len(numbers))
     record_property("calls_with_appends", grown)
-
-
-@pytest.mark.parametrize("same", [True, False], ids=["one library", "a library each"])
-def test_threads_take_turns_like_processes(tmp_path: Path, same: bool) -> None:
-    library = init(tmp_path / "memory")
-    start = threading.Barrier(6)
-
-    def work(number: int) -> dict[int, str]:
-        mine = library if same else Library(library.root)
-        acknowledged: dict[int, str] = {}
-        start.wait()
-        for turn in (said(number, each) for each in range(8)):
-            (place,) = mine.record([turn])
-            outcome = mine.apply(Plan(adds=(NewEntry(turn.text, (place.seq,)),)))
-            assert isinstance(outcome, Applied)
-            acknowledged |= {line.seq: line.text for line in (place, *outcome.added)}
-        return acknowledged
-
-    def sort() -> dict[int, str]:
-        memory = open_memory(library.root, model="offline")
-        start.wait()
-        for _ in range(3):
-            memory.consolidate()
-        return {}
-
-    with ThreadPoolExecutor(6) as pool:
-        running = [*(pool.submit(work, number) for number in range(4)), pool.submit(sort), pool.submit(sort)]
-        done = [future.result() for future in running]
-    acknowledged = {seq: text for part in done for seq, text in part.items()}
-    assert len(acknowledged) == sum(map(len, done)) >= 32
-    assert problems(library.root, acknowledged) == []
-    entries = [p for scope in ("default", "archive") for p in library.view().entries(scope)]  # type: ignore[arg-type]
-    assert Counter(seq for place in entries for seq in place.entry.origin).most_common(1)[0][1] == 1

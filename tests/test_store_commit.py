@@ -111,15 +111,6 @@ def test_at_every_moment_every_line_stands_somewhere(tmp_path: Path) -> None:
     assert texts(library, "topics/a") == ["short"]
 
 
-def test_at_every_moment_every_line_stands_somewhere_though_an_editor_takes_it_out_again(
-    library: Library, plan: Plan
-) -> None:
-    path = library.root / "topics/tea.md"
-    old = Doing("exchange", path, put(path, path.read_bytes()), after=True)
-    assert watched(library, plan, old) == set()
-    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
-
-
 # ── a save while it is staged ───────────────────────────────────────────────────────────────────
 
 

@@ -300,12 +300,6 @@ def two(root: Path) -> tuple[Library, Library]:
     return one, other
 
 
-def test_a_key_that_another_recorded_a_moment_ago_is_known(tmp_path: Path) -> None:
-    one, other = two(tmp_path / "memory")
-    assert said(other, "Once.", "b", key="k")
-    assert said(one, "Once.", "a", key="k") == ()
-
-
 def test_a_seq_that_a_person_wrote_elsewhere_is_not_given_once_the_bound_is_over(tmp_path: Path) -> None:
     one, _ = two(tmp_path / "memory")
     writer = Reader(one.root)

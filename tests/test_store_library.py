@@ -12,7 +12,7 @@ from fault_library import tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Derived, Entry, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.files import MAX_FILE
@@ -169,32 +169,6 @@ def test_a_receipt_holds_all_that_moving_the_lines_back_would_not_restore(
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_init_leaves_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / "CURRENT.md").write_text("my own\n")
-    (tmp_path / ".gitignore").write_text("*.log\n")
-    init(tmp_path)
-    init(tmp_path)
-    assert (tmp_path / "CURRENT.md").read_text() == "my own\n"
-    assert (tmp_path / ".gitignore").read_text() == "*.log\n"
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("format = 99", FormatTooNew),
-        ("[llm]\nmodell = 'x'", SettingsError),
-        ("[infini", SettingsError),
-        ("[infini]\nfeed = 'all'", SettingsError),
-        ("[reader]\nsearch_limit = -1", SettingsError),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_told(tmp_path: Path, text: str, error: type[Exception]) -> None:
-    (tmp_path / "infinimem.toml").write_text(text)
-    with pytest.raises(error):
-        Library(tmp_path)
-
-
 def test_a_turn_that_goes_on_a_session_costs_two_syncs_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,15 +260,6 @@ def filed(library: Library, *docs: str) -> list[int]:
     return [place.seq for place in added]
 
 
-def carry(library: Library, seq: int, to: str) -> None:
-    """A person cuts a line out of its document and pastes it into another."""
-    place = library.view().entry(seq)
-    assert place is not None
-    source, target = (library.root / f"{doc_id}.md" for doc_id in (place.doc_id, to))
-    source.write_text(source.read_text().replace(f"{place.entry.line}\n", ""))
-    target.write_text((target.read_text() if target.exists() else "") + f"{place.entry.line}\n")
-
-
 # ── whose words a new line is, and of what time ─────────────────────────────────────────────────
 
 
@@ -350,18 +315,6 @@ def test_an_update_log_holds_the_last_twenty_receipts(library: Library) -> None:
 
 
 # ── a person's word before a plan's ─────────────────────────────────────────────────────────────
-
-
-def test_a_plan_leaves_a_line_where_a_person_carried_it_meanwhile(library: Library) -> None:
-    mine, other = filed(library, "topics/one", "topics/one")
-    base = library.view()
-    carry(library, mine, "topics/mine")
-    moves = tuple(Move(seq, "topics/far", "Far", "split") for seq in (mine, other))
-    outcome = done(library, Plan("split", moves=moves), base)
-    places = {seq: place.doc_id for seq in (mine, other) if (place := outcome.view.entry(seq))}
-    assert places == {mine: "topics/mine", other: "topics/far"}
-    assert outcome.receipt is not None
-    assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}",)
 
 
 def test_entries_wait_in_the_buffer_under_the_topics_that_were_named_for_them(library: Library) -> None:

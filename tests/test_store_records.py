@@ -30,7 +30,7 @@ from trusting import write_trusted
 
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Move, NewEntry, Plan, Put, Reason, Retrieved, Turn
+from infinimem.model import Move, NewEntry, Plan, Put, Reason, Retrieved
 from infinimem.operations.doctor.examine import examine
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.files import Files, digest
@@ -288,28 +288,6 @@ def test_git_shows_an_archiving_as_a_rename(tmp_path: Path) -> None:
     assert examine(memory.library) == []
 
 
-def test_a_person_decides_over_lines_whoever_keeps_the_library(memory: Memory) -> None:
-    other = open_memory(memory.library.root, model="offline", strategy="infini")
-    other.library.apply(
-        Plan(adds=(NewEntry("I live in Lisbon.", (LISBON,)), NewEntry("I live in Porto.", (PORTO,))))
-    )
-    old, new = (place.seq for place in other.view.buffer.entries)
-    other.library.apply(Plan("consolidate", moves=(Move(old, "topics/home"), Move(new, "topics/home"))))
-    path = memory.library.root / "topics/home.md"
-    path.write_text(path.read_text().replace("source=user", "source=human"))
-    outcome = other.library.apply(
-        Plan("consolidate", moves=(Move(old, "topics/home", "", "superseded", new),))
-    )
-    assert isinstance(outcome, Applied)
-    other.library.apply(Plan("consolidate", moves=(Move(new, "topics/flat"),)))
-    (row,) = memory.review()
-    assert (row.seq, row.void) == (old, "")
-    memory.decide(approve=[row.item])
-    place = other.view.entry(old)
-    assert place
-    assert place.doc_id == "archive/flat"
-
-
 def found(memory: Memory, query: str, **rest: object) -> list[Retrieved]:
     return searcher(memory.view).blocks(query, **rest)  # type: ignore[arg-type]
 
@@ -318,14 +296,3 @@ def test_a_unit_that_a_person_broke_is_still_found(memory: Memory) -> None:
     path = memory.library.root / f"{doc(NUTS)}.md"
     path.write_text(path.read_text().replace("evidence:", "evidence: [", 1))
     assert [one.origin for one in found(memory, "pistachios")] == [()]
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("reader", ["bm25", "hybrid", "agent"])
-def test_readers_that_use_tools_lead_to_turns(reader: str, memory: Memory) -> None:
-    """Also where infini's buffer lies beside: it is not for All-Mem's readers."""
-    other = open_memory(memory.library.root, model="offline", strategy="infini")
-    other.observe([Turn("Almonds are fine.", session="s3")])
-    evidence = memory.strategy.read(memory.view, "Who is allergic to pistachios?", reader, 500)
-    assert (evidence.items[0].doc_id, evidence.items[0].origin) == (doc(NUTS), (NUTS,))
-    assert {one.doc_id.split("/")[0] for one in evidence.items} <= {"allmem", "evidence"}
