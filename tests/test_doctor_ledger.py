@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from doctor_library import build, findings
 from infinimem.markdown.document import Document
 from infinimem.model import Move, NewEntry, Plan, Turn
 from infinimem.store.commit import transaction
-from infinimem.store.commit.install import Done
+from infinimem.store.commit.install import FileStep, Installation, Installed
+from infinimem.store.files import Files
 from infinimem.store.library import Library
 from infinimem.store.view import Applied
 
@@ -105,14 +107,16 @@ def test_a_file_that_was_never_put_in_place_is_an_error(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that skips one installation of a transaction and goes on."""
-    real = transaction.install
 
-    def skip(files: object, step: object, *rest: object) -> object:
-        if getattr(step, "path", "") == FOOD:
-            return Done()
-        return real(files, step, *rest)  # type: ignore[arg-type]
+    class Skipping(Installation):
+        def __init__(self, files: Files, step: FileStep, held: Collection[int] = ()) -> None:
+            super().__init__(files, step, held)
+            self.skipped = step.path == FOOD
 
-    monkeypatch.setattr(transaction, "install", skip)
+        def run(self) -> Installed:
+            return Installed() if self.skipped else super().run()
+
+    monkeypatch.setattr(transaction, "Installation", Skipping)
     seq = more(library, "I eat figs", "topics/food").receipt.rows[0].seq  # type: ignore[union-attr]
     monkeypatch.undo()
     (found,) = [line for line in findings(library) if f"line {seq}" in line]

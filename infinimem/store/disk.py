@@ -129,7 +129,10 @@ def unsynced() -> Iterator[None]:
 
 def rename(old: At, new: At) -> None:
     """Give a file another name, in place of what has it."""
-    _replace(old, new)
+    os.replace(old.name, new.name, src_dir_fd=old.folder.descriptor, dst_dir_fd=new.folder.descriptor)
+
+
+_replace = rename  # within another call it is none of its own
 
 
 def put(old: At, new: At) -> None:
@@ -169,7 +172,11 @@ def exchange(one: At, other: At) -> None:
 
 def unlink(at: At) -> None:
     """Remove a file's name, if it is there."""
-    _unlink(at)
+    with suppress(FileNotFoundError):
+        os.unlink(at.name, dir_fd=at.folder.descriptor)
+
+
+_unlink = unlink  # within another call it is none of its own
 
 
 def make_folder(at: At) -> None:
@@ -207,18 +214,9 @@ def _open(at: At, flags: int) -> int:
     return os.open(at.name, flags | _FLAGS, 0o644, dir_fd=at.folder.descriptor)
 
 
-def _replace(old: At, new: At) -> None:
-    os.replace(old.name, new.name, src_dir_fd=old.folder.descriptor, dst_dir_fd=new.folder.descriptor)
-
-
 def _link(old: At, new: At) -> None:
     folders = {"src_dir_fd": old.folder.descriptor, "dst_dir_fd": new.folder.descriptor}
     os.link(old.name, new.name, **folders, follow_symlinks=False)
-
-
-def _unlink(at: At) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(at.name, dir_fd=at.folder.descriptor)
 
 
 def _copy(old: At, new: At) -> None:

@@ -46,7 +46,7 @@ PARTICIPANTS_LENGTH = 4000
 
 
 @dataclass
-class Part:
+class EvidencePart:
     """What is to be appended to one evidence file; `header` only if the file is new."""
 
     doc_id: str
@@ -146,7 +146,7 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
     return fresh
 
 
-def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[Part]:
+def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[EvidencePart]:
     """Lay out turns as lines of evidence files.
 
     Args:
@@ -160,7 +160,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
     for turn in turns:
         if turn.speaker:
             speakers.setdefault(turn.session, {})[plain(turn.speaker)] = None
-    open_parts: dict[str, Part] = {}
+    open_parts: dict[str, EvidencePart] = {}
     for seq, turn in enumerate(turns, first_seq):
         source = _ROLES[turn.role.casefold()]
         marked: dict[str, Any] = {
@@ -186,7 +186,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
     return list(open_parts.values())
 
 
-def placed(part: Part, view: View) -> list[Located]:
+def placed(part: EvidencePart, view: View) -> list[Located]:
     """Return the new lines where they stand once the part is written; `view` is the library before."""
     before = len(view.document(part.doc_id).lines) if part.doc_id in view else 0
     return [
@@ -211,14 +211,14 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     return home
 
 
-def _with_room(home: str, size: int, open_parts: dict[str, Part], view: View) -> Part:
+def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: View) -> EvidencePart:
     """Return the file, or the part after it that still has room for `size` bytes."""
     number, doc_id = 1, home
     while True:
         part = open_parts.get(doc_id)
         if part is None:
             there = view.stored.stamps[doc_id].size if doc_id in view and view.stored else 0
-            part = Part(doc_id, size=there)
+            part = EvidencePart(doc_id, size=there)
         if part.size == 0 or part.size + size <= PART_BYTES:
             part.size += size + 1
             return open_parts.setdefault(doc_id, part)
@@ -237,7 +237,7 @@ def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> st
     return "\n".join([*lines, "---", ""])
 
 
-def write(files: Files, parts: Sequence[Part], append: Callable[[Document], None]) -> None:
+def write(files: Files, parts: Sequence[EvidencePart], append: Callable[[Document], None]) -> None:
     """Write all or none; `append` adds to a document that is there."""
     before: list[tuple[str, int]] = []
     try:

@@ -187,7 +187,7 @@ def folder_state(info: os.stat_result) -> FolderState:
     return FolderState(info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
 
 
-class Listed(NamedTuple):
+class FolderListing(NamedTuple):
     """One folder as it was listed.
 
     Args:
@@ -246,7 +246,7 @@ def listed(
     *,
     skip: Collection[str] = (),
     left_out: LeftOut | None = None,
-) -> dict[str, Listed]:
+) -> dict[str, FolderListing]:
     """List a folder and all folders in it, without hidden ones and links.
 
     Args:
@@ -259,7 +259,7 @@ def listed(
     Raises:
         LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
     """
-    listing: dict[str, Listed] = {}
+    listing: dict[str, FolderListing] = {}
     pending = [below]
     while pending:
         folder = pending.pop()
@@ -271,12 +271,12 @@ def listed(
             except PermissionError:
                 if not folder or folder in needed:
                     raise
-                listing[folder] = Listed(None, {}, (), {folder: UNREADABLE})
+                listing[folder] = FolderListing(None, {}, (), {folder: UNREADABLE})
         pending.extend(name for name in listing[folder].folders if name not in skip)
     return listing
 
 
-def _list_folder(root: Path, folder: str, needed: tuple[str, ...], left_out: LeftOut | None) -> Listed:
+def _list_folder(root: Path, folder: str, needed: tuple[str, ...], left_out: LeftOut | None) -> FolderListing:
     documents: dict[str, Stamp] = {}
     folders: list[str] = []
     passed: dict[str, str] = {}
@@ -314,4 +314,4 @@ def _list_folder(root: Path, folder: str, needed: tuple[str, ...], left_out: Lef
         "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path): why
         for path, why in passed.items()
     }
-    return Listed(state if settled else None, documents, folders, shown)
+    return FolderListing(state if settled else None, documents, folders, shown)

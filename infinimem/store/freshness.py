@@ -1,6 +1,6 @@
 """What lies in a library now, without looking at every file at every call: states, and parsed documents.
 
-In: the folder. Out: a `Listing`, the state of each document. A call looks at
+In: the folder. Out: a `DocumentStates`, the state of each document. A call looks at
 
     folder times    of all folders: what came, went or was renamed, by anybody, is seen by the next call. So
                     is what infinimem writes in any process, for it touches the folder of what it wrote
@@ -39,7 +39,7 @@ from infinimem.markdown.parts import PartsCache
 from infinimem.model import CURRENT
 from infinimem.spec import owned_folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
-from infinimem.store.folders import FolderState, LeftOut, Listed, Stamp, folder_state, listed, state_of
+from infinimem.store.folders import FolderListing, FolderState, LeftOut, Stamp, folder_state, listed, state_of
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -63,7 +63,7 @@ TOO_LARGE = "it is larger than tools read"
 
 
 @dataclass(frozen=True, eq=False)
-class Listing:
+class DocumentStates:
     """The documents at one moment; the same object as long as nothing changes.
 
     Args:
@@ -80,7 +80,7 @@ class Listing:
     before: object = None
     news: Collection[str] = ()
 
-    def since(self, older: Listing) -> Collection[str]:
+    def since(self, older: DocumentStates) -> Collection[str]:
         """Return ids of the documents that differ from an older listing, or stand in one alone."""
         if older is self:
             return ()
@@ -92,7 +92,7 @@ class Listing:
         """Return the state of any document, also of one that is passed over."""
         return self.stamps.get(doc_id) or self.oversized.get(doc_id)
 
-    def replaced(self, stamps: dict[str, Stamp], limit: Callable[[str], int]) -> Listing:
+    def replaced(self, stamps: dict[str, Stamp], limit: Callable[[str], int]) -> DocumentStates:
         """Return the listing with all documents anew; `limit` gives the size that is too large for one."""
         large = {doc_id: stamp for doc_id, stamp in stamps.items() if stamp.size > MAX_FILE}
         oversized = {doc_id: stamp for doc_id, stamp in large.items() if stamp.size > limit(doc_id)}
@@ -101,9 +101,9 @@ class Listing:
         if not _differing(stamps, self.stamps) and oversized == self.oversized:
             return self
         ids = tuple(sorted(stamps))
-        return Listing(self.ids if ids == self.ids else ids, Map(stamps), oversized)
+        return DocumentStates(self.ids if ids == self.ids else ids, Map(stamps), oversized)
 
-    def changed(self, states: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> Listing:
+    def changed(self, states: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> DocumentStates:
         """Return the listing with these documents anew; None for what is not there."""
         news = {doc_id: stamp for doc_id, stamp in states.items() if stamp != self.state(doc_id)}
         if not news:
@@ -122,7 +122,7 @@ class Listing:
             for doc_id in came:
                 insort(sorted_ids, doc_id)
             ids = tuple(sorted_ids)
-        return Listing(ids, stamps.finish(), oversized, before=self.key, news=news)
+        return DocumentStates(ids, stamps.finish(), oversized, before=self.key, news=news)
 
 
 def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
@@ -159,8 +159,8 @@ class Freshness:
         self._small = SMALL if small is None else small
         self._clock = clock
         self._lock = threading.Lock()
-        self._listing = Listing()
-        self._folders: dict[str, Listed] = {}
+        self._listing = DocumentStates()
+        self._folders: dict[str, FolderListing] = {}
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
@@ -176,7 +176,7 @@ class Freshness:
             return False
         return not (self._is_small() and any(self._edited(others)))
 
-    def look(self) -> Listing:
+    def look(self) -> DocumentStates:
         """Return the documents as they are; raise a LibraryError if a folder cannot be listed."""
         with self._lock:
             was_relied = self._relied
@@ -256,7 +256,7 @@ class Freshness:
                     one.documents[doc_id] = stamp
         self._listing = self._listing.changed(states, self._limit)
 
-    def _known(self, new: Mapping[str, Listed]) -> dict[str, Stamp]:
+    def _known(self, new: Mapping[str, FolderListing]) -> dict[str, Stamp]:
         """Note folders as they were listed; return the documents in them."""
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)

@@ -35,7 +35,7 @@ from infinimem.store.commit.transaction import (
 )
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
-from infinimem.store.freshness import Freshness, Listing, Parsed
+from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.state import last_seen, lists, sequence, withheld
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
@@ -154,7 +154,7 @@ class Library:
         needed = (*owned_folders(), f"{CURRENT}.md") if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
-        self._view: tuple[tuple[Listing, object], View] | None = None
+        self._view: tuple[tuple[DocumentStates, object], View] | None = None
         if self.initialised and not read_only:
             self._recover()
 
@@ -494,7 +494,7 @@ class Library:
         """
         from infinimem.store.plans import receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
-        from infinimem.store.see_also import dangling
+        from infinimem.store.render import dangling
 
         operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later

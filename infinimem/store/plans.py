@@ -17,7 +17,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Plan, Reason, Receipt
 from infinimem.store.commit.install import Moves
-from infinimem.store.commit.transaction import Change
+from infinimem.store.commit.transaction import FileChange
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
@@ -91,7 +91,7 @@ def preview(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[b
 
 def receipt_and_changes(
     done: Rendered, view: View, head: Receipt, notes: Sequence[str]
-) -> tuple[Receipt, list[Change]]:
+) -> tuple[Receipt, list[FileChange]]:
     """Return the receipt, and the files that change, that of the receipt last.
 
     Args:
@@ -106,7 +106,7 @@ def receipt_and_changes(
     for doc_id, new in done.documents.items():
         moves = Moves() if signs else Moves.between(old[doc_id], new)
         before = one.to_bytes() if (one := old[doc_id]) else None
-        changes.append(Change(f"{doc_id}.md", before, new.to_bytes() if new else None, moves))
+        changes.append(FileChange(f"{doc_id}.md", before, new.to_bytes() if new else None, moves))
     sums = [(digest(change.old), digest(change.new)) for change in changes]
     receipt = replace(
         head,
@@ -120,10 +120,13 @@ def receipt_and_changes(
     )
     way = done.reverse_diffs
     if way is None:
-        new, gone = done.documents, done.removed
-        way = [row for doc_id in sorted(old) for row in reverse_diff(doc_id, old[doc_id], new[doc_id], gone)]
+        way = [
+            row
+            for doc_id in sorted(old)
+            for row in reverse_diff(doc_id, old[doc_id], done.documents[doc_id], done.removed)
+        ]
     data = format_receipt(receipt, way)
-    return receipt, [*changes, Change(f"{receipt.id}.md", None, data)]
+    return receipt, [*changes, FileChange(f"{receipt.id}.md", None, data)]
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:

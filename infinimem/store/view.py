@@ -81,7 +81,7 @@ class Stored:
     """Whether nothing is known of the library that is newer than this snapshot."""
 
 
-class Derived:
+class Derivations:
     """What was derived from one snapshot.
 
     Args:
@@ -100,7 +100,7 @@ class Derived:
         value: T = self._made[make]
         return value
 
-    def handed_on(self, changed: Collection[str]) -> Derived:
+    def handed_on(self, changed: Collection[str]) -> Derivations:
         """Return what a snapshot begins with that differs in these documents."""
         own = {make: (value, frozenset(changed)) for make, value in self._made.copy().items()}
         older = {
@@ -108,7 +108,7 @@ class Derived:
             for make, (value, was) in self._inherited.copy().items()
             if make not in own and len(was) < FAR
         }
-        return Derived(older | own)
+        return Derivations(older | own)
 
 
 class View:
@@ -161,7 +161,7 @@ class View:
         self.tried = unanswered
         self._ids = ids
         self._load = load
-        self._derived: Derived = before[0]._derived.handed_on(before[1]) if before else Derived()
+        self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
 
     def derived(self, make: Derive[T]) -> T:
         """Return what a function makes of this snapshot, once; it may update what it made of one before."""

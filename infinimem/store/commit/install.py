@@ -72,7 +72,7 @@ class Moves:
 
 
 @dataclass(frozen=True)
-class Step:
+class FileStep:
     """A change in a manifest: sha256 before and after, the slot of its staged contents, the moves."""
 
     path: str
@@ -92,7 +92,7 @@ class Step:
         return {**named, "gone": self.moves.gone, "come": come}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Step:
+    def from_json(cls, data: Mapping[str, Any]) -> FileStep:
         """Read it back.
 
         Raises:
@@ -107,7 +107,7 @@ class Step:
 
 
 @dataclass
-class Done:
+class Installed:
     """What came otherwise than planned: the lines that stayed where they were, and what to say of it."""
 
     stayed: set[int] = field(default_factory=set)
@@ -133,13 +133,13 @@ class Installation:
         held: lines that are not to move after all.
     """
 
-    def __init__(self, files: Files, step: Step, held: Collection[int] = ()) -> None:
+    def __init__(self, files: Files, step: FileStep, held: Collection[int] = ()) -> None:
         self._files = files
         self._step = step
         self._moves = step.moves.without(held)
-        self._done = Done()
+        self._done = Installed()
 
-    def run(self) -> Done:
+    def run(self) -> Installed:
         """Take the step, unless it is taken already."""
         step, standing = self._step, self._read(self._step.path)
         with suppress(ValueError):
@@ -154,19 +154,19 @@ class Installation:
             return self._settle(standing, step.slot, None if step.deletes else staged)
         return self._replayed(standing, standing)
 
-    def adopt(self, theirs: bytes) -> Done:
+    def adopt(self, theirs: bytes) -> Installed:
         """Put a version in place that someone saved over a displaced file, with the moves made on it."""
         self._note_save()
         return self._replayed(self._read(self._step.path), theirs)
 
-    def _replayed(self, standing: bytes | None, theirs: bytes | None) -> Done:
+    def _replayed(self, standing: bytes | None, theirs: bytes | None) -> Installed:
         try:
             made = self._made_on(theirs)
         except _Unreplayable:
             return self._given_up()
         return self._settle(standing, "", made)
 
-    def _settle(self, standing: bytes | None, slot: str, made: bytes | None) -> Done:
+    def _settle(self, standing: bytes | None, slot: str, made: bytes | None) -> Installed:
         """Swap until what is displaced is what was expected.
 
         Args:
@@ -274,7 +274,7 @@ class Installation:
         became = "that version stays" if stays else "its lines moved in that version"
         self._note(f"was saved by someone meanwhile; {became}")
 
-    def _given_up(self) -> Done:
+    def _given_up(self) -> Installed:
         """Leave theirs, and set aside what was to come."""
         if not self._moves.come:
             self._note("could not be written; lines that left it may stand there still")

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.commit.install import CONFLICTS, NAMED, Installation, Moves, Step, document
+from infinimem.store.commit.install import CONFLICTS, NAMED, FileStep, Installation, Moves, document
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained, located
 from infinimem.store.spec import JOURNAL
@@ -45,7 +45,7 @@ class Conflict(LibraryError):
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """One file: its bytes before and after; None for no file.
 
     `moves` is what is to happen to a person's version: nothing where lines were only signed.
@@ -61,7 +61,7 @@ class Change:
 class Manifest:
     """What a transaction does: the files, and what is seen of them afterwards."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FileStep, ...]
     notice: Changes
 
     def to_bytes(self) -> bytes:
@@ -75,7 +75,7 @@ class Manifest:
         try:
             values = json.loads(data)
             notice = {int(seq): line and SeenLine(*line) for seq, line in values["notice"].items()}
-            return cls(tuple(map(Step.from_json, values["steps"])), notice)
+            return cls(tuple(map(FileStep.from_json, values["steps"])), notice)
         except UNREADABLE:
             return None
 
@@ -92,10 +92,10 @@ class Transaction:
     def __init__(self, files: Files, number: int, notice: Changes) -> None:
         self._files = files
         self._folder = f"{FOLDER}/{number:04d}"
-        self._changes: list[Change] = []
+        self._changes: list[FileChange] = []
         self._notice = notice
 
-    def put(self, change: Change) -> None:
+    def put(self, change: FileChange) -> None:
         """Add a change; one that changes nothing is left out."""
         if change.old != change.new:
             self._changes.append(change)
@@ -130,8 +130,8 @@ class Transaction:
         files.sync_folder_of(f"{folder}/manifest")
         _finish(files, folder, manifest)
 
-    def _staged(self) -> list[Step]:
-        def order(change: Change) -> tuple[bool, ...]:
+    def _staged(self) -> list[FileStep]:
+        def order(change: FileChange) -> tuple[bool, ...]:
             # Lines come where they go before they vanish where they were, and the receipt is last: a crash in
             # between may show a line twice for a moment, never nowhere.
             shrinks = len(change.new or b"") < len(change.old or b"")
@@ -143,7 +143,7 @@ class Transaction:
             slot = f"{self._folder}/{number}.bin"
             if change.new is not None:
                 self._files.stage(slot, change.new, mode_of=change.path)
-            steps.append(Step(change.path, digest(change.old), digest(change.new), slot, change.moves))
+            steps.append(FileStep(change.path, digest(change.old), digest(change.new), slot, change.moves))
         return steps
 
 
@@ -211,7 +211,7 @@ def _noticed(files: Files, manifest: Manifest) -> Changes:
     }
 
 
-def _withdrawn(files: Files, steps: Sequence[Step]) -> set[int]:
+def _withdrawn(files: Files, steps: Sequence[FileStep]) -> set[int]:
     """Return lines that a person deleted or edited after a crash, before they were on their way."""
     standing = {step.path: files.read(step.path, MAX_OWNED) for step in steps}
     waiting = {a.seq for step in steps if digest(standing[step.path]) == step.old for a in step.moves.come}
@@ -224,7 +224,7 @@ def _withdrawn(files: Files, steps: Sequence[Step]) -> set[int]:
     return held
 
 
-def _stayed(files: Files, steps: Sequence[Step]) -> set[int]:
+def _stayed(files: Files, steps: Sequence[FileStep]) -> set[int]:
     """Return lines that found no room before a crash: the receipt that it left does not name them."""
     from infinimem.store.receipts import parse_receipt
 
@@ -241,8 +241,8 @@ def _stayed(files: Files, steps: Sequence[Step]) -> set[int]:
 
 
 def _amended(
-    files: Files, step: Step, steps: Sequence[Step], held: Collection[int], notes: Sequence[str]
-) -> Step:
+    files: Files, step: FileStep, steps: Sequence[FileStep], held: Collection[int], notes: Sequence[str]
+) -> FileStep:
     """Return the step of a receipt that tells what came otherwise than planned."""
     from infinimem.store.receipts import amend
 
@@ -258,7 +258,7 @@ def _amended(
 # ── what was displaced ──────────────────────────────────────────────────────────────────────────
 
 
-def _put_aside(files: Files, folder: str, steps: Sequence[Step]) -> None:
+def _put_aside(files: Files, folder: str, steps: Sequence[FileStep]) -> None:
     """Drop the manifest of a finished transaction, durably, and keep its staging for a day.
 
     A manifest that came back after a later transaction would move lines a second time. A disk that has no
@@ -335,7 +335,7 @@ def _bring_back(files: Files, folder: str) -> None:
         slot = f"{folder}/{kept['slot']}"
         theirs = files.read(slot, MAX_OWNED)
         if theirs is not None and digest(theirs) != kept["was"]:
-            step = Step.from_json(kept["step"])
+            step = FileStep.from_json(kept["step"])
             if _now(files, step.path) == kept["now"]:
                 Installation(files, replace(step, slot=f"{slot}.late")).adopt(theirs)
                 path = step.path
