@@ -88,9 +88,8 @@ def recent_view(
 ) -> View | None:
     """Return an older snapshot that will do for recording these turns, with their files as they are.
 
-    The counter gives the seqs, so what others add to other files is not read. None if there is no snapshot of
-    late, something but evidence changed, or a turn has a mark, by which others may have recorded it, opens a
-    file or might fill one.
+    The counter gives the seqs, so what others add to other files is not read. None if something but evidence
+    changed of late, or a turn has a mark, opens a file or might fill one.
     """
     if view is None or view.stored is None or not fresh.is_recent(but=EVIDENCE):
         return None
@@ -123,10 +122,7 @@ def recent_view(
 
 
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collection[int]]) -> Sequence[Turn]:
-    """Return the turns that are not in the log yet, each once.
-
-    `doubtful` gives seqs of lines that a loss of power may have cut short: they count if they are whole.
-    """
+    """Return the turns that are not in the log yet, or cut short, as `doubtful` seqs may be; each once."""
     if not any(marks_of(turn.key, turn.session, turn.turn) for turn in turns):
         return turns
     known, unsure, fresh = view.lines.marks, doubtful(), []
@@ -147,14 +143,7 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
 
 
 def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[EvidencePart]:
-    """Lay out turns as lines of evidence files.
-
-    Args:
-        turns: checked turns, in the order of speaking.
-        view: the library under the lock.
-        first_seq: seq of the first turn; the others follow.
-        now: ISO 8601, UTC; written as `observed` only if a turn has no time of its own.
-    """
+    """Lay out checked turns as lines of evidence files, with seqs from the first on; `now` is in UTC."""
     homes: dict[str, str] = {}  # of sessions that are new
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
@@ -187,7 +176,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[E
 
 
 def placed(part: EvidencePart, view: View) -> list[Located]:
-    """Return the new lines where they stand once the part is written; `view` is the library before."""
+    """Return the new lines where they stand once the part is written."""
     before = len(view.document(part.doc_id).lines) if part.doc_id in view else 0
     return [
         replace(place, start_line=place.start_line + before, end_line=place.end_line + before)
@@ -196,7 +185,7 @@ def placed(part: EvidencePart, view: View) -> list[Located]:
 
 
 def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
-    """Return the file of a turn; of the parts of a session the first, to which later ones are named."""
+    """Return the file of a turn: of the parts of a session the first."""
     day = (turn.time or now)[:10]
     if not turn.session:
         return f"{EVIDENCE}{day}"

@@ -74,7 +74,6 @@ class ExternalEdits:
 
     @property
     def to_sign(self) -> int:
-        """How many seqs `adopt` needs."""
         return len(self.typed) + len(self.copies) + len(self.turns)
 
     def __bool__(self) -> bool:
@@ -126,10 +125,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
 
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
-    """Return whether a look at what changed is enough to tell that there is nothing to find, or to note.
-
-    `adopted` are documents in which there was nothing to find, by id.
-    """
+    """Return whether there is nothing to find, or to note, in what changed since documents were `adopted`."""
     if view.lines.doubled or view.lines.merged or view.lines.entries != len(seen):
         return False
     changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
@@ -150,10 +146,7 @@ def _by_seq(view: View, doc_ids: Iterable[str]) -> dict[int, list[Located]]:
 
 
 def _original(places: list[Located], before: SeenLine | None) -> Located:
-    """Return which of entries with one seq keeps it: as it was and where it was, else the first.
-
-    The archive's copy goes before live ones.
-    """
+    """Return which of entries with one seq keeps it: in the archive, as it was, where it was, or first."""
     places = [place for place in places if place.doc_id.startswith(ARCHIVE)] or places
     if before is None:
         return places[0]
@@ -187,10 +180,7 @@ def _is_edited(entry: Entry, before: SeenLine) -> bool:
 
 
 def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
-    """Give citations of a seq that several lines have, or that a line had before a merge.
-
-    What the known entries cite is settled, unless several lines have the number now.
-    """
+    """Give citations of a seq that several lines have or had; for known entries only if they have it now."""
     rivals = _rivals(turns, entries)
     for place in (place for places in entries.values() for place in places) if rivals else ():
         origins = drawn_from(place.entry)
@@ -295,7 +285,6 @@ def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:
 
 
 def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
-    """Put the signatures of lines on those of the documents."""
     by_document: dict[str, dict[int, str]] = {}
     for (doc_id, number), line in sorted(lines.items()):
         by_document.setdefault(doc_id, {})[number] = line
@@ -307,16 +296,12 @@ def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
 
 
 def _renumbered(line: Entry, seq: int) -> Entry:
-    """Return the line under another seq, with the one that it had."""
     was = format_seqs((*former(line), line.seq))
     return replace(line, seq=seq, fields={**line.fields, "was": was})
 
 
 def _renumbered_copy(entry: Entry, kept: Entry, seq: int) -> Entry:
-    """Return the entry under another seq; its origins are its own and the line that keeps the old one.
-
-    If that says something else, it is told apart as what nothing was drawn from.
-    """
+    """Return the entry under another seq, citing the line that keeps it; told apart if it says else."""
     same = entry.text == kept.text
     theirs = frozenset(kept.origin) if same else frozenset[int]()
     own = [one for one in entry.origin if one != entry.seq and one not in theirs]

@@ -55,14 +55,7 @@ def digest(data: bytes | None) -> str:
 
 
 class Files:
-    """The files under `root`.
-
-    Args:
-        root: an existing folder.
-
-    Raises:
-        LibraryError: `root` is no folder or cannot be opened.
-    """
+    """The files under an existing folder; a LibraryError if `root` is none, or cannot be opened."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -79,20 +72,13 @@ class Files:
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
-        """Return a regular file's bytes; None if there is none, or a link, or more than `limit` bytes.
-
-        Raises:
-            LibraryError: it is there but cannot be read.
-        """
+        """Return a regular file's bytes; None if there is none, or a link, or more than `limit` bytes."""
         return self.read_stamped(path, limit)[0]
 
     def read_stamped(
         self, path: str, limit: int, start: int = 0, most: int = sys.maxsize
     ) -> tuple[bytes | None, Stamp | None]:
-        """Return the bytes as `read` does, `most` of them from `start` on, and the file's state.
-
-        The state is None if it changed meanwhile.
-        """
+        """Return `most` bytes from `start` on as `read` does, and their file's state; None if it changed."""
         with explained("read", path):
             descriptor = self._open(path)
             if descriptor is None:
@@ -122,14 +108,9 @@ class Files:
             raise
 
     def append(self, path: str, data: bytes, durable: bool = True, tries: int = 3) -> tuple[Stamp, Stamp]:
-        """Add `data` at the end, on a line of its own; return the file's state before and after.
+        """Add `data` at the end, on a line of its own, or nothing; return the file's state before and after.
 
-        Args:
-            durable: wait until it would outlive a loss of power.
-            tries: how often it is done again if someone puts another file in its place meanwhile.
-
-        Raises:
-            LibraryError: the disk refused; nothing of `data` stays.
+        What need not be durable is not waited for. It is done again if someone puts another file in place.
         """
         with explained("write", path), located(self.root, path, make=True) as at, self._writing(at):
             created = at.lstat() is None
@@ -176,16 +157,11 @@ class Files:
                 return None
 
     def size(self, path: str) -> int:
-        """Return a file's bytes; -1 if there is none."""
         info = self.lstat(path)
         return -1 if info is None else info.st_size
 
     def cut(self, path: str, size: int, tail: bytes | None = None) -> None:
-        """Take back what was appended to a file of this size; -1 if it was not there.
-
-        Args:
-            tail: cut only if this stands there still; None for whatever does.
-        """
+        """Take back what was appended to a file of this size (-1: there was none), or only this tail."""
         if size < 0:
             self.remove(path)
             return
@@ -215,7 +191,6 @@ class Files:
         return self.lstat(path) is not None
 
     def must_be_free(self, path: str) -> None:
-        """Raise a LibraryError if something has that name."""
         if self.exists(path):
             raise LibraryError(f"{self.root / path} is a link or cannot be read; move it away and try again")
 
@@ -308,16 +283,13 @@ class Files:
         return info is not None and stat.S_ISREG(info.st_mode)
 
     def sync_folder_of(self, path: str) -> None:
-        """Make the names beside `path` durable."""
         with explained("write", path), located(self.root, path) as at:
             disk.sync_folder(at.folder)
 
     def stage(self, path: str, data: bytes, mode_of: str | None = None, durable: bool = True) -> None:
-        """Write a new file, and make its folder. Its name is not durable before `sync_folder_of`.
+        """Write a new file, with the permissions of the one that it will replace, and make its folder.
 
-        Args:
-            mode_of: the file whose place it will take; its permissions are kept.
-            durable: wait until its bytes would outlive a loss of power.
+        Its name is not durable before `sync_folder_of`.
         """
         replaced = self.lstat(mode_of) if mode_of is not None else None
         with explained("write", path), located(self.root, path, make=True) as at:
@@ -332,7 +304,6 @@ class Files:
                 os.close(descriptor)
 
     def remove(self, path: str, durable: bool = True) -> None:
-        """Delete the file if it is there."""
         with explained("remove", path), located(self.root, path) as at, self._writing(at):
             disk.unlink(at)
             if durable:
@@ -364,17 +335,11 @@ class Files:
 
     @contextmanager
     def exclusive(self, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-        """Hold the library's lock; never across a model call.
+        """Hold the library's lock; never across a model call. LockTimeout if one holder kept it so long.
 
         The kernel frees the lock of a killed process. Each holder opens the file anew, so that threads of one
         process exclude each other too, and writes who it is and since when: one that waits while others take
         turns goes on waiting.
-
-        Args:
-            timeout: seconds to wait for one holder.
-
-        Raises:
-            LockTimeout: a holder kept it; the message names its process.
         """
         folder, _, name = LOCK.partition("/")
         with ExitStack() as kept:

@@ -75,17 +75,10 @@ def is_inside(path: str) -> bool:
 
 @contextmanager
 def opened(root: Path, path: str, make: bool = False) -> Iterator[Folder]:
-    """Open the folder at `path` below `root`; "" for the root itself.
+    """Open the folder at `path` below `root`, "" for the root, and make what is missing if asked to.
 
-    Args:
-        root: a folder that a person named: the way to it may have links.
-        path: names with "/" between them, and maybe at the end.
-        make: make what is missing, durably.
-
-    Raises:
-        FileNotFoundError: there is none.
-        NotADirectoryError: a part of the way is a link, a file, or leads upwards.
-        OSError: it cannot be opened or made.
+    Raises FileNotFoundError if there is none, NotADirectoryError if a part of the way is a link or a file, or
+    leads upwards. The way to the root itself, which a person named, may have links.
     """
     path = path.removesuffix("/")
     above = (
@@ -188,13 +181,9 @@ def folder_state(info: os.stat_result) -> FolderState:
 
 
 class FolderListing(NamedTuple):
-    """One folder as it was listed.
+    """One folder as listed; no state if it may not be read, or a later change might not show in it.
 
-    Args:
-        state: of the folder; None if it may not be read, or a later change might not show in it.
-        documents: the state of each, by its path without ".md".
-        folders: those in it ("a/b/").
-        passed: why what may be meant as a note is passed over, by its path.
+    Documents by path without ".md", folders as "a/b/", and why what may be meant as a note is passed over.
     """
 
     state: FolderState | None
@@ -223,11 +212,7 @@ def shows(path: str) -> bool:
 
 
 def state_of(root: Path, path: str) -> Stamp | None:
-    """Return the state of one file as `listed` would find it; None if there is no such document.
-
-    Raises:
-        LibraryError: it cannot be looked at.
-    """
+    """Return the state of one file as `listed` would find it; None if there is no such document."""
     if not shows(path):
         return None
     with explained("read", path):
@@ -247,17 +232,10 @@ def listed(
     skip: Collection[str] = (),
     left_out: LeftOut | None = None,
 ) -> dict[str, FolderListing]:
-    """List a folder and all folders in it, without hidden ones and links.
+    """List a folder and all folders in it that are not to be skipped, without hidden ones and links.
 
-    Args:
-        root: the library's folder.
-        needed: folders ("topics/") and files that must not be passed over.
-        below: the folder to list; "" for all.
-        skip: folders in it that are not listed again.
-        left_out: of what is not needed.
-
-    Raises:
-        LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
+    What is `needed` ("topics/") must not be passed over or left out: a LibraryError if it cannot be listed.
+    One of a person's that may not be read is passed over.
     """
     listing: dict[str, FolderListing] = {}
     pending = [below]

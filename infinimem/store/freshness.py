@@ -66,11 +66,8 @@ TOO_LARGE = "it is larger than tools read"
 class DocumentStates:
     """The documents at one moment; the same object as long as nothing changes.
 
-    Args:
-        ids: sorted; the same object as long as none comes or goes.
-        stamps: the state of each; what did not change is shared with the listing before.
-        oversized: the state of those that are passed over.
-        key, before, news: what changed since the listing with the key `before`.
+    `ids` are sorted, `oversized` those that are passed over; `news` is what changed since the one with the
+    key `before`. What did not change is shared.
     """
 
     ids: tuple[str, ...] = ()
@@ -131,14 +128,9 @@ def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str
 
 
 class Freshness:
-    """Keeps the listing of one library.
+    """Keeps the states of one library's documents; `limit` is the size over which one is passed over.
 
-    Args:
-        files: the library's files.
-        limit: the size over which a document is passed over, by its id.
-        needed, left_out: see `listed`.
-        watcher: names files that are edited; default is one for the folder.
-        small, clock: for tests; see SMALL. The clock is monotonic.
+    The watcher names edited files; `small` and the monotonic clock are for tests.
     """
 
     def __init__(
@@ -298,12 +290,7 @@ class Freshness:
 
 
 class Parsed:
-    """Documents as last read: each state of a file that is kept is parsed once.
-
-    Args:
-        files: where they lie.
-        initialised: whether some of them are the program's own.
-    """
+    """Documents as last read: each state of a file that is kept is parsed once."""
 
     def __init__(self, files: Files, initialised: bool) -> None:
         self._files = files
@@ -323,12 +310,8 @@ class Parsed:
     def load(self, doc_id: str, state: Stamp, keep: bool) -> tuple[Document, bool]:
         """Return the document, empty if it may not be read, and whether it is in the state that was listed.
 
-        Args:
-            state: that state.
-            keep: whether it stays parsed; a library may hold more notes than memory does.
-
-        Raises:
-            LibraryError: one of the program's own cannot be read.
+        It stays parsed if it is to be kept: a library may hold more notes than memory does. A LibraryError if
+        one of the program's own cannot be read.
         """
         known = self._kept.get(doc_id)
         if known is not None and known[0] == state:
@@ -377,10 +360,7 @@ class Watcher:
         self._woken = threading.Event()
 
     def begin(self) -> None:
-        """Begin to watch, once, in a thread, for it walks through all folders.
-
-        Soon it is living, or never, if the system has no more watches. What changed before is not named.
-        """
+        """Begin to watch, once, in a thread: it walks through all folders. Earlier changes are unnamed."""
         if not self._begun:
             self._begun = True
             threading.Thread(target=self._start, name="infinimem-watch", daemon=True).start()
@@ -445,7 +425,6 @@ class Watcher:
             self.stop()
 
     def _hear(self, event: FileSystemEvent) -> None:
-        """Called in a thread of watchdog's."""
         for name in (event.src_path, event.dest_path):
             path = os.fsdecode(name)
             if path.endswith(".md") and path.startswith(self._root):

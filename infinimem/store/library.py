@@ -64,8 +64,7 @@ def system_clock() -> datetime:
 
 
 def operations() -> ModuleType:
-    """Load the operations that work around the store's writes by name: imports lead downwards, and a library
-    that is opened without them would leave a `forget` unfinished."""
+    """Load the operations around writes by name: imports lead downwards, and a `forget` must be finished."""
     return import_module("infinimem.operations")
 
 
@@ -78,12 +77,7 @@ def init(
 ) -> Library:
     """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
 
-    Args:
-        root: the folder; made if missing.
-        clock, embedder, strategy, trust: the library's. A new one is noted as this user's, unless `trust`.
-
-    Raises:
-        LibraryError: the folder cannot be made or written.
+    A new one is noted as this user's, unless `trust`. Raises a LibraryError if it cannot be made or written.
     """
     settings = template(strategy).encode()
     digest = configuration(settings).digest  # first: what is wrong with config.toml stops it
@@ -119,12 +113,9 @@ class Library:
     """A memory folder, or a plain folder of notes (then every write is refused).
 
     Args:
-        root: the folder.
         clock: gives the time for headers and receipts; injected so that runs can be repeated.
-        embedder: for its views; None takes the settings.
-        strategy: name of the one that keeps it; None takes the settings.
+        embedder, strategy: for its views, and who keeps it; None takes the settings.
         trust: let its settings act, whatever they are.
-        read_only: refuse every write.
 
     Raises:
         LibraryError: no such folder.
@@ -159,10 +150,7 @@ class Library:
             self._recover()
 
     def _recover(self) -> None:
-        """Finish what a crash cut short, mend what a loss of power tore, and take in late saves.
-
-        If nothing is left, no lock is taken.
-        """
+        """Finish what a crash cut short, mend what a loss of power tore, and take in late saves."""
         rebooted = sequence.rebooted(self.files)
         left = (unfinished, displaced, sequence.waiting, operations().unfinished)
         if not (rebooted or any(waits(self.files) for waits in left)):
@@ -176,7 +164,6 @@ class Library:
                 sequence.settle(self.files)
 
     def _finish(self) -> None:
-        """Finish what a crash cut short, under the lock."""
         if sequence.waiting(self.files):
             self.fresh.doubt()  # what a dying writer appended, no folder's time tells
             sequence.undo(self.files)
@@ -184,10 +171,7 @@ class Library:
         operations().finish(self.files)
 
     def siblings(self) -> tuple[Library, ...]:
-        """Return the library, then as each other strategy sees it that derived something from it.
-
-        What is known of the files is shared, snapshots are not.
-        """
+        """Return the library as each strategy sees it that derived something from it, itself first."""
         view = self.view()
 
         def keeps(spec: StrategySpec) -> bool:
@@ -268,7 +252,6 @@ class Library:
         return view
 
     def receipts(self) -> tuple[Receipt, ...]:
-        """Return all receipts, oldest first."""
         from infinimem.store.receipts import receipts_of
 
         return tuple(receipts_of(self.view())) if self.initialised else ()
@@ -276,10 +259,7 @@ class Library:
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def record(self, turns: Sequence[Turn]) -> tuple[Located, ...]:
-        """Write what was said to the evidence log, durably, before anything else is done with it.
-
-        A turn whose key, or whose session and turn id, is there already is not written again. Returns the new
-        lines, in the order of `turns`.
+        """Write turns to the evidence log, durably, but for marked ones that are there; return the new lines.
 
         Raises:
             UsageError: a turn is empty or its time is no time; nothing is written.
@@ -362,10 +342,7 @@ class Library:
         return withheld.proposals(self.files)
 
     def adopt_edits(self) -> Receipt | None:
-        """Take in what people and merges did: sign what is new or doubled, note what was edited or deleted.
-
-        Returns the receipt; None if there is nothing.
-        """
+        """Take in what people and merges did: sign what is new or doubled, note what was changed."""
         from infinimem.store.external_edits import find_edits, is_unedited
 
         if not self.initialised:
@@ -384,7 +361,6 @@ class Library:
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
-        """Sign and note what people did, under the lock."""
         from infinimem.store.external_edits import adopt, find_edits, turns_without_entries
         from infinimem.store.plans import violations
 
@@ -484,13 +460,9 @@ class Library:
     def commit(
         self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: last_seen.Changes
     ) -> Receipt:
-        """Write documents and the receipt as one, under the lock. For the store's own operations.
+        """Write documents and the receipt as one, under the lock, for the store's own operations.
 
-        Args:
-            done: the documents and what the law was told of them.
-            view: the library as it is.
-            head, notes: of the receipt; the head says op and who did it.
-            notice: what the list of last seen lines says afterwards.
+        The head says op and who did it, `notice` what the list of last seen lines says afterwards.
         """
         from infinimem.store.plans import receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
@@ -525,7 +497,6 @@ class Library:
         return sequence.allocate(self.files, count, view.max_seq, named)
 
     def _append(self, tail: Document) -> None:
-        """Add to a document; what was read of it before need not be read again."""
         path, data = f"{tail.id}.md", tail.to_bytes()
         with sequence.noted(self.files, path, data):
             before, after = self.files.append(path, data)

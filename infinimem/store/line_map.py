@@ -88,10 +88,7 @@ def reading(document: Document, instead: Mapping[int, str]) -> Document:
 def reverse_diff(
     doc_id: str, old: Document | None, new: Document | None, changed: Collection[Line] = ()
 ) -> list[str]:
-    """Return the lines of a diff that leads from `new` back to `old`.
-
-    `changed` are lines of `old` that read otherwise in `new`, or that are gone.
-    """
+    """Return the lines of a diff from `new` back to `old`, of which `changed` lines read otherwise."""
     if old is None:
         return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
     now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
@@ -100,8 +97,6 @@ def reverse_diff(
 
 
 def _unified(one: Sequence[str], other: Sequence[str], name: str, other_name: str) -> Iterator[str]:
-    """Give the lines of a unified diff without context; none if the lists are equal."""
-
     def range_of(start: int, end: int) -> str:
         return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
 
@@ -150,7 +145,6 @@ def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
 
 
 def named(part: Sequence[str]) -> str:
-    """Return the document of a diff."""
     now, then = part[0][4:], part[1][4:]
     return (then if now == _NOTHING else now).rpartition(" (")[0]
 
@@ -176,10 +170,7 @@ def _parsed(part: Sequence[str]) -> Reverse:
 
 
 def reverted(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
-    """Return the line map before a change, from the one after it or a later one that still holds what came.
-
-    None if it does not: someone changed those very rows since.
-    """
+    """Return the line map before a change; None if someone changed those very rows since."""
     left = list(rows)
     shift = 0
     for hunk in reverse.hunks:

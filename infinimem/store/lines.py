@@ -50,7 +50,6 @@ Mark = tuple[str, ...]
 
 
 def marks_of(key: str | None, session: str | None, turn: str | None) -> list[Mark]:
-    """Return the marks of a turn."""
     marks: list[Mark] = [("key", plain(key))] if key else []
     if session and turn:
         marks.append(("turn", plain(session), plain(turn)))
@@ -140,17 +139,13 @@ class Lines:
     highest: int = 0
 
     def entry(self, seq: int) -> Located | None:
-        """Return the line that a seq stands for."""
         doc_id = self.places.get(seq)
         return None if doc_id is None else self.documents[doc_id].entry(seq)
 
     def after(
         self, changed: Mapping[str, Document | None], drawn: Set[int] | None, is_note: Callable[[str], bool]
     ) -> Lines:
-        """Return the lines once these documents changed (None: gone), and the list of what was drawn from.
-
-        Lines of a person's document, which `is_note` tells, do not count.
-        """
+        """Return the lines once these documents changed (None: gone); lines of a person's do not count."""
         counting = _Counting(self)
         for doc_id, document in changed.items():
             if doc_id.startswith(self.folders) and not is_note(doc_id):
@@ -169,8 +164,6 @@ def _order(doc_id: str) -> tuple[int, str]:
 
 
 class _Counting:
-    """Counts the changed documents of one snapshot."""
-
     def __init__(self, before: Lines) -> None:
         self._before = before
         self._documents = before.documents

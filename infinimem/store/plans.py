@@ -92,14 +92,7 @@ def preview(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[b
 def receipt_and_changes(
     done: Rendered, view: View, head: Receipt, notes: Sequence[str]
 ) -> tuple[Receipt, list[FileChange]]:
-    """Return the receipt, and the files that change, that of the receipt last.
-
-    Args:
-        done: what was rendered.
-        view: the library before.
-        head: the receipt as far as it is known: number, op, who and when.
-        notes: its notes, any text.
-    """
+    """Return the receipt, begun with `head`, and the files that change, that of the receipt last."""
     old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
     signs = head.op in ("stamp", "undate")  # where the lines stand
     changes = []
@@ -130,7 +123,6 @@ def receipt_and_changes(
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
-    """Ask the law about the documents that change."""
     old = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
     new = [document for document in done.documents.values() if document]
     before, after = (

@@ -61,7 +61,6 @@ def number_of(doc_id: str) -> int:
 
 
 def next_number(view: View) -> int:
-    """Return the number of the next receipt."""
     return 1 + view.derived(_highest)
 
 
@@ -109,11 +108,7 @@ def _fenced(language: str, lines: Sequence[str]) -> list[str]:
 def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]) -> bytes:
     """Return the bytes of a planned receipt with what came otherwise.
 
-    Args:
-        data: the receipt as it was planned.
-        stayed: lines that did not move after all; their rows go.
-        notes: what to say of it.
-        files: sha256 of each document as it is.
+    Rows of lines that `stayed` go; `files` are the sha256 of each document as it is.
     """
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     head = lines.index("## Files")
@@ -203,7 +198,6 @@ def parse_receipt(document: Document) -> Receipt:
 
 
 def reverse_diffs(document: Document) -> tuple[Reverse, ...]:
-    """Return what a receipt says of the files before it."""
     return parse_reverse(document.lines[block(document.lines, BEFORE)])
 
 
@@ -229,11 +223,7 @@ def later(view: View, number: int) -> Iterator[Receipt]:
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:
-    """Return the receipt that is called "journal/0007-consolidate", "0007-consolidate" or "7".
-
-    Raises:
-        UsageError: there is none, or there are several.
-    """
+    """Return the receipt called "journal/0007-consolidate", "0007-consolidate" or "7"; else a UsageError."""
     stem = name.removeprefix(JOURNAL).removesuffix(".md")
     those = [r for r in receipts if stem in (r.id.removeprefix(JOURNAL), str(r.number), f"{r.number:04d}")]
     if len(those) == 1:

@@ -86,10 +86,7 @@ def held_by(document: Document) -> tuple[int, ...]:
 
 
 def turns_behind(document: Document, find: Callable[[str], Document | None]) -> tuple[int, ...]:
-    """Return seqs of the turns that a record comes from, followed through the records that it names.
-
-    `find` gives a record by its stem; None for one that is passed over.
-    """
+    """Return seqs of the turns that a record comes from, also through records that `find` gives by stem."""
     turns: dict[int, None] = {}
     seen, waiting = {stem(document.id)}, [document]
     while waiting:

@@ -48,10 +48,8 @@ LOG_LENGTH = 20
 class Rendered:
     """The documents that change (None: deleted), the rows of the receipt, and what the law is told.
 
-    Args:
-        quoted: lines as they were before a person changed them.
-        names, sums: what the receipt calls documents, and says for checksums, that it must not tell.
-        reverse_diffs: its reverse diffs, if they are not those of the very bytes before.
+    `quoted` lines read so before a person changed them; `names` and `sums` stand for what the receipt must not
+    tell, `reverse_diffs` for those of the very bytes before.
     """
 
     documents: dict[str, Document | None] = field(default_factory=dict)
@@ -65,15 +63,7 @@ class Rendered:
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
-    """Apply a plan that `law.verify` passed.
-
-    Args:
-        plan: the plan.
-        view: the library as it is under the lock.
-        first_seq: seq of the first new entry; the others follow.
-        receipt: number of the receipt that headings and update logs name.
-        now: ISO 8601, UTC, for created_time and update logs.
-    """
+    """Apply a plan that `law.verify` passed, with seqs for new lines from the first on."""
     return _PlanRenderer(view, receipt, now).render(plan, first_seq)
 
 
@@ -88,8 +78,6 @@ def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Lin
 
 
 class _PlanRenderer:
-    """Documents being edited, and what has happened to each."""
-
     def __init__(self, view: View, receipt: int, now: str) -> None:
         self._view = view
         self._receipt = receipt
@@ -192,10 +180,7 @@ class _PlanRenderer:
         self._result.documents[doc_id] = document.insert_all(arrivals)
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
-        """Delete topics that hold nothing any more, under a header of the program's own keys.
-
-        The one that took most of their lines keeps the name.
-        """
+        """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
         documents = self._result.documents
         emptied = {
             doc_id: document
@@ -213,7 +198,6 @@ class _PlanRenderer:
                 documents[heir] = _also_called(self._get(heir), names)
 
     def _stands(self, doc_id: str) -> bool:
-        """Return whether there will be such a document."""
         return self._result.documents.get(doc_id, doc_id if doc_id in self._view else None) is not None
 
     def _write_headers(self, plan: Plan) -> None:
@@ -309,7 +293,6 @@ def described(document: Document) -> tuple[int, ...]:
 
 
 def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
-    """Return a row of an update log, its counts as numbers again."""
     return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
 
 

@@ -38,7 +38,6 @@ def only_project(view: View, project: str) -> View:
 
 
 def folders_of(view: View, entry: Entry) -> Set[str]:
-    """Return the folders that a line's turns were said in."""
     if "cwd" in entry.fields:
         return {entry.fields["cwd"]}
     places = (view.entry(seq) for seq in entry.origin)

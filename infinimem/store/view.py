@@ -82,11 +82,7 @@ class Stored:
 
 
 class Derivations:
-    """What was derived from one snapshot.
-
-    Args:
-        inherited: by the function that made it, from which documents it differs.
-    """
+    """What was derived from one snapshot; `inherited` from an earlier one, and the documents that differ."""
 
     def __init__(self, inherited: Mapping[Derive[Any], tuple[Any, frozenset[str]]] | None = None) -> None:
         self._inherited = dict(inherited or {})
@@ -115,9 +111,7 @@ class View:
     """The library at one moment.
 
     Args:
-        ids: ids of all documents, sorted.
-        load: gives a document by id.
-        settings: the settings in force.
+        ids: of all documents, sorted; `load` gives one.
         initialised: whether the folder has an infinimem.toml; without it every document is a note.
         drawn: evidence seqs that were drawn from; None where that list is lost.
         refused: those of which no entry was accepted.
@@ -127,8 +121,7 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        spec: the strategy that looks: its documents are seen by default, and no sibling's. None takes that of
-            the settings.
+        spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
     def __init__(
@@ -204,11 +197,7 @@ class View:
         return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(owned_folders()))
 
     def resolve(self, name: str) -> str:
-        """Return the full id that a full id, a path, a bare stem or an alias stands for.
-
-        Raises:
-            DocumentNotFound: none, or several; the message lists what is near.
-        """
+        """Return the full id that an id, a path, a stem or an alias stands for; else DocumentNotFound."""
         exact = name.strip().strip("/")
         exact = exact if exact in self else exact.removesuffix(".md").strip("/")
         if exact in self:
@@ -358,7 +347,6 @@ class View:
 
     @cached_property
     def buffer(self) -> Document:
-        """CURRENT; an empty document if there is none."""
         if CURRENT in self and self.initialised:
             return self.document(CURRENT)
         return Document.empty(CURRENT)
@@ -397,7 +385,6 @@ def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> 
 
 
 def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
-    """Return the ids that begin with "folder/", or all for "": they stand together."""
     end = f"{folder[:-1]}0"  # "0" comes after "/"
     return ids[bisect_left(ids, folder) : bisect_left(ids, end)] if folder else ids
 
@@ -510,7 +497,6 @@ def renamed(view: View, known: frozenset[str] | None, changed: Collection[str] |
 
 
 def _topics(view: View, changed: Collection[str] | None) -> set[str]:
-    """Return the topics that changed; all if that is not known."""
     ids = view.below(TOPICS) if changed is None else changed
     return {doc_id for doc_id in ids if doc_id.startswith(TOPICS)} if view.initialised else set()
 

@@ -64,7 +64,6 @@ class Moves:
         return cls(tuple(gone), tuple(come))
 
     def without(self, seqs: Collection[int]) -> Moves:
-        """Return the moves of the other lines."""
         return Moves(
             tuple(line for line in self.gone if line[0] not in seqs),
             tuple(arrival for arrival in self.come if arrival.seq not in seqs),
@@ -86,18 +85,13 @@ class FileStep:
         return self.new == digest(None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for a manifest."""
         named = {"path": self.path, "old": self.old, "new": self.new, "slot": self.slot}
         come = [(a.seq, a.line, a.level, a.title) for a in self.moves.come]
         return {**named, "gone": self.moves.gone, "come": come}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FileStep:
-        """Read it back.
-
-        Raises:
-            KeyError, TypeError, ValueError: `data` is none of ours: a folder may have come with it.
-        """
+        """Read it back; KeyError, TypeError or ValueError if it is none of ours, but came with a folder."""
         path, old, new, slot = (str(data[name]) for name in ("path", "old", "new", "slot"))
         if not (shows(path) and is_inside(path) and slot.startswith(".infinimem/") and is_inside(slot)):
             raise ValueError(f"not a step of a transaction: {path!r} from {slot!r}")
@@ -115,7 +109,6 @@ class Installed:
 
 
 def document(path: str, data: bytes | None) -> Document:
-    """Parse a file; an empty document for none."""
     doc_id = path.removesuffix(".md")
     return Document.empty(doc_id) if data is None else Document.parse(doc_id, data)
 
@@ -125,13 +118,7 @@ class _Unreplayable(Exception):
 
 
 class Installation:
-    """Contents on their way to a path. Names are not durable when it is done.
-
-    Args:
-        files: the library's files.
-        step: what is to be done.
-        held: lines that are not to move after all.
-    """
+    """A step on its way to its path, but for lines `held` back. Names are not durable when it is done."""
 
     def __init__(self, files: Files, step: FileStep, held: Collection[int] = ()) -> None:
         self._files = files
@@ -140,7 +127,6 @@ class Installation:
         self._done = Installed()
 
     def run(self) -> Installed:
-        """Take the step, unless it is taken already."""
         step, standing = self._step, self._read(self._step.path)
         with suppress(ValueError):
             if (stranded := self._stranded(standing)) is not None:
@@ -167,13 +153,7 @@ class Installation:
         return self._settle(standing, "", made)
 
     def _settle(self, standing: bytes | None, slot: str, made: bytes | None) -> Installed:
-        """Swap until what is displaced is what was expected.
-
-        Args:
-            standing: what is expected.
-            slot: where `made` is staged; "" if it is not yet.
-            made: what is to stand there; None for no file.
-        """
+        """Put `made`, staged at `slot` or not yet (""), in place until it displaces what was expected."""
         for _ in range(ATTEMPTS):
             if made == standing or self._swap(slot or self._staged(made), made, standing):
                 return self._done
@@ -231,7 +211,7 @@ class Installation:
         return None
 
     def _staged_in(self, slot: str) -> str:
-        """Return with what the sha256 begins of the contents that were staged in a slot."""
+        """Return how the sha256 begins of what was staged in a slot."""
         if slot == self._step.slot:
             return self._step.new
         name = slot.removeprefix(f"{self._step.slot}.").partition(".")[0]
@@ -241,7 +221,6 @@ class Installation:
         return self._files.read(path, MAX_OWNED)
 
     def _made_on(self, theirs: bytes | None) -> bytes | None:
-        """Make the moves on a version; None for no file."""
         path = self._step.path
         if theirs is None:
             if self._files.exists(path) and not self._files.is_plain(path):
@@ -275,7 +254,6 @@ class Installation:
         self._note(f"was saved by someone meanwhile; {became}")
 
     def _given_up(self) -> Installed:
-        """Leave theirs, and set aside what was to come."""
         if not self._moves.come:
             self._note("could not be written; lines that left it may stand there still")
             return self._done
@@ -294,13 +272,10 @@ class Installation:
 
 
 def replay(moves: Moves, theirs: Document) -> Document:
-    """Make the moves on another version of the document; on an empty one if a person removed it.
+    """Make the moves on another version of the document; ValueError if the lines cannot be read in it.
 
     A line that a person edited stays as they left it, and one that is there already does not come again, so
     that doing it twice changes nothing.
-
-    Raises:
-        ValueError: the lines cannot be read in it, even if only an open fence swallows them.
     """
     there = {place.seq: place.entry.line for place in theirs.entries}
     gone = [line for line in moves.gone if there.get(line[0]) == line[1]]

@@ -46,10 +46,7 @@ class Conflict(LibraryError):
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file: its bytes before and after; None for no file.
-
-    `moves` is what is to happen to a person's version: nothing where lines were only signed.
-    """
+    """One file, its bytes before and after, None for no file; and what is to happen to a person's version."""
 
     path: str
     old: bytes | None
@@ -81,13 +78,7 @@ class Manifest:
 
 
 class Transaction:
-    """A set of changes under a number; nothing is touched before `commit`.
-
-    Args:
-        files: the library's files.
-        number: that of the receipt.
-        notice: what the list of last seen lines (state/last_seen.py) says afterwards.
-    """
+    """Changes under the number of their receipt, and what is last seen of them; written by `commit`."""
 
     def __init__(self, files: Files, number: int, notice: Changes) -> None:
         self._files = files
@@ -103,10 +94,8 @@ class Transaction:
     def commit(self) -> None:
         """Stage, write the manifest, install.
 
-        Raises:
-            Conflict: a file is no longer what the change was made from; nothing was touched.
-            LibraryError: the disk refused. Before the manifest nothing has changed; after it, the next
-                `recover` finishes.
+        Raises Conflict if a file is no longer what the change was made from, and a LibraryError if the disk
+        refused: before the manifest nothing has changed; after it, the next `recover` finishes.
         """
         files, folder = self._files, self._folder
         for change in self._changes:
@@ -148,7 +137,6 @@ class Transaction:
 
 
 def unfinished(files: Files) -> bool:
-    """Return whether a crash left anything behind."""
     return bool(files.names(FOLDER))
 
 
@@ -197,7 +185,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
 
 
 def _noticed(files: Files, manifest: Manifest) -> Changes:
-    """Return what is seen, as far as it came so: lines that stayed where they were are not seen elsewhere."""
+    """Return what is seen: lines that stayed where they were are not seen elsewhere."""
     there: dict[str, set[int]] = {}  # of files that are not as planned
     for step in manifest.steps:
         data = files.read(step.path, MAX_OWNED)
@@ -243,7 +231,6 @@ def _stayed(files: Files, steps: Sequence[FileStep]) -> set[int]:
 def _amended(
     files: Files, step: FileStep, steps: Sequence[FileStep], held: Collection[int], notes: Sequence[str]
 ) -> FileStep:
-    """Return the step of a receipt that tells what came otherwise than planned."""
     from infinimem.store.receipts import amend
 
     planned = files.read(step.slot, MAX_OWNED)
@@ -295,23 +282,18 @@ def _discard(files: Files, folder: str) -> None:
 
 
 def clear_displaced(files: Files) -> None:
-    """Drop all that is kept."""
     for name in files.names(DISPLACED):
         _discard(files, f"{DISPLACED}/{name}")
 
 
 def displaced(files: Files) -> bool:
-    """Return whether `recheck` has anything to do."""
     return bool(files.names(DISPLACED))
 
 
 def recheck(files: Files, now: float, newest: int | None = None) -> None:
-    """Bring back what was written to a displaced file since, and drop those older than a day.
+    """Bring back what was written to a displaced file since, and drop those older than a day, under the lock.
 
-    Args:
-        now: seconds since 1970. The caller holds the lock.
-        newest: look at so many transactions, the latest, and at the oldest; None for all. The next opening
-            looks at the others.
+    Of many transactions only the `newest` are looked at, and the oldest; the next opening looks at the rest.
     """
     names = sorted(files.names(DISPLACED), key=lambda name: (len(name), name))
     for name in names if newest is None else dict.fromkeys([*names[:1], *names[-newest:]]):

@@ -43,13 +43,7 @@ Changes = dict[int, SeenLine | None]
 
 @dataclass(frozen=True)
 class Seen:
-    """What was last seen.
-
-    Args:
-        lines: by seq; none where the list is lost.
-        rows: how many it took to say so.
-        began: the same object as long as the list only grows.
-    """
+    """What was last seen, in how many rows; `began` is the same object as long as the list only grows."""
 
     lines: Map[int, SeenLine] = field(default_factory=Map)
     rows: int = 0

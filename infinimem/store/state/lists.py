@@ -58,10 +58,7 @@ def read(
 ) -> T:
     """Return the value of a list's whole rows; what was read of it before is not read again.
 
-    Args:
-        empty: makes the value of no rows.
-        add: gives the value after more rows; it must not change the one it is given.
-        chunk: new bytes to read at once.
+    `add` gives the value after more rows; it must not change the one it is given.
     """
     known: _Reading | None = files.lists.get(path)
     if known is None or (data := _after(files, path, known, chunk)) is None:
@@ -116,11 +113,9 @@ def _seq_rows(seqs: Iterable[int]) -> bytes:
 
 
 def note_drawn(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int] = ()) -> None:
-    """Add to the list, under the lock. A lost list begins with what `view` takes for drawn from.
+    """Add to the list, under the lock; a lost one begins with what `view` takes for drawn from.
 
-    Args:
-        seqs: of evidence in `view`.
-        renumbered: seqs that turns are about to get which were drawn from.
+    `renumbered` are seqs that turns are about to get which were drawn from.
     """
     new = {*renumbered} | {seq for seq in seqs if _is_turn(seq, view)}
     path = drawn_path(view.spec)
@@ -132,12 +127,7 @@ def note_drawn(files: Files, view: View, seqs: Iterable[int], renumbered: Iterab
 
 
 def note_plan(files: Files, view: View, plan: Plan) -> None:
-    """Note what a plan drew from, under the lock; a rebuild of records has all looked at again.
-
-    Args:
-        view: as it was before the plan.
-        plan: which was carried out.
-    """
+    """Note what a plan drew from, made from this view, under the lock; after a rebuild nothing is."""
     if plan.op == "append" and view.spec.has_entries:
         cited = (seq for add in plan.adds for seq in add.origin)
         if rows := _seq_rows(plan.refused):
@@ -241,11 +231,6 @@ def _add_usage(before: dict[str, Usage], rows: list[bytes]) -> dict[str, Usage]:
 
 
 def note_usage(files: Files, day: str, usage: Usage) -> None:
-    """Add to the list, in one write, so that processes need no lock; note nothing of calls without tokens.
-
-    Args:
-        day: ISO 8601, UTC.
-        usage: what was asked.
-    """
+    """Add to a day (ISO 8601, UTC), in one write, so that processes need no lock; nothing without tokens."""
     if usage.tokens_in or usage.tokens_out:
         files.append(USAGE, f"{day} {usage.calls} {usage.tokens_in} {usage.tokens_out}\n".encode())

@@ -61,13 +61,11 @@ def rebooted(files: Files) -> bool:
 
 
 def settle(files: Files) -> None:
-    """Note that what there is to mend after a boot is mended."""
     if mark := high_water(files):
         _hint(files, mark)
 
 
 def _given(files: Files) -> tuple[int | None, str]:
-    """Return the last seq that was given, and the boot."""
     given, _, during = (files.read(GIVEN) or b"").decode("ascii", "replace").strip().partition(" ")
     return whole(given), during
 
@@ -78,14 +76,10 @@ def _hint(files: Files, seq: int) -> None:
 
 
 def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -> int:
-    """Give `count` seqs, under the lock; return the first.
+    """Give `count` seqs above those on disk, under the lock; return the first.
 
-    Args:
-        on_disk: the highest seq that a line carries.
-        named: the highest that anything else names; asked for only where the mark is lost.
-
-    Raises:
-        LibraryError: a line carries a seq beyond all others.
+    `named` gives the highest that anything else names, asked for where the mark is lost. A LibraryError if a
+    line carries a seq beyond all others.
     """
     mark, boot = high_water(files), disk.boot()
     given, during = _given(files)
@@ -139,12 +133,7 @@ def undo(files: Files) -> None:
 
 
 def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
-    """Cut torn tails off, and keep what is cut for people. The caller holds the lock.
-
-    Args:
-        view: the library as it lies there.
-        known: lines that were seen.
-    """
+    """Cut torn tails off, but for known lines, and keep what is cut for people. The caller holds the lock."""
     had = {*view.cited, *(view.drawn or ()), *known}
     ends = [place.seq for doc_id in view.ids("evidence") for place in view.document(doc_id).entries[-1:]]
     if unknown := sorted(set(ends) - had):

@@ -50,18 +50,11 @@ def mark(text: str) -> str:
 
 
 def marks(seqs: Collection[int | None], lookup: Lookup) -> dict[int, str]:
-    """Return the checksums of lines, by seq."""
     return {seq: mark(place.text) for seq in seqs if seq is not None and (place := lookup(seq))}
 
 
 def keep(files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Lookup) -> None:
-    """Write down what a person may approve later.
-
-    Args:
-        receipt: the one that withheld it.
-        withheld: what was withheld, for whatever reason.
-        lookup: finds a line by its seq.
-    """
+    """Write down what a receipt withheld and a person may approve later."""
     rows = [
         {
             "move": asdict(item.move),
@@ -117,14 +110,9 @@ def _write(files: Files, receipt: int, rows: Sequence[Mapping[str, Any]]) -> Non
 
 
 def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
-    """Write each refused reply into a file of its own, and drop the oldest beyond a hundred.
+    """Write each refused reply into a file of its own, and drop the oldest beyond a hundred, under the lock.
 
-    Call it under the lock, so that no two take the same number. Nothing is synced, and a disk that refuses
-    stops nothing.
-
-    Args:
-        replies: in order.
-        when: the time that the files name.
+    Nothing is synced, and a disk that refuses stops nothing. The files name the time, `when`.
     """
     with suppress(LibraryError):
         there: list[str] = []
