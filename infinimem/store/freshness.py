@@ -393,7 +393,6 @@ class Watcher:
         from watchdog.observers import Observer
 
         _hush()
-        attributes = getattr(events, "FileAttribEvent", events.FileModifiedEvent)  # a new time alone
         reference = weakref.WeakMethod(self._hear)
 
         class Handler(events.FileSystemEventHandler):
@@ -401,16 +400,9 @@ class Watcher:
                 if (hear := reference()) is not None:
                     hear(event)
 
-        kinds = [
-            events.FileCreatedEvent,
-            events.FileModifiedEvent,
-            attributes,
-            events.FileDeletedEvent,
-            events.FileMovedEvent,
-            events.DirCreatedEvent,
-            events.DirDeletedEvent,
-            events.DirMovedEvent,
-        ]
+        names = [f"{what}{how}Event" for what in ("File", "Dir") for how in ("Created", "Deleted", "Moved")]
+        names += ["FileModifiedEvent", "FileAttribEvent"]  # the last of a new time alone, in some versions
+        kinds = [getattr(events, name) for name in names if hasattr(events, name)]
         observer = Observer()
         observer.daemon = True
         try:

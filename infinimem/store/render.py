@@ -48,8 +48,8 @@ LOG_LENGTH = 20
 class Rendered:
     """The documents that change (None: deleted), the rows of the receipt, and what the law is told.
 
-    `quoted` lines read so before a person changed them; `names` and `sums` stand for what the receipt must not
-    tell, `reverse_diffs` for those of the very bytes before.
+    `quoted` lines read so before a person changed them; `names` and `sums` stand for what the receipt must
+    not tell, `reverse_diffs` for those of the very bytes before.
     """
 
     documents: dict[str, Document | None] = field(default_factory=dict)
