@@ -348,18 +348,6 @@ def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
         assert "typed late" in path.read_text()
 
 
-def test_a_number_that_comes_again_keeps_what_it_displaces(library: Library, plan: Plan) -> None:
-    for receipt in (library.root / "journal").iterdir():
-        receipt.unlink()
-    path = library.root / "topics/tea.md"
-    with path.open("a") as editor:
-        library.apply(plan, base=library.view())
-        editor.write("typed late\n")
-    assert displaced(library) == ["0001"]
-    Library(library.root)
-    assert "typed late" in path.read_text()
-
-
 # ── the same moves on another version ───────────────────────────────────────────────────────────
 
 

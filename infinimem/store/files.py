@@ -65,9 +65,9 @@ class Files:
         """Folders ("a/b/") as they are if all in them is known, but for what was `written`."""
         self.written: deque[str] = deque()
         with explained("open", root):
-            found, there = root.is_dir(), root.exists()
-        if not found:
-            if there:
+            is_folder, exists = root.is_dir(), root.exists()
+        if not is_folder:
+            if exists:
                 raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
@@ -272,8 +272,8 @@ class Files:
         """Return the names in a folder that begin so, sorted; none if there is no folder."""
         with explained("list", folder):
             try:
-                with opened(self.root, folder) as here, os.scandir(here.descriptor) as found:
-                    return sorted(item.name for item in found if item.name.startswith(begin))
+                with opened(self.root, folder) as here, os.scandir(here.descriptor) as items:
+                    return sorted(item.name for item in items if item.name.startswith(begin))
             except (FileNotFoundError, NotADirectoryError):
                 return []
 

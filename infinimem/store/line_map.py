@@ -139,17 +139,13 @@ def parts(lines: Sequence[str]) -> list[Sequence[str]]:
     return [lines[start:end] for start, end in pairwise([*heads, len(lines)])]
 
 
-def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
-    """Read the diffs of several documents back; pass over what is none."""
-    return tuple(map(_parsed, parts(lines)))
-
-
 def named(part: Sequence[str]) -> str:
     now, then = part[0][4:], part[1][4:]
     return (then if now == _NOTHING else now).rpartition(" (")[0]
 
 
-def _parsed(part: Sequence[str]) -> Reverse:
+def parse_reverse(part: Sequence[str]) -> Reverse:
+    """Read the diff of a document back; pass over what is none."""
     then = part[1][4:]
     hunks: list[tuple[int, list[str]]] = []  # where each starts, and its rows
     inside = False

@@ -16,7 +16,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, ReceiptRow, Usage
-from infinimem.store.line_map import Reverse, parse_reverse
+from infinimem.store.line_map import Reverse, parse_reverse, parts
 from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View, whole
 
@@ -198,7 +198,7 @@ def parse_receipt(document: Document) -> Receipt:
 
 
 def reverse_diffs(document: Document) -> tuple[Reverse, ...]:
-    return parse_reverse(document.lines[block(document.lines, BEFORE)])
+    return tuple(map(parse_reverse, parts(document.lines[block(document.lines, BEFORE)])))
 
 
 def block(lines: Sequence[str], heading: str) -> slice:

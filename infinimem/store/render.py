@@ -22,7 +22,7 @@ from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.store.view import View, aliases_of, archive_of, renamed, whole
+from infinimem.store.view import View, aliases_of, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
 
 SEE_ALSO = "see_also"
@@ -83,6 +83,7 @@ class _PlanRenderer:
         self._receipt = receipt
         self._now = now
         self._result = Rendered()
+        self._documents = self._result.documents
         self._gained: Counter[str] = Counter()
         self._archived: Counter[str] = Counter()
 
@@ -115,7 +116,7 @@ class _PlanRenderer:
             self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, why))
 
         for doc_id, seqs in leaving.items():
-            self._result.documents[doc_id] = self._get(doc_id).without(seqs)
+            self._documents[doc_id] = self._get(doc_id).without(seqs)
         for doc_id, sections in arrivals.items():
             self._put(doc_id, sections)
         self._drop_emptied(takers)
@@ -151,7 +152,7 @@ class _PlanRenderer:
     # ── documents ───────────────────────────────────────────────────────────────────────────────
 
     def _get(self, doc_id: str) -> Document:
-        edited = self._result.documents.get(doc_id)
+        edited = self._documents.get(doc_id)
         if edited is not None:
             return edited
         return self._view.document(doc_id) if doc_id in self._view else Document.empty(doc_id)
@@ -163,9 +164,9 @@ class _PlanRenderer:
         if put.text is not None:
             new = Document.parse(put.doc_id, put.text.encode("utf-8", "surrogatepass"))
         if new == there:
-            self._result.documents.pop(put.doc_id, None)
+            self._documents.pop(put.doc_id, None)
         else:
-            self._result.documents[put.doc_id] = new
+            self._documents[put.doc_id] = new
 
     def _put(self, doc_id: str, sections: Mapping[str, Sequence[str]]) -> None:
         document = self._get(doc_id)
@@ -177,11 +178,11 @@ class _PlanRenderer:
             ]
         else:
             arrivals = list(sections.items())
-        self._result.documents[doc_id] = document.insert_all(arrivals)
+        self._documents[doc_id] = document.insert_all(arrivals)
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
-        documents = self._result.documents
+        documents = self._documents
         emptied = {
             doc_id: document
             for doc_id in takers
@@ -191,42 +192,39 @@ class _PlanRenderer:
         }
         documents.update(dict.fromkeys(emptied))
         for doc_id, document in emptied.items():
-            standing = {taker: count for taker, count in takers[doc_id].items() if self._stands(taker)}
-            if standing:
-                heir = min(standing, key=lambda taker: (-standing[taker], taker))
+            counts = takers[doc_id]
+            if standing := [taker for taker in counts if documents.get(taker, taker in self._view)]:
+                successor = min(standing, key=lambda taker: (-counts[taker], taker))
                 names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
-                documents[heir] = _also_called(self._get(heir), names)
-
-    def _stands(self, doc_id: str) -> bool:
-        return self._result.documents.get(doc_id, doc_id if doc_id in self._view else None) is not None
+                documents[successor] = _also_called(self._get(successor), names)
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}
-        there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
+        there = {doc_id for doc_id in derived if doc_id in self._view} | self._documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.derived(renamed) if self._former_name(doc_id)}
+            there |= {doc_id for doc_id in self._view.below(TOPICS) if self._former_name(doc_id)}
         for doc_id in sorted(there):
-            if self._result.documents.get(doc_id, ...) is None:
+            if self._documents.get(doc_id, ...) is None:
                 continue
             document = self._get(doc_id)
             if doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
                 changes = {"id": CURRENT, "current_epoch": str(epoch)}
-                self._result.documents[doc_id] = headed(document, changes)
+                self._documents[doc_id] = headed(document, changes)
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id) or Derived(doc_id, "", ())
-                self._result.documents[doc_id] = self._topic(document, item, plan.op)
+                self._documents[doc_id] = self._topic(document, item, plan.op)
         self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
 
     def _link(self, written: Iterable[str]) -> None:
         """Bring the links of these topics up to date; `dangling` drops those that lead nowhere."""
-        changed = {doc_id: new for doc_id, new in self._result.documents.items() if doc_id.startswith(TOPICS)}
+        changed = {doc_id: new for doc_id, new in self._documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
         topics = self._view.derived(topic_names).after(changed)
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
             links = {SEE_ALSO: _flowed(related(doc_id, topics))}
-            self._result.documents[doc_id] = headed(self._get(doc_id), links)
+            self._documents[doc_id] = headed(self._get(doc_id), links)
 
     def _former_name(self, doc_id: str) -> str | None:
         """Return the stem that a topic had before a person renamed it, while its header still says so."""

@@ -47,8 +47,8 @@ def unlawful(doc_id: str) -> str:
     for name in (*folders, stem):
         if is_device(name):
             return f"Windows takes {name} for a device"
-        if found := _WINDOWS.search(name):
-            return f"Windows takes no {found[0]!r} in a name"
-        if found := _LINK.search(name):
-            return f"no [[link]] leads to a name with {found[0]!r}"
+        if match := _WINDOWS.search(name):
+            return f"Windows takes no {match[0]!r} in a name"
+        if match := _LINK.search(name):
+            return f"no [[link]] leads to a name with {match[0]!r}"
     return ""

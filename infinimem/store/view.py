@@ -477,7 +477,8 @@ def by_alias(
     view: View, known: Mapping[str, tuple[str, ...]] | None, changed: Collection[str] | None
 ) -> Mapping[str, tuple[str, ...]]:
     """Make the ids of topics, sorted, by their folded aliases; for `View.derived`."""
-    due = _topics(view, changed)
+    topics = view.below(TOPICS) if changed is None else changed
+    due = {doc_id for doc_id in topics if doc_id.startswith(TOPICS)} if view.initialised else set()
     if not due and known is not None:
         return known
     left = ((alias, tuple(i for i in ids if i not in due)) for alias, ids in (known or {}).items())
@@ -486,19 +487,6 @@ def by_alias(
         for alias in map(fold, aliases_of(view.document(doc_id))):
             aliases[alias] = tuple(sorted({*aliases.get(alias, ()), doc_id}))
     return aliases
-
-
-def renamed(view: View, known: frozenset[str] | None, changed: Collection[str] | None) -> frozenset[str]:
-    """Make the topics whose header gives another id than their file; for `View.derived`."""
-    due = _topics(view, changed)
-    headers = {doc_id: view.document(doc_id).header for doc_id in due if doc_id in view}
-    other = {doc_id for doc_id, header in headers.items() if header.values.get("id", doc_id) != doc_id}
-    return (known or frozenset()) - due | other
-
-
-def _topics(view: View, changed: Collection[str] | None) -> set[str]:
-    ids = view.below(TOPICS) if changed is None else changed
-    return {doc_id for doc_id in ids if doc_id.startswith(TOPICS)} if view.initialised else set()
 
 
 # ── what became of a plan ───────────────────────────────────────────────────────────────────────
