@@ -42,7 +42,6 @@ ROOMS = (
     ("answer", "estimate"),
     ("importers",),
     ("messages", "reader"),
-    ("upkeep",),
     ("memory",),
     ("async_memory", "watch"),
     ("testing",),
