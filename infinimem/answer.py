@@ -33,7 +33,7 @@ UNREADABLE = "The model gave no usable answer ({failure}). The best line of the 
 
 
 @dataclass(frozen=True)
-class _Line:
+class _EvidenceLine:
     """One line of evidence as the model is shown it, and where it stands."""
 
     id: str
@@ -117,7 +117,7 @@ def answer(
     return Answered(*_read(reply or llm.complete(tasks.ANSWER, told), lines), evidence)
 
 
-def _read(reply: Reply, lines: Sequence[_Line]) -> tuple[str, tuple[Citation, ...]]:
+def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:
     """A reply's answer, and the lines that it cites."""
     stating = [line for line in lines if not line.is_heading]
     if reply.data is None or not reply.data["answer"].strip():
@@ -132,7 +132,7 @@ def _read(reply: Reply, lines: Sequence[_Line]) -> tuple[str, tuple[Citation, ..
     return reply.data["answer"].strip(), citations
 
 
-def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_Line]:
+def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_EvidenceLine]:
     """The lines of the evidence in its order, without those that were seen before."""
     for item in items:
         for line in _split(item):
@@ -142,14 +142,14 @@ def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_Line]:
                 yield line
 
 
-def _split(item: Retrieved) -> Iterator[_Line]:
+def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
     """An entry as one line; a block as its signed lines and whatever else is not blank.
 
     What else stands in evidence is how the entry before it goes on, in a block's first lines one above it.
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
-        yield _Line(
+        yield _EvidenceLine(
             str(item.seqs[0]),
             _cut(item.text),
             item.time,
@@ -168,12 +168,12 @@ def _split(item: Retrieved) -> Iterator[_Line]:
         if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
             about = (entry.fields.get(key) for key in ("speaker", "when", "refers"))
-            yield _Line(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *about)
+            yield _EvidenceLine(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *about)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
             place = Citation(item.doc_id, number, number, quoted, text.strip())
             time = item.time if quoted else None
-            yield _Line(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
+            yield _EvidenceLine(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
 
 
 def _cut(text: str) -> str:
@@ -181,9 +181,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
 
 
-def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
+def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
     """The first lines that fit; never none, however small the budget."""
-    kept: list[_Line] = []
+    kept: list[_EvidenceLine] = []
     for line in lines:
         budget -= tokens.count(line.text)
         if budget < 0 and kept:
@@ -192,7 +192,7 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
     return kept
 
 
-def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
+def _arranged(question: str, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
     """The `evidence` variable of the task: by document, or by day where the question asks how things went."""
     if not about_all(question):
         return _by_document(lines)
@@ -204,16 +204,16 @@ def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
     return [*told, *_by_document(wishes)]
 
 
-def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
+def _by_document(lines: Iterable[_EvidenceLine]) -> list[dict[str, Any]]:
     """Documents by their best line, the lines of each in their order,
     which in a session is that of time."""
-    documents: dict[str, list[_Line]] = {}
+    documents: dict[str, list[_EvidenceLine]] = {}
     for line in lines:
         documents.setdefault(line.citation.doc_id, []).append(line)
     return [_document(doc_id, found) for doc_id, found in documents.items()]
 
 
-def _document(doc_id: str, found: list[_Line]) -> dict[str, Any]:
+def _document(doc_id: str, found: list[_EvidenceLine]) -> dict[str, Any]:
     found.sort(key=lambda line: line.citation.start_line)
     first, last = found[0].citation.start_line, found[-1].citation.end_line
     return {"doc_id": doc_id, "span": f"{first}-{last}", "lines": [line.shown for line in found]}

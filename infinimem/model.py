@@ -377,7 +377,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Step:
+class Stage:
     """A stage of reading; the trace of every reader is made of these.
 
     Args:
@@ -404,7 +404,7 @@ class Evidence:
     """What `retrieve` returns: ranked pieces within a token budget, and how they were found."""
 
     items: tuple[Retrieved, ...]
-    trace: tuple[Step, ...] = ()
+    trace: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ class Answer:
 
     text: str
     citations: tuple[Citation, ...]
-    trace: tuple[Step, ...]
+    trace: tuple[Stage, ...]
     usage: Usage
 
 

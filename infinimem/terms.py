@@ -100,7 +100,7 @@ class Analyzer:
         self._stemming = threading.Lock()  # a stemmer keeps the word that it works on
         self._stem = lru_cache(maxsize=1 << 16)(self._stemmed)
         self._plain = lru_cache(maxsize=1 << 14)(self._bare)
-        self._known = _Known(self._chunk)
+        self._known = _TermsByChunk(self._chunk)
         self.kept = lru_cache(maxsize=1 << 14)(self.joined_terms)
         """As `joined_terms`, kept: a turn is context of those around it, a heading of all below."""
 
@@ -214,7 +214,7 @@ class Analyzer:
             return str(self._stemmer.stemWord(_IRREGULAR.get(plain, plain) if self._english else plain))
 
 
-class _Known(dict[str, str]):
+class _TermsByChunk(dict[str, str]):
     """The joined terms of what stands between two spaces: no token reaches over one, and most come again."""
 
     def __init__(self, read: Callable[[str], str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.scan import Heading, Item
+from infinimem.markdown.scan import Heading, ListItem
 
 TOPIC = b"""\
 ---
@@ -104,11 +104,11 @@ def test_what_a_person_types_is_told_apart() -> None:
     )
     document = Document.parse("topics/t", text.encode())
     assert document.unsigned == (
-        Item(1, "one"),
-        Item(2, "two "),
-        Item(3, "three"),
-        Item(4, "<b>bold</b> and <seq=1>"),
-        Item(5, "<https://example.org/?a=b> link"),
+        ListItem(1, "one"),
+        ListItem(2, "two "),
+        ListItem(3, "three"),
+        ListItem(4, "<b>bold</b> and <seq=1>"),
+        ListItem(5, "<https://example.org/?a=b> link"),
     )
     assert [place.entry.seq for place in document.entries] == [5]
     assert document.malformed == (10, 11, 12, 13)
@@ -163,7 +163,7 @@ def test_crlf_and_bom_are_no_part_of_a_line() -> None:
     document = Document.parse("topics/t", data)
     assert (document.header.values, document.header.end) == ({"id": "x"}, 3)
     assert (document.entries[0].entry.line, document.entries[0].headings) == ("- <seq=1> a", ("H",))
-    assert document.unsigned == (Item(6, "b"),)
+    assert document.unsigned == (ListItem(6, "b"),)
     assert document.text_line(5) == "- <seq=1> a"
     assert document.newline == "\r\n"
     evidence = Document.parse("evidence/s", b"\xef\xbb\xbf- <seq=1> a\r\n  b\r\n")

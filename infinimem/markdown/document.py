@@ -17,7 +17,7 @@ from infinimem.markdown.header import Header, edit_header
 from infinimem.markdown.parts import Parts, PartsCache
 from infinimem.markdown.scan import (
     Heading,
-    Item,
+    ListItem,
     Sections,
     item_start,
     plain_title,
@@ -119,7 +119,7 @@ class Document:
         return self.entries[bisect_left(ends, start) : bisect_right(begins, end)]
 
     @property
-    def unsigned(self) -> tuple[Item, ...]:
+    def unsigned(self) -> tuple[ListItem, ...]:
         """List items without signature at column 0: a person's."""
         return self._parts.scan.unsigned
 

@@ -44,7 +44,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """A list item at column 0 without a signature: a person's."""
 
     line: int
@@ -81,7 +81,7 @@ class Scan:
     """What stands in a body beside its headings, each in order of lines."""
 
     entries: tuple[Located, ...]
-    unsigned: tuple[Item, ...]
+    unsigned: tuple[ListItem, ...]
     malformed: tuple[int, ...]
     prose: tuple[int, ...]
     """Lines that are none of these and not blank."""
@@ -138,7 +138,7 @@ def scan(
     closed = parts.fences
     below = {heading.line: above for heading, above in zip(parts.headings, parts.paths, strict=True)}
     entries: list[Located] = []
-    unsigned: list[Item] = []
+    unsigned: list[ListItem] = []
     malformed: list[int] = []
     prose: list[int] = []
     path: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ def scan(
             if signed and "<" in line and looks_signed(line):
                 malformed.append(number)
             elif text_at := item_start(line):
-                unsigned.append(Item(number, sound(line[text_at:])))
+                unsigned.append(ListItem(number, sound(line[text_at:])))
             elif line.rstrip(" \t") not in ("-", "*", "+"):  # an empty item: nothing to sign, nothing to lose
                 prose.append(number)
         elif number in below:
