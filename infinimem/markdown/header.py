@@ -40,6 +40,8 @@ _TYPED = re.compile(
     re.I,
 )
 """What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
+_BEGINS_KEY = re.compile(r"[\w-]++:(?:\s|\Z)")
+"""What makes an opening --- the beginning of a header."""
 _DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
@@ -48,10 +50,9 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True)
 class Header:
-    """What a header says.
+    """What a header says: strings, and lists and mappings of them; nothing if it has a `problem`.
 
-    `end` is the number of physical lines that it takes, delimiters included; 0 where there is none. With a
-    `problem` there are no values. All values are strings, and lists and mappings of them.
+    `end` is how many physical lines it takes, delimiters included; 0 if there is none.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Header:
 
 
 def header_end(lines: Sequence[str]) -> int:
-    """Number of lines that the header takes, 0 if there is none; looks at no YAML or TOML.
+    """Return the number of lines that the header takes, 0 if there is none; looks at no YAML or TOML.
 
     A signed line cannot stand in a header: a stray `---` at the top of a document hides no entry.
     """
@@ -81,11 +82,11 @@ def header_end(lines: Sequence[str]) -> int:
 
 
 def read_header(lines: Sequence[str]) -> Header:
-    """The header at the top of these physical lines; never raises."""
+    """Return the header at the top of these physical lines; never raises."""
     end = header_end(lines)
     if end == 0:
-        unclosed = bool(lines) and lines[0].rstrip() == "---" and _reads_as_key(lines)
-        return Header(problem="the header has no closing ---" if unclosed else None)
+        meant = len(lines) > 1 and lines[0].rstrip() == "---" and _BEGINS_KEY.match(lines[1])
+        return Header(problem="the header has no closing ---" if meant else None)
     foreign = not lines[0].startswith("---")
     try:
         values = _load_foreign(lines[:end]) if foreign else _load(lines, end)[0]
@@ -95,7 +96,7 @@ def read_header(lines: Sequence[str]) -> Header:
 
 
 def _load_foreign(lines: Sequence[str]) -> dict[str, Any]:
-    """Values of a header in TOML or JSON; raises as `_load`."""
+    """Return the values of a header in TOML or JSON; raises as `_load`."""
     import tomllib
 
     _must_be_short(lines)
@@ -105,7 +106,7 @@ def _load_foreign(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _strings(value: Any, depth: int) -> Any:
-    """A value of TOML or JSON with all that is single in it as YAML would have it: a string."""
+    """Return a value of TOML or JSON with all that is single in it as YAML would have it: a string."""
     if isinstance(value, dict | list) and depth == 0:
         raise RefusedError("it is nested too deeply")
     if isinstance(value, dict):
@@ -123,7 +124,7 @@ def _must_be_short(lines: Sequence[str]) -> None:
 def edit_header(
     lines: Sequence[str], end: int, changes: Mapping[str, str | None], newline: str = "\n"
 ) -> tuple[list[str], Header]:
-    """The physical lines with some top-level keys set or removed, others as they were; and that header.
+    """Set or remove some top-level keys, and return the physical lines and the header.
 
     Args:
         lines: all physical lines of the document, without "\\n" (a CRLF line keeps its "\\r").
@@ -167,7 +168,7 @@ def edit_header(
 
 
 def quote(text: str, *, flow: bool = False) -> str:
-    """`text`, cleaned, as a scalar that any YAML reader takes for that string; `flow`: inside […] or {…}."""
+    """Return `text`, cleaned, as a scalar that any YAML reader takes for that string; `flow`: in […]."""
     text = clean_text(text)
     plain = _PLAIN if flow else _PLAIN_BLOCK
     if plain.match(text) and text[-1] != " " and _TYPED.match(text) is None and not _is_no_date(text):
@@ -176,7 +177,7 @@ def quote(text: str, *, flow: bool = False) -> str:
 
 
 def _is_no_date(text: str) -> bool:
-    """Whether it looks like a date and is none, so that other readers fail over it."""
+    """Tell whether it looks like a date and is none, so that other readers fail over it."""
     if _DATED.match(text) is None:
         return False
     try:
@@ -187,7 +188,7 @@ def _is_no_date(text: str) -> bool:
 
 
 def flow(value: Value) -> str:
-    """Strings, whole numbers, lists and mappings as YAML flow text on one line."""
+    """Return strings, whole numbers, lists and mappings as YAML flow text on one line."""
     if isinstance(value, str):
         return quote(value, flow=True)
     if isinstance(value, int):
@@ -206,13 +207,8 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _reads_as_key(lines: Sequence[str]) -> bool:
-    """Whether the second line looks like `key: …`, so that an opening --- was meant as a header."""
-    return len(lines) > 1 and re.match(r"[\w-]++:(?:\s|\Z)", lines[1]) is not None
-
-
 def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tuple[int, int]], str]:
-    """Values of a header, the lines of each top-level key (from, to), and the keys' indentation.
+    """Return the values of a header, the lines of each top-level key (from, to), and the keys' indentation.
 
     Raises:
         ValueError: it is too large, or holds what a header may not.
@@ -234,7 +230,7 @@ class RefusedError(ValueError):
 
 
 def _parse(text: str) -> tuple[dict[str, Any], list[_Key]]:
-    """Values and top-level keys, in order, of the YAML between the delimiters of a header.
+    """Return values and top-level keys, in order, of the YAML between the delimiters of a header.
 
     Raises:
         RefusedError: an alias, an anchor, a tag, a key that stands twice, too much of anything, or no YAML.

@@ -31,7 +31,7 @@ class Partition:
 def partitions(
     document: Document, limit: int = PARTITION_TOKENS, count: Count = estimate
 ) -> tuple[Partition, ...]:
-    """The heading blocks of a document, in order; every line of its body that is not blank is in one.
+    """Return the heading blocks of a document, in order; every line of its body that is not blank is in one.
 
     The H1 sections, or the H2 sections where there is one H1 (the shallowest there are where there is none);
     what stands before the first is a block too. A block over `limit` tokens is cut where a paragraph, an
@@ -44,24 +44,23 @@ def partitions(
         count: tokens of a text. By default an estimate, so that the blocks of a document hang on nothing
             else, and a library is cut as fast as it is read.
     """
-    found: list[Partition] = []
+    cut: list[Partition] = []
     starts: list[int] | None = None
     for path, first, last in _blocks(document):
         text = document.text(first, last)
         # No token is shorter than a byte, so most blocks need no counting.
         if len(text.encode()) <= limit or count(text) <= limit:
-            found.append(Partition(path, first, last, text))
+            cut.append(Partition(path, first, last, text))
             continue
-        if starts is None:
-            starts = _starts(document)
+        starts = _starts(document) if starts is None else starts
         for start, end in _cut(document, first, last, starts, limit, count):
             here = path if start == first else document.path_at(start)
-            found.append(Partition(here, start, end, document.text(start, end)))
-    return tuple(found)
+            cut.append(Partition(here, start, end, document.text(start, end)))
+    return tuple(cut)
 
 
 def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """(heading path, first line, last line) of each heading block, without the blank lines around it."""
+    """Yield heading path, first and last line of each heading block, without the blank lines around it."""
     headings = document.headings
     levels = [heading.level for heading in headings]
     level = 2 if levels.count(1) == 1 else min(levels, default=1)
@@ -88,7 +87,7 @@ def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
 
 
 def _starts(document: Document) -> list[int]:
-    """Lines at which a cut may fall: paragraphs, entries and list items, with the headings above them."""
+    """Return the lines at which a cut may fall: paragraphs, entries, list items, with headings above them."""
     entries = {located.start_line: located.end_line for located in document.entries}
     alone = {item.line for item in document.unsigned} | set(document.malformed)
     headings = {heading.line for heading in document.headings}
@@ -111,7 +110,7 @@ def _starts(document: Document) -> list[int]:
 def _cut(
     document: Document, first: int, last: int, starts: list[int], limit: int, count: Count
 ) -> Iterator[tuple[int, int]]:
-    """The lines `first` to `last` in runs of at most `limit` tokens, as far as the starts allow."""
+    """Yield the lines `first` to `last` in runs of at most `limit` tokens, as far as the starts allow."""
     inside = starts[bisect_right(starts, first) : bisect_right(starts, last)]
     begin, size = first, 0
     for start, after in zip([first, *inside], [*inside, last + 1], strict=True):
