@@ -27,14 +27,8 @@ GATHER = 0.05
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """What became of a document.
-
-    Args:
-        event: what happened.
-        doc_id: the document, as it is called now.
-        was: its name before, where it was renamed.
-        receipt: of the signing, where it was stamped.
-    """
+    """What became of a document, as it is called now: its name before if it was renamed, the receipt of the
+    signing if it was stamped."""
 
     event: Literal["saved", "created", "deleted", "renamed", "stamped"]
     doc_id: str
@@ -87,7 +81,7 @@ def _stamps(memory: Memory) -> Mapping[str, Stamp]:
 
 
 def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Iterator[DocumentChange]:
-    """By id. A name that went and one that came with the very same file are one document."""
+    """Yield changes by id. A name that went and one that came with the same file are one document."""
     if before is now:
         return
     gone = {stamp: doc_id for doc_id, stamp in before.items() if doc_id not in now}
