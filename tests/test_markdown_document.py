@@ -219,20 +219,6 @@ def test_a_hostile_body_takes_a_linear_pass(doc_id: str, data: bytes) -> None:
     assert document.without({1}).insert([NEW], "b").entries[-1].entry.seq == 77
 
 
-@each(
-    ("text", "more"),
-    [
-        ("# A\n- <seq=1> a\n- item\n\n", False),
-        ("# A\nprose\n", True),
-        ("- <seq=x> a\n", True),
-        ("---\na: [1\n---\n- <seq=1> a\n", True),
-        ("---\na: 1\n---\n- <seq=1> a\n", False),
-    ],
-)
-def test_what_is_no_heading_and_no_item_is_a_person_s(text: str, more: bool) -> None:
-    assert Document.parse("topics/a", text.encode()).has_prose is more
-
-
 def test_an_entry_is_found_by_any_of_its_lines() -> None:
     said = "- <seq=1> a\n  more\n  and more\n- <seq=2> b\n"
     document = Document.parse("evidence/a", said.encode())

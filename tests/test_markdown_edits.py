@@ -158,13 +158,6 @@ def test_an_entry_of_several_lines_is_inserted_whole() -> None:
     assert document.entries[1].entry.line == line
 
 
-def test_a_header_without_an_end_is_left_alone() -> None:
-    document = Document.parse("topics/t", b"---\nid: t\n- <seq=1> a\n")
-    assert document.header.problem
-    assert document.with_header({"id": "new"}) is document
-    assert [place.entry.seq for place in document.entries] == [1]
-
-
 @each(
     ("before", "number", "after"),
     [

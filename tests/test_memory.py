@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -109,14 +108,6 @@ def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> No
     assert errors(memory) == []
 
 
-def test_the_same_outputs_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        memory = open_memory(tmp_path / name, model=GarbageLLM(7), create=True, clock=ticking())
-        memory.observe(turns(TALK))
-        memory.consolidate()
-    assert digest(tmp_path / "one") == digest(tmp_path / "two")
-
-
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int) -> None:
@@ -142,20 +133,6 @@ def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int) -> No
     assert memory.doctor() == []
 
 
-def test_a_dead_endpoint_strands_nothing(tmp_path: Path) -> None:
-    dead = ScriptedLLM({"extract": lambda variables: ModelUnavailable("no answer from localhost:1")})
-    memory = open_memory(tmp_path / "m", model=dead, create=True)
-    with pytest.raises(ModelUnavailable, match="is recorded"):
-        memory.observe(turns(TALK))
-    assert memory.status()["pending"] == len(TALK)
-    found = memory.retrieve("Rita").items[0]  # pending turns are found
-    assert "Rita" in found.text
-    assert found.doc_id.startswith("evidence/")
-    again = open_memory(tmp_path / "m", model="offline")
-    assert len(again.observe(turns(["And I like tea with milk in it."], "s2"))) == len(TALK) + 1
-    assert again.status()["pending"] == 0
-
-
 def test_an_endpoint_that_dies_while_consolidating_leaves_the_buffer(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     memory.observe(turns(TALK))
@@ -164,18 +141,6 @@ def test_an_endpoint_that_dies_while_consolidating_leaves_the_buffer(tmp_path: P
     with pytest.raises(ModelUnavailable):
         open_memory(tmp_path / "m", model=dead).consolidate()
     assert digest(tmp_path / "m") == before
-
-
-def test_a_model_that_stops_mid_json_costs_quality_only(tmp_path: Path) -> None:
-    cut = ScriptedLLM(dict.fromkeys(("extract", "rewrite", "plan", "layout"), lambda v: '{"entries": [{"te'))
-    memory = open_memory(tmp_path / "m", model=cut, create=True)
-    assert memory.observe(turns(TALK)) == ()
-    memory.consolidate()
-    assert len(memory.view.unfiled()) == len(TALK)
-    for text in TALK:
-        assert text in [item.text for item in memory.retrieve(text).items]
-        assert text in str(memory.tools.call("search", {"query": text}))
-    assert errors(memory) == []
 
 
 def test_a_superseded_fact_moves_to_the_archive_with_its_reason(tmp_path: Path) -> None:
@@ -239,16 +204,6 @@ def test_a_preview_writes_nothing(tmp_path: Path) -> None:
     assert digest(tmp_path / "m") == before
 
 
-def test_sources_can_be_left_out(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(
-        [Turn("The Tagus is 1007 km long, I looked it up.", role="assistant"), Turn("The Tagus is near.")]
-    )
-    found = memory.retrieve("Tagus", sources=["user"]).items
-    assert [item.source for item in found] == ["user"]
-    assert "1007" not in memory.ask("How long is the Tagus?", sources=["user"]).text
-
-
 def test_evidence_is_collected_without_an_answer(tmp_path: Path) -> None:
     """Bug guarded: a benchmark that counts the tokens of the answer as those of the reader."""
     model = ScriptedLLM({"extract": lambda _: ModelUnavailable("gone"), "select": lambda _: {"ids": []}})
@@ -299,19 +254,6 @@ def test_a_line_that_a_person_deleted_does_not_come_back(tmp_path: Path) -> None
     memory.consolidate()
     assert not any("peanuts" in line for line in standing(memory.view).values())
     assert any("peanuts" in place.text for place in memory.view.entries("evidence"))
-
-
-def test_a_copied_folder_draws_nothing_twice(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns([*TALK, "Thanks!", "I keep two cats."]))
-    before = standing(memory.view)
-    shutil.rmtree(tmp_path / "m" / ".infinimem")
-    again = open_memory(tmp_path / "m", model="offline")
-    assert again.status()["pending"] == 0
-    (entry,) = again.observe(turns(["The cats are called Mo and Po."], "s2"))
-    assert entry.seq > max(before)
-    assert standing(again.view).keys() == {*before, entry.seq}
-    assert again.status()["pending"] == 0
 
 
 def test_what_was_recorded_is_drawn_from_at_the_next_call(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -185,29 +184,6 @@ def test_an_init_that_finds_settings_makes_no_library_ones_own(shell: Shell) -> 
     toml(shell.library, SERVER)
     assert shell("init").code == 0
     assert not is_mine(shell.library)
-
-
-def test_a_foreign_library_runs_no_git(shell: Shell) -> None:
-    """Not before it is trusted; of filters in its .git/config none runs even then."""
-    ran = shell.home / "ran"
-    for command in (["init", "-q"], ["config", "filter.x.clean", f"touch {ran}; cat"]):
-        subprocess.run(["git", *command], cwd=shell.library, check=True)
-    (shell.library / ".gitattributes").write_text("* filter=x\n")
-    toml(shell.library, "git = true\n")
-    for _ in range(2):
-        assert shell("add", "I moved to Lisbon.", "--model", "offline").code == 0
-        assert shell("consolidate").code == 0
-        assert shell("status").code == shell("doctor").code == 0
-        assert not ran.exists()
-    assert shell("trust", "--yes").code == 0
-    assert shell("add", "I have a cat.").code == 0
-    assert shell("consolidate").code == 0
-    assert not ran.exists()
-    subjects = ["git", "log", "--format=%s"]
-    assert (
-        "record"
-        in subprocess.run(subjects, cwd=shell.library, check=True, capture_output=True, text=True).stdout
-    )
 
 
 def test_without_a_home_nothing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
