@@ -93,21 +93,21 @@ def answer(
     lines = _within(budget, _lines(items, seen))
     if not lines and search is None:
         return Answered(NOTHING, (), evidence)
-    told = {"question": question, "evidence": _arranged(question, lines), "now": now}
+    variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
     trace, reply = Trace(evidence.trace[:-1]), None
     while reply is None and search and search.rounds_left:
-        reply = llm.complete(tasks.SEARCHING, {**told, **search.told})
+        reply = llm.complete(tasks.SEARCHING, {**variables, **search.told})
         if reply.data is None or not reply.data["answer"].strip():
             new, step = search.run(reply, items, budget - size(items))
             trace.add(step)
             fresh = list(_lines(new, seen))
-            told["evidence"] = [*told["evidence"], *_arranged(question, fresh)]
+            variables["evidence"] = [*variables["evidence"], *_arranged(question, fresh)]
             items, lines, reply = [*items, *new], [*lines, *fresh], None
     if search:
         evidence = trace.evidence(items)
     if not lines:
         return Answered(NOTHING, (), evidence)
-    return Answered(*_read(reply or llm.complete(tasks.ANSWER, told), lines), evidence)
+    return Answered(*_read(reply or llm.complete(tasks.ANSWER, variables), lines), evidence)
 
 
 def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:

@@ -1,8 +1,8 @@
 """The facade that applications, the command line and servers call. It drives strategies.
 
 In: turns, questions, commands. Out: entries, evidence, answers, receipts. Promise: turns are on disk before a
-model is asked, and an unreachable model loses nothing. What people do to a library beside adding to it and
-asking is one operation of `operations/` each, imported when it is called.
+model is asked, and an unreachable model loses nothing. What else people do to a library is one
+operation of `operations/` each, imported when it is called.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Memory(Reader):
         Args:
             turns: what was said, in order; messages of a chat, too (`{"role": …, "content": …}`, as
                 OpenAI's and Anthropic's APIs have them). Of these the text of users and assistants counts.
-            progress: told how far it is.
+            progress: called with how far it is.
             max_tokens: make no further call once so many tokens are spent; the other turns stay pending.
 
         Returns:
@@ -468,7 +468,7 @@ class Memory(Reader):
         session: str | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Take lines out for good, with what they were drawn from and all that was drawn from that.
+        """Take lines out for good, with what they were extracted from and all that was extracted from that.
 
         Args:
             seqs: lines by number.
@@ -507,7 +507,7 @@ class Memory(Reader):
         return rename(self.library, name, new)
 
     def review(self) -> tuple[ReviewItem, ...]:
-        """Return what needs approval (operations/review.py); what is void is told once, then dropped."""
+        """Return what needs approval (operations/review.py); what is void is reported once, then dropped."""
         from infinimem.operations.review import awaiting, drop_void
 
         rows = awaiting(self.library)

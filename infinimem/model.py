@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
-"""From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
+"""From the least to the most trusted; an entry of several origins has the least of theirs."""
 _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
 NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})
@@ -259,7 +259,7 @@ class Plan:
     refused: tuple[int, ...] = ()
     """Evidence seqs of which no entry was accepted: readers see these turns until an entry cites them."""
     unanswered: Mapping[int, str] = field(default_factory=dict)
-    """Evidence seqs about which no answer was of use, and its kind: they stay to be drawn from."""
+    """Evidence seqs about which no answer was of use, and its kind: they stay pending."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()
@@ -311,7 +311,7 @@ class Receipt:
     quoted: tuple[str, ...] = ()
     """Lines that a person edited or deleted, as they were before."""
     high: int = 0
-    """The highest seq that was given by then; 0 where it is not known."""
+    """The highest seq that was given by then; 0 if it is not known."""
 
     @property
     def id(self) -> str:
@@ -423,4 +423,4 @@ class Finding:
     level: Level
     what: str
     where: str
-    fix: str = ""  # what `doctor --fix` would do about it; "" where that is for a person to settle
+    fix: str = ""  # what `doctor --fix` would do about it; "" if that is for a person to settle

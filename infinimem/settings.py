@@ -93,7 +93,7 @@ class SearchSettings:
     newest: Harmless[bool] = True
     """Newer before older where scores are equal."""
     vectors: Harmless[bool] = True
-    """Nearness in meaning beside words, where the embedder knows more than words."""
+    """Nearness in meaning besides words, if the embedder knows more than words."""
 
 
 EMBEDDERS = ("lexical", "static", "minilm", "openai")
@@ -143,7 +143,7 @@ class MemoryToolSettings:
     """[memory_tool]: the files that a model keeps in memories/ (docs/MEMORY_TOOL.md)."""
 
     observe: bool = False
-    """Whether what it writes there is recorded as said by an AI, too, and drawn from."""
+    """Whether what it writes there is recorded as said by an AI, too, and extracted from."""
 
 
 @dataclass(frozen=True)

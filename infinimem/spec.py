@@ -36,7 +36,7 @@ SHARED = ("evidence/", "journal/", MEMORIES, ".infinimem/")
 
 PROMPT, REPLY, SUMMARY, TOPIC = 350, 60, 60, 2000
 """Tokens that an estimate reckons with: instructions of one call, an answer or a verdict, a row of a catalog,
-the lines of a document where nothing is known of it."""
+the lines of a document if nothing is known of it."""
 
 _PREFIX = re.compile(r"[a-z]{1,8}\Z")
 _LISTS = (".dist-info", ".egg-info")
@@ -55,8 +55,8 @@ def load(value: str) -> Any:
     """
     module, _, attribute = value.partition(":")
     try:
-        found = import_module(module)
-        return getattr(found, attribute) if attribute else found
+        code = import_module(module)
+        return getattr(code, attribute) if attribute else code
     except (Exception, SystemExit) as error:  # whatever the code of others may raise
         raise unusable(value, f"{type(error).__name__}: {error}") from error
 
@@ -116,7 +116,7 @@ class Way:
 
     Args:
         strategy: keeps the library.
-        ranked_by: the reader whose evidence is scored where nothing is answered; None for `Memory.retrieve`,
+        ranked_by: the reader whose evidence is scored if nothing is answered; None for `Memory.retrieve`,
             "search" for the search tool over a folder of notes.
         answered_by: the reader whose evidence is answered from, likewise.
         draws: whether anything is made of what was said.
@@ -137,7 +137,7 @@ class StrategySpec:
         strategy: "module:class" (strategies/base.py); called with a model and settings.
         writes: the folders ("topics/") that its plans may write to.
         archived: the folder of what readers see on request.
-        buffer: a document beside its folders that readers see too.
+        buffer: a document outside its folders that readers see too.
         kinds: of its records; none if it keeps signed lines, and a list of the evidence that they were drawn
             from.
         links: types of the links between its records, in the order in which they are followed. "version"
@@ -145,13 +145,13 @@ class StrategySpec:
         ledgers: ids of its documents that list records, a JSON object a line.
         settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
             as those of settings.py are.
-        readers: its own ways to collect evidence, beside those that all strategies share.
+        readers: its own ways to collect evidence, besides those that all strategies share.
         estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
-            turns together, how many they are (at least one), and its settings. None where no model is asked.
+            turns together, how many they are (at least one), and its settings. None if no model is asked.
         methods: those of `infinimem bench`, by name.
         groups: lists of methods, with their settings, that are asked for in one word; one that several
             strategies name holds the methods of all of them.
-        takes: groups of settings that its methods take beside its own.
+        takes: groups of settings that its methods take besides its own.
         reads: names of its settings that change how the library is read, not what is in it.
         sparse: whether it makes nothing of most turns; the store then lists those that it looked at.
         near: whether it writes by nearness, so that its library is another one with another embedder.
@@ -256,7 +256,7 @@ def _rows() -> tuple[dict[str, StrategySpec], dict[str, str]]:
 
 
 def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iterator[str]:
-    """Yield why a row of another package cannot stand beside the others: no folder is two strategies'."""
+    """Yield why a row of another package cannot stand with the others: no folder is two strategies'."""
     if not isinstance(spec, StrategySpec) or spec.name != name:
         yield f"it is no StrategySpec of the name {name}"
         return
@@ -297,7 +297,7 @@ def archive_folders() -> tuple[str, ...]:
 
 @cache
 def ledger_folders() -> tuple[str, ...]:
-    """Return the folders of records, and of what is kept beside them: whole files without signed lines."""
+    """Return the folders of records, and of what is kept with them: whole files without signed lines."""
     return tuple(folder for spec in _of_records() for folder in spec.writes)
 
 

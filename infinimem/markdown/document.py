@@ -57,7 +57,7 @@ class Parts:
 
     @cached_property
     def bare(self) -> tuple[str, ...]:
-        """Lines without their "\\r"; the very tuple of `lines` where there is none."""
+        """Lines without their "\\r"; the very tuple of `lines` if there is none."""
         if "\r" in "".join(self.lines):
             return tuple(line.removesuffix("\r") for line in self.lines)
         return self.lines

@@ -71,7 +71,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class Scan:
-    """What stands in a body beside its headings, each in order of lines."""
+    """What stands in a body besides its headings, each in order of lines."""
 
     entries: tuple[Located, ...]
     unsigned: tuple[ListItem, ...]

@@ -33,7 +33,7 @@ def partitions(
 ) -> tuple[Partition, ...]:
     """Return the heading blocks of a document, in order; every line of its body that is not blank is in one.
 
-    The H1 sections, or the H2 sections where there is one H1 (the shallowest there are where there is none);
+    The H1 sections, or the H2 sections where there is one H1 (the shallowest there are if there is none);
     what stands before the first is a block too. A block over `limit` tokens is cut where a paragraph, an
     entry or a list item begins; one that is longer by itself stays whole. A title with nothing under it
     opens the block that follows. A document whose header does not parse is a plain note, read from line 1.
@@ -46,21 +46,20 @@ def partitions(
     """
     cut: list[Partition] = []
     starts: list[int] | None = None
-    for path, first, last in _blocks(document):
-        text = document.text(first, last)
+    for block in _blocks(document):
         # No token is shorter than a byte, so most blocks need no counting.
-        if len(text.encode()) <= limit or count(text) <= limit:
-            cut.append(Partition(path, first, last, text))
+        if len(block.text.encode()) <= limit or count(block.text) <= limit:
+            cut.append(block)
             continue
         starts = _starts(document) if starts is None else starts
-        for start, end in _cut(document, first, last, starts, limit, count):
-            here = path if start == first else document.path_at(start)
-            cut.append(Partition(here, start, end, document.text(start, end)))
+        for start, end in _cut(document, block, starts, limit, count):
+            path = block.headings if start == block.start_line else document.path_at(start)
+            cut.append(Partition(path, start, end, document.text(start, end)))
     return tuple(cut)
 
 
-def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Yield heading path, first and last line of each heading block, without the blank lines around it."""
+def _blocks(document: Document) -> Iterator[Partition]:
+    """Yield each heading block, without the blank lines around it."""
     headings = document.headings
     levels = [heading.level for heading in headings]
     level = 2 if levels.count(1) == 1 else min(levels, default=1)
@@ -81,7 +80,8 @@ def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
             while first < last and _blank(document, first):
                 first += 1
             if first <= last:
-                yield document.path_at(here.line if here else first), first, last
+                path = document.path_at(here.line if here else first)
+                yield Partition(path, first, last, document.text(first, last))
             first = bound.line if bound else 0
         here = bound
 
@@ -108,24 +108,22 @@ def _starts(document: Document) -> list[int]:
 
 
 def _cut(
-    document: Document, first: int, last: int, starts: list[int], limit: int, count: Count
+    document: Document, block: Partition, starts: list[int], limit: int, count: Count
 ) -> Iterator[tuple[int, int]]:
-    """Yield the lines `first` to `last` in runs of at most `limit` tokens, as far as the starts allow."""
+    """Yield the lines of a block in runs of at most `limit` tokens, as far as the starts allow."""
+    first, last = block.start_line, block.end_line
     inside = starts[bisect_right(starts, first) : bisect_right(starts, last)]
     begin, size = first, 0
     for start, after in zip([first, *inside], [*inside, last + 1], strict=True):
         tokens = count(document.text(start, after - 1)) + 1
         if size and size + tokens > limit:
-            yield begin, _trimmed(document, begin, start - 1)
+            end = start - 1
+            while end > begin and _blank(document, end):
+                end -= 1
+            yield begin, end
             begin, size = start, 0
         size += tokens
     yield begin, last
-
-
-def _trimmed(document: Document, first: int, last: int) -> int:
-    while last > first and _blank(document, last):
-        last -= 1
-    return last
 
 
 def _blank(document: Document, number: int) -> bool:

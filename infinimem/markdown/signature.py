@@ -36,7 +36,7 @@ _OWN = frozenset({"seq", "time", "source", "origin"})
 _FIRST = ("seq", "time", "source")
 """The keys that stand before the others, which are sorted."""
 _SHARED = frozenset({"source", "speaker", "time"})
-"""Keys whose values many lines have in common: a turn and what is drawn from it at least."""
+"""Keys whose values many lines have in common: a turn and what is extracted from it at least."""
 
 
 def parse_entry(line: str) -> Entry | None:
