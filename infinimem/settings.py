@@ -223,70 +223,57 @@ def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
 def _settings(values: Mapping[str, object]) -> Settings:
     """Return settings from values by name; the others have their defaults."""
     groups: dict[str, dict[str, Any]] = {}
-    top: dict[str, Any] = {}
     for name, value in values.items():
         group, _, key = name.rpartition(".")
-        (groups.setdefault(group, {}) if group else top)[key] = value
-    made = {name: kind(**held) for name, held in groups.items() if (kind := _group(name))}
-    own = tuple(made.pop(name) for name in [*made] if name not in _ours())
-    return Settings(**top, **made, own=own)
+        groups.setdefault(group, {})[key] = value
+    made = {name: _groups()[name](**held) for name, held in groups.items() if name}
+    own = tuple(made.pop(name) for name in [*made] if name not in Settings.__dataclass_fields__)
+    return Settings(**groups.get("", {}), **made, own=own)
 
 
 def is_harmless(name: str, value: object) -> bool:
     """Tell whether a setting may act in a library that nobody trusted."""
     group, _, key = name.rpartition(".")
-    hint = (_hints(_group(group) or Settings) if group else _top())[key]
-    marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, HarmlessIf)]
-    return any(not mark.values or value in mark.values for mark in marks)
+    marks = getattr(_hints(_groups()[group])[key], "__metadata__", ())
+    return any(not mark.values or value in mark.values for mark in marks if isinstance(mark, HarmlessIf))
 
 
 def defaults() -> dict[str, object]:
     """Return every setting by name, with its default."""
-    top = {name: getattr(Settings, name) for name in _top()}
-    return top | {
-        f"{name}.{item.name}": item.default
-        for name, group in _groups().items()
-        for item in dataclasses.fields(group)
+    return {
+        f"{group}.{name}".removeprefix("."): getattr(kind, name)
+        for group, kind in _groups().items()
+        for name in _hints(kind)
     }
 
 
 @cache
+def _groups() -> Mapping[str, Any]:
+    """Return the types of the groups: that of none, the model's, the strategies', the others."""
+    hints = get_type_hints(Settings, include_extras=True)
+    ours = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    own = {name: spec.settings for name, spec in strategies().items() if spec.settings}
+    return {"": Settings, "llm": ours.pop("llm"), **own, **ours}
+
+
+@cache
 def _hints(group: type) -> Mapping[str, Any]:
-    """Return what the fields of a group may be; cached, since it takes longer than to read infinimem.toml."""
-    return get_type_hints(group, include_extras=True)
-
-
-def _top() -> dict[str, Any]:
-    ours = _ours()
-    return {name: hint for name, hint in _hints(Settings).items() if name not in ours and name != "own"}
-
-
-def _ours() -> dict[str, Any]:
-    return {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
-
-
-def _groups() -> dict[str, Any]:
-    """Return the types of the groups: the model's, the strategies', the others."""
-    ours, own = _ours(), {name: spec.settings for name, spec in strategies().items() if spec.settings}
-    return {"llm": ours.pop("llm"), **own, **ours}
-
-
-def _group(name: str) -> Any:
-    """Return the type of a group, or None. Strategies are asked last: to know them takes time."""
-    return _ours().get(name) or _groups().get(name)
+    """Return what the settings of a group may be; to find out takes longer than to read infinimem.toml."""
+    hints = get_type_hints(group, include_extras=True).items()
+    return {name: hint for name, hint in hints if name != "own" and not dataclasses.is_dataclass(hint)}
 
 
 def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
-    top = _top()
+    top, groups = _hints(Settings), _groups()
     for name, value in values.items():
         if name in top:
             yield name, _checked(name, value, top[name], where)
-        elif (group := _group(name)) is None:
-            raise _unknown(name, (*top, *_groups()), where)
+        elif not name or name not in groups:
+            raise _unknown(name, (*top, *filter(None, groups)), where)
         elif not isinstance(value, dict):
             raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
         else:
-            hints = _hints(group)
+            hints = _hints(groups[name])
             for key, held in value.items():
                 if key not in hints:
                     raise _unknown(key, hints, f"{where} [{name}]")
@@ -346,8 +333,9 @@ def template(strategy: str | None = None) -> str:
         f"# block_ids = {_toml(Settings.block_ids)}",
     ]
     for name, group in _groups().items():
-        lines += ["", f"[{name}]"]
-        lines += [f"# {item.name} = {_toml(item.default)}" for item in dataclasses.fields(group)]
+        if name:
+            lines += ["", f"[{name}]"]
+            lines += [f"# {key} = {_toml(getattr(group, key))}" for key in _hints(group)]
     return "\n".join(lines) + "\n"
 
 
