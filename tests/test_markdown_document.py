@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.scan import Heading, ListItem
-
-TOPIC = b"""\
----
-id: topics/food-preferences
-summary: coffee, breakfast
----
-# Drinks
-- <seq=41,time=2023-06-02,source=user,origin=40> Drinks oat-milk latte
-
-# Allergies
-- <seq=13,source=user,origin=11> Allergic to peanuts
-"""
+from infinimem.markdown.scan import ListItem
 
 
 @given(IDS, st.binary() | DOCUMENTS)
@@ -63,18 +50,6 @@ def test_every_line_of_the_body_is_one_thing(doc_id: str, data: bytes) -> None:
     ]
     prose = [line for line in rest if line.strip() and line.strip(" \t") not in ("-", "*", "+")]
     assert document.has_prose == bool(prose or document.malformed or document.header.problem)
-
-
-def test_the_example_of_the_format_page() -> None:
-    document = Document.parse("topics/food-preferences", TOPIC)
-    assert [(p.entry.seq, p.start_line, p.end_line, p.headings) for p in document.entries] == [
-        (41, 6, 6, ("Drinks",)),
-        (13, 9, 9, ("Allergies",)),
-    ]
-    assert document.headings == (Heading(5, 1, "Drinks"), Heading(8, 1, "Allergies"))
-    assert document.summary == "coffee, breakfast"
-    assert document.body.startswith("# Drinks\n")
-    assert (document.unsigned, document.malformed, document.has_prose) == ((), (), False)
 
 
 def test_what_a_person_types_is_told_apart() -> None:
@@ -175,14 +150,6 @@ def test_lines_end_at_newlines_only() -> None:
     document = Document.parse("topics/t", text.encode())
     assert [place.entry.seq for place in document.entries] == [1]
     assert document.entries[0].entry.text == text[12 - 2 : -1]
-
-
-def test_lines_that_do_not_exist_are_not_shown() -> None:
-    document = Document.parse("n", b"a\nb\n")
-    assert document.text_line(2) == "b"
-    for number in (0, -1, 3):
-        with pytest.raises(IndexError):
-            document.text_line(number)
 
 
 PART = 1 << 19

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from garbage import GarbageLLM
 
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
@@ -108,31 +107,6 @@ def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> No
     assert errors(memory) == []
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("seed", range(3))
-def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    (tmp_path / "m" / "infinimem.toml").write_text(
-        "[infini]\nmarkdown_length = 900\nplan_split_threshold = 700\n"
-        "merge_max_tokens = 300\nmerge_frequency = 2\n"
-    )
-    memory = open_memory(tmp_path / "m", model=GarbageLLM(seed), clock=ticking())
-    told: dict[int, str] = {}
-    for batch in range(5):
-        texts = [f"Turn {batch}-{n}: {TALK[n % len(TALK)]} {n * batch}" for n in range(20)]
-        memory.observe(turns(texts, f"s{batch}"))
-        told |= standing(memory.view)
-        memory.consolidate()
-        now = standing(memory.view)
-        assert {seq: now.get(seq) for seq in told} == told
-    view = memory.view
-    assert len(list(view.entries("evidence"))) == 100
-    assert view.uncited() == ()
-    cited = view.cited | (view.drawn or set())
-    assert {place.entry.seq for place in view.entries("evidence")} <= cited
-    assert memory.doctor() == []
-
-
 def test_an_endpoint_that_dies_while_consolidating_leaves_the_buffer(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     memory.observe(turns(TALK))
@@ -195,15 +169,6 @@ def test_the_cap_on_tokens_stops_before_the_next_call(tmp_path: Path) -> None:
     assert digest(tmp_path / "m") == before
 
 
-def test_a_preview_writes_nothing(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(TALK))
-    before = digest(tmp_path / "m")
-    shown = memory.preview()
-    assert any(doc_id.startswith("topics/") for doc_id in shown)
-    assert digest(tmp_path / "m") == before
-
-
 def test_evidence_is_collected_without_an_answer(tmp_path: Path) -> None:
     """Bug guarded: a benchmark that counts the tokens of the answer as those of the reader."""
     model = ScriptedLLM({"extract": lambda _: ModelUnavailable("gone"), "select": lambda _: {"ids": []}})
@@ -262,21 +227,3 @@ def test_what_was_recorded_is_drawn_from_at_the_next_call(tmp_path: Path) -> Non
     assert memory.status()["pending"] == len(TALK) and not list(memory.view.entries())
     assert len(memory.observe([])) == len(TALK)
     assert memory.record([]) == ()
-
-
-def test_a_doubled_line_gets_a_seq_of_its_own(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(TALK))
-    memory.consolidate()
-    path = next((tmp_path / "m" / "topics").iterdir())
-    line = memory.view.document(f"topics/{path.stem}").entries[0].entry
-    with path.open("a") as file:
-        file.write(f"{line.line}\n- [ ] call Rita\n")
-    assert errors(memory)
-    memory.consolidate()
-    assert errors(memory) == []
-    (copy,) = [place.entry for place in memory.view.entries() if place.entry.origin == (line.seq,)]
-    assert copy.text == line.text
-    assert copy.source == line.source
-    assert "- [ ] call Rita\n" in path.read_text()
-    assert [row.why for row in memory.receipts()[-1].rows] == [f"renumbered from {line.seq}"]
