@@ -221,7 +221,7 @@ class Memory(Reader):
         return self._driven(lambda view: self.strategy.tick(view, event), view)
 
     def _driven(self, propose: Callable[[View], Plans], view: View) -> list[Receipt]:
-        outcomes = [attempt.outcome for attempt in self._drive(propose, view)]
+        outcomes = (attempt.outcome for attempt in self._drive(propose, view))  # each holds a whole view
         return [each.receipt for each in outcomes if isinstance(each, Applied) and each.receipt]
 
     def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:

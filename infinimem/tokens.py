@@ -42,11 +42,7 @@ def count(text: str) -> int:
         return _cached(text)
     if not exact():
         return _count(text)
-    return sum(map(_line_count, _LINE.split(text)))
-
-
-def _line_count(line: str) -> int:
-    return _cached(line) if len(line) <= _CACHED_LENGTH else _count(line)
+    return sum((_cached if len(line) <= _CACHED_LENGTH else _count)(line) for line in _LINE.split(text))
 
 
 def exceeds(text: str, limit: int) -> bool:
