@@ -45,7 +45,7 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True)
-class Response:
+class Answer:
     """Header names are in lower case; the body is as it was sent."""
 
     status: int
@@ -78,7 +78,7 @@ class Connections:
         )
         self.close = weakref.finalize(self, self._pool.close)
 
-    def post(self, url: str, headers: Mapping[str, str], content: bytes, seconds: float) -> Response:
+    def post(self, url: str, headers: Mapping[str, str], content: bytes, seconds: float) -> Answer:
         """Send a request and read the answer, all within so many seconds.
 
         Raises:
@@ -97,7 +97,7 @@ class Connections:
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
             raise Broken(str(error)) from None
         fields = {name.decode("ascii").lower(): value.decode("latin-1") for name, value in response.headers}
-        return Response(response.status, fields, bytes(body))
+        return Answer(response.status, fields, bytes(body))
 
 
 class _Clock(threading.local):

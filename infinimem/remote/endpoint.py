@@ -19,7 +19,7 @@ from infinimem.errors import ModelNotConfigured, ModelUnavailable, escape
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
-    from infinimem.remote.bounded import Connections, Response
+    from infinimem.remote.bounded import Answer, Connections
 
 _OPENAI = "https://api.openai.com/v1"
 FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
@@ -200,7 +200,7 @@ class Endpoint:
             raise ModelUnavailable(f"{self.host} reports an error ({words}); try again")
         return said
 
-    def _exchange(self, path: str, content: bytes) -> Response:
+    def _exchange(self, path: str, content: bytes) -> Answer:
         # Importing the HTTP library takes a while: not before the first call.
         from infinimem.remote.bounded import Broken, TimedOut, TooLarge
 
@@ -236,7 +236,7 @@ class Endpoint:
                     ) from None
             return self._connections
 
-    def _failure(self, answer: Response) -> Exception:
+    def _failure(self, answer: Answer) -> Exception:
         """The error to raise for a status other than success."""
         status, (message, code) = answer.status, _complaint(answer.body)
         refused = Refused(self._scrubbed(message) or f"HTTP {status}", code)
@@ -251,7 +251,7 @@ class Endpoint:
             return _Again(f"HTTP {status}", _retry_after(answer.headers.get("retry-after", "")))
         return ModelUnavailable(f"{self.host} answers with HTTP {status}; check base_url")
 
-    def _target(self, answer: Response) -> str:
+    def _target(self, answer: Answer) -> str:
         """Where a redirect points to: scheme and host, no more."""
         try:
             parts = urlsplit(urljoin(urlunsplit(self._url), answer.headers.get("location", "")))
