@@ -17,7 +17,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from infinimem.markdown.characters import clean_text, sound
 
@@ -26,9 +27,6 @@ MAX_DEPTH = 8
 MAX_EVENTS = 20_000
 _CLOSING = {"---": "---", "+++": "+++", "{": "}"}
 """What ends a header, by what begins it."""
-
-_Key = tuple[str, int, int]
-"""A top-level key: its name, its physical line from 0 with the delimiter before it, its column."""
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 
@@ -46,6 +44,14 @@ _DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
+
+
+class _Key(NamedTuple):
+    """A top-level key; its line counts from 0 and has the delimiter before it."""
+
+    name: str
+    line: int
+    column: int
 
 
 @dataclass(frozen=True)
@@ -137,13 +143,10 @@ def edit_header(
         ValueError: the header has a problem, or would have one afterwards, or another key would change.
     """
     eol = newline[:-1]
-    spans: dict[str, tuple[int, int]] = {}
-    before: dict[str, Any] = {}
-    indent = ""
-    if end:
-        before, spans, indent = _load(lines, end)
-    elif all(value is None for value in changes.values()):
+    if not end and all(value is None for value in changes.values()):
         return list(lines), read_header(lines)
+    before, keys = _load(lines, end)
+    spans, indent = _spans(lines, end, keys), " " * (keys[0].column if keys else 0)
     head = list(lines[:end]) or ["---" + eol, "---" + eol]
     written = {
         key: [indent + line.rstrip(" ") + eol for line in f"{quote(key, flow=True)}: {value}".split("\n")]
@@ -207,22 +210,25 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tuple[int, int]], str]:
-    """Return the values of a header, the lines of each top-level key (from, to), and the keys' indentation.
+def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], list[_Key]]:
+    """Return the values of a header and its top-level keys.
 
     Raises:
         ValueError: it is too large, or holds what a header may not.
     """
     _must_be_short(lines[:end])  # before YAML sees it
-    values, keys = _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
+    return _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1])) if end else ({}, [])
+
+
+def _spans(lines: Sequence[str], end: int, keys: Sequence[_Key]) -> dict[str, tuple[int, int]]:
+    """Return the lines of each top-level key, without blank and comment lines before the next."""
     spans: dict[str, tuple[int, int]] = {}
-    for at, (key, line, _) in enumerate(keys):
-        last = keys[at + 1][1] if at + 1 < len(keys) else end - 1
-        # Blank and comment lines before the next key are not this key's.
-        while last > line + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
+    for key, after in zip_longest(keys, keys[1:]):
+        last = after.line if after else end - 1
+        while last > key.line + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
             last -= 1
-        spans[key] = (line, last)
-    return values, spans, " " * (keys[0][2] if keys else 0)
+        spans[key.name] = (key.line, last)
+    return spans
 
 
 class RefusedError(ValueError):
@@ -286,7 +292,7 @@ def _collect(text: str) -> tuple[dict[str, Any], list[_Key]]:
             if container is root[0] and event.start_mark:
                 # Not the mark's own line: YAML breaks lines at more than "\n".
                 at = event.start_mark.index
-                keys.append((value, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at) - 1))
+                keys.append(_Key(value, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at) - 1))
         if not isinstance(event, yaml.ScalarEvent):
             stack.append((value, []))
     return (root[0] if root else {}), keys
