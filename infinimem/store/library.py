@@ -17,12 +17,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from infinimem.configuration import SETTINGS, configuration
 from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
-from infinimem.settings import template
+from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, owned_folders, spec_of, strategies
 from infinimem.store.commit.transaction import (
     LATEST,
@@ -39,7 +38,7 @@ from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.state import last_seen, lists, sequence, withheld
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
-from infinimem.trust import approve
+from infinimem.user_folders import approve
 
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
