@@ -16,8 +16,8 @@ from forget_library import held
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
 from infinimem.operations.as_of import as_of, moment
-from infinimem.operations.forget.choice import Wanted
-from infinimem.operations.forget.forget import Forgotten, forget, forgotten, preview_forget
+from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
+from infinimem.operations.forget.redaction import Wanted
 from infinimem.operations.review import keep as keep_plan
 from infinimem.operations.undo import undo
 from infinimem.store import disk
@@ -25,6 +25,7 @@ from infinimem.store.create import init
 from infinimem.store.disk import At
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
+from infinimem.store.receipts import forgotten
 from infinimem.store.state import rejected, withheld
 
 START = datetime(2025, 3, 3, 12, tzinfo=UTC)
