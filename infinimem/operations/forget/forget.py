@@ -82,8 +82,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     Raises:
         UsageError: a number that no line has.
     """
-    library.fresh.doubt()
-    view = library.view()
+    view = _look(library)
     choice = _chosen(library, view, wanted)
     found = _report(library, view, choice, redact(view, choice, receipts.next_number(view)))
     rows = (Candidate(p.seq, p.doc_id, p.start_line, p.text) for p in choice.lines)
@@ -99,65 +98,62 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
         NotALibrary: the folder has no infinimem.toml.
         LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
     """
-    chosen: list[Choice] = []
-    reports: list[Forgotten] = []
-
-    def lines_out(view: View) -> Rewriting:
-        known = library.seen_lines()
-        if chosen:  # what someone saved meanwhile is taken out of their version, too
-            choice = choose(view, known, replace(wanted, seqs=chosen[0].seqs))
-            choice = replace(choice, texts=chosen[0].texts)
-        else:
-            choice = _chosen(library, view, wanted)
-        done = redact(view, choice, receipts.next_number(view))
-        report = _report(library, view, choice, done)
-        chosen.append(choice)
-        reports.append(report)
-        notes = [f"records deleted, with all links to them: {', '.join(report.records)}"]
-        notice: last_seen.Changes = {seq: None for seq in choice.seqs if seq in known}
-        return Rewriting(done, notes * bool(report.records), notice, choice.seqs)
-
-    written: list[Receipt] = []
-    while len(chosen) <= RETRIES and (receipt := _rewrite(library, receipts.FORGET, lines_out)):
-        written.append(receipt)
-    left = residue.left(library.files, library.view(), chosen[0].texts)
-    return replace(reports[0], files=(), left=left, receipt=written[0] if written else None)
+    return _locked(library, lambda view: _forget(library, view, wanted))
 
 
-@dataclass(frozen=True)
-class Rewriting:
-    """What is to be written: documents, notes of the receipt, lines as last seen, and lines that go."""
+def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
+    choice = rest = _chosen(library, view, wanted)
+    written = list[Receipt]()
+    found = Forgotten()
+    while len(written) <= RETRIES:
+        done = redact(view, rest, receipts.next_number(view))
+        if not written:
+            found = _report(library, view, choice, done)
+        if not done.documents:
+            break
+        known, gone = library.seen_lines(), ", ".join(found.records)
+        notes = [f"records deleted, with all links to them: {gone}"] if gone else []
+        notice: last_seen.Changes = {seq: None for seq in rest.seqs if seq in known}
+        residue.set_aside(library.files, rest.seqs)
+        written.append(_write(library, view, done, receipts.FORGET, notice, notes))
+        view = _look(library)  # what someone saved meanwhile is taken out of their version, too
+        rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
+        rest = replace(rest, texts=choice.texts)
+    left = residue.left(library.files, view, choice.texts)
+    return replace(found, files=(), left=left, receipt=written[0] if written else None)
 
-    done: Rendered
-    notes: Sequence[str]
-    notice: last_seen.Changes
-    seqs: Collection[int] = ()
 
-
-def _rewrite(library: Library, op: str, make: Callable[[View], Rewriting]) -> Receipt | None:
-    """One transaction under the lock, late saves first, and the machine state after it; again where someone
-    saved a file of it meanwhile. None where nothing changes."""
+def _locked(library: Library, act: Callable[[View], T]) -> T:
+    """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
     library.demand_initialised()
     for again in reversed(range(RETRIES + 1)):
         try:
             with library.locked():
                 recheck(library.files, library.clock().timestamp())
-                library.fresh.doubt()  # nothing that somebody has just saved may be passed over
-                view = library.view()
-                new = make(view)
-                if not new.done.documents:
-                    return None
-                if wrong := violations(view, new.done):
-                    raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
-                residue.begin(library.files, new.seqs)
-                receipt = library.commit(new.done, view, library.of_people(op), new.notes, new.notice)
-                recover(library.files)
-                residue.finish(library.files)
-                return receipt
+                return act(_look(library))
         except Conflict:
             if not again:
                 raise
-    return None
+    raise AssertionError
+
+
+def _look(library: Library) -> View:
+    """The library to the last file: nothing that somebody has just saved may be passed over."""
+    library.fresh.doubt()
+    return library.view()
+
+
+def _write(
+    library: Library, view: View, done: Rendered, op: str, notice: last_seen.Changes, notes: Sequence[str]
+) -> Receipt:
+    """One transaction, and the machine state after it."""
+    if wrong := violations(view, done):
+        raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
+    residue.begin(library.files)
+    receipt = library.commit(done, view, library.of_people(op), notes, notice)
+    recover(library.files)
+    residue.finish(library.files)
+    return receipt
 
 
 def _report(library: Library, view: View, choice: Choice, done: Rendered) -> Forgotten:
@@ -190,40 +186,34 @@ def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
 
 def rename(library: Library, name: str, new: str) -> Renamed:
     """As `Memory.rename`."""
-    new = one_line(clean_text(new)).strip()
-    names: dict[str, str] = {}
-    called: set[str] = set()
-    files: set[str] = set()
+    return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
 
-    def name_in(view: View) -> Rewriting:
-        was = _resolved(view, name)
-        now = _target(view, was, new)
-        names.update({was: now})
-        if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
-            ends = was.split("/", 1)[1], now.split("/", 1)[1]
-            names.update({folder + ends[0]: folder + ends[1] for folder in (TOPICS, ARCHIVE)})
-        old = next((view.document(one) for one in names if one in view), Document.empty(was))
-        stem = was.rpartition("/")[2]
-        if was.startswith(EVIDENCE):
-            stem = _DATE.sub("", stem)
-        elif was.startswith(MEMORIES):
-            stem = PurePosixPath(stem).stem
-        session = str(old.header.values.get("session", ""))
-        called.update({stem, stem.replace("-", " "), old.title, session} - {""})
-        done = _renamed(view, names, called, new)
-        files.update(f"{doc_id}.md" for doc_id in (*names, *done.documents))
-        concerned = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
-        withheld.drop(library.files, concerned)
-        seen = {seq: line for seq, line in library.seen_lines().items() if line.doc_id in names}
-        return Rewriting(done, (), {q: replace(one, doc_id=names[one.doc_id]) for q, one in seen.items()})
 
-    receipt = _rewrite(library, receipts.RENAME, name_in)
-    assert receipt is not None
-    library.fresh.doubt()
-    view = library.view()
+def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
+    was = _resolved(view, name)
+    now = _target(view, was, new)
+    names = {was: now}
+    if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
+        names = {folder + was.split("/", 1)[1]: folder + now.split("/", 1)[1] for folder in (TOPICS, ARCHIVE)}
+    old = next((view.document(one) for one in names if one in view), Document.empty(was))
+    stem = was.rpartition("/")[2]
+    if was.startswith(EVIDENCE):
+        stem = _DATE.sub("", stem)
+    elif was.startswith(MEMORIES):
+        stem = PurePosixPath(stem).stem
+    called = {stem, stem.replace("-", " "), old.title, str(old.header.values.get("session", ""))} - {""}
+    done = _renamed(view, names, called, new)
+    waiting = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
+    withheld.drop(library.files, waiting)
+    known = library.seen_lines()
+    notice: last_seen.Changes = {
+        seq: replace(line, doc_id=names[line.doc_id]) for seq, line in known.items() if line.doc_id in names
+    }
+    receipt = _write(library, view, done, receipts.RENAME, notice, ())
+    view = _look(library)
     texts = Texts((), called - {new, new.casefold()}, readings(view, library.seen_lines()), whole=True)
     left = residue.left(library.files, view, texts)
-    was, now = next(iter(names.items()))
+    files = {f"{doc_id}.md" for doc_id in (*names, *done.documents)}
     return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), files))
 
 

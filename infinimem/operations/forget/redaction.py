@@ -50,7 +50,7 @@ _NUMBERS = re.compile(
 
 @dataclass(frozen=True)
 class Wanted:
-    """Lines by number, by what `finds` finds in one or in its speaker's name, by source, by session, or both."""
+    """Lines by number, by what `finds` finds in one or in its speaker's name, by source, session, or both."""
 
     seqs: Collection[int] = ()
     finds: Callable[[str], Sequence[str]] = lambda text: ()
@@ -391,7 +391,8 @@ def _going(
     while fresh:
         found.update(fresh)
         # Of a turn that stays, no record stays: else it would count as held, and never be drawn from again.
-        gone.update(*((stem(doc_id), *evidence_of(records[doc_id])) for doc_id in fresh))
+        for doc_id in fresh:
+            gone.update((stem(doc_id), *evidence_of(records[doc_id])))
         left = [doc_id for doc_id in records if doc_id not in found]
         fresh = [doc_id for doc_id in left if made_of[doc_id] & gone]
         if not fresh:

@@ -152,17 +152,21 @@ def tombstoned(lines: Iterable[str], seqs: Collection[int], continued: bool = Tr
 # ── machine state ───────────────────────────────────────────────────────────────────────────────
 
 
-def begin(files: Files, seqs: Collection[int]) -> None:
-    """Take lines out of what awaits a person, and note durably that `finish` is to be done."""
+def set_aside(files: Files, seqs: Collection[int]) -> None:
+    """Take lines out of what awaits a person: proposals go, a version of a document gets tombstones."""
     waiting = withheld.proposals(files)
     withheld.drop(files, {(p.receipt, p.move.seq) for p in waiting if {p.move.seq, p.move.by} & {*seqs}})
-    for name in files.names(CONFLICTS):
-        path = f"{CONFLICTS}/{name}"
+    for path in [f"{CONFLICTS}/{name}" for name in files.names(CONFLICTS)]:
         lines = (files.read(path, MAX_OWNED) or b"").decode("utf-8", "surrogateescape").split("\n")
         if (new := [*tombstoned(lines, seqs)]) != lines:
-            files.remove(path)
             bare = _CHECKSUM.sub("", path)
             files.replace(bare, "\n".join(new).encode("utf-8", "surrogateescape"))
+            if bare != path:
+                files.remove(path)
+
+
+def begin(files: Files) -> None:
+    """Note durably that `finish` is to be done."""
     files.replace(BEGUN, b"")
 
 
@@ -234,7 +238,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
         if data and texts.within(data, names if ours else ()):
             whose = "a model's own file" if name.startswith(MEMORIES) else "a person's note"
             found.append(Residue(name, "not taken out: edit or delete it" if ours else f"{whose}: edit it"))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: one.path))
 
 
 def named_ids(view: View) -> set[str]:
