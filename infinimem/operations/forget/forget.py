@@ -84,9 +84,12 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     """
     view = _look(library)
     choice = _chosen(library, view, wanted)
-    found = _report(library, view, choice, redact(view, choice, receipts.next_number(view)))
+    done = redact(view, choice, receipts.next_number(view))
+    found = _report(library, view, choice, done)
     rows = (Candidate(p.seq, p.doc_id, p.start_line, p.text) for p in choice.lines)
-    left = residue.left(library.files, view, choice.texts, preview=True)
+    documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
+    after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
+    left = residue.left(library.files, after, choice.texts, preview=True)
     return replace(found, rows=(*rows, *choice.unsigned), left=left)
 
 

@@ -18,7 +18,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.scan import heading_title
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
-from infinimem.model import CURRENT, Entry, Located, ReceiptRow
+from infinimem.model import CURRENT, Located, ReceiptRow
 from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
 from infinimem.operations.provenance import recorded, session_of
 from infinimem.spec import (
@@ -119,10 +119,7 @@ def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
 
 
 def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Located, ...]:
-    """Every way in which a line of the library reads anywhere: documents, receipts, the list of seen lines.
-
-    A line whose signature someone damaged counts by the number that it still has.
-    """
+    """Every way in which a line reads anywhere: in documents, in receipts, in the list of seen lines."""
     standing: list[Located] = []
     quoted: list[Located] = []
     for doc_id in view.ids("all"):
@@ -131,11 +128,6 @@ def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Locat
             quoted += _quoted(document)
         elif not view.is_note(doc_id):
             standing += document.entries
-            for number in document.malformed:
-                line = document.lines[number - 1]
-                if seq := numbered(line):
-                    entry = Entry(seq, line.partition(">")[2].strip(), line)
-                    standing.append(Located(entry, doc_id, number, number))
     seen = filter(None, (parse_entry(one.line) for one in known.values()))
     quoted += [Located(entry, last_seen.PATH, 0, 0) for entry in seen]
     standing.sort(key=lambda place: (place.doc_id, place.start_line))

@@ -39,6 +39,7 @@ SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
 where it is no part of a word."""
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b")
 _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
+_WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
 """In the name of a conflict (commit/install.py): that of the old bytes."""
@@ -84,6 +85,11 @@ class Texts:
         own = _lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in self.repeated))
         telling = {form for form in telling if form not in own}
         self._look_for(telling & alone, telling - alone)
+        self._rare = _words("\n".join(said)).difference(*(_words(one.text) for one in others))
+
+    def hinted(self, text: str) -> bool:
+        """Whether a longer word of it stands there that no line has which stays."""
+        return not self._rare.isdisjoint(_words(text))
 
     def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
         words = b"|".join(sorted(map(re.escape, alone))) or b"(?!)"
@@ -118,6 +124,10 @@ def _forms(piece: str) -> set[bytes]:
     written = {piece, piece.replace("\n", "\n  "), " ".join(piece.split()), piece.replace("|", "\\|")}
     written |= {json.dumps(piece, ensure_ascii=plain)[1:-1] for plain in (False, True)}
     return {_lowered(form) for form in written}
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def _lowered(data: bytes | str) -> bytes:
@@ -220,9 +230,14 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
             map(texts.within, called)
         ):
             where = "its name" if doc_id in view else "it is gone, but receipts name it"
-            why = f"{where}: `infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
-            found.append(Residue(f"{doc_id}.md", why))
+            change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
+            found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
             names |= called
+        elif doc_id in view and doc_id.startswith((CURRENT, TOPICS, ARCHIVE)):
+            document = view.document(doc_id)
+            headings = (heading.title for heading in document.headings)
+            if any(map(texts.hinted, (stem, document.title, document.summary, *headings))):
+                found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
     listed, own = {one.path for one in found}, (f"{CURRENT}.md", *owned_folders(), STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:
