@@ -267,7 +267,9 @@ def _renamed(view: View, names: dict[str, str], called: Collection[str], new: st
     done = Rendered(names=names, sums=sums.known, reverse_diffs=[])
     ids = re.compile("|".join(rf"(?<![\w-]){re.escape(was)}(?![\w/-])" for was in names))
     old_name = f"[\"']?(?:{'|'.join(map(re.escape, sorted(called)))})[\"']?"
-    title = re.compile(rf"((?:[+-]>)?(?:#+ |(?:title|summary|session): )){old_name}(?=\r?\Z)", re.IGNORECASE)
+    title = re.compile(
+        rf"\A((?:[+-]>)?(?:#+ |(?:title|summary|session): )){old_name}(?=\r?\Z)", re.IGNORECASE
+    )
 
     def renamed(line: str, is_own: bool = True) -> str:
         line = ids.sub(lambda found: names[found[0]], line)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from infinimem import tokens
+from infinimem import spec, tokens
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.scan import heading_title
@@ -21,14 +21,6 @@ from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
 from infinimem.model import CURRENT, Located, ReceiptRow
 from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
 from infinimem.operations.provenance import recorded, session_of
-from infinimem.spec import (
-    archive_folders,
-    ledger_folders,
-    record_folders,
-    record_name,
-    strategies,
-    whole_folders,
-)
 from infinimem.store import receipts
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
@@ -180,7 +172,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
     for doc_id in view.ids("all"):
         is_note = view.is_note(doc_id) and not doc_id.startswith(MEMORIES)
-        if is_note or doc_id.startswith((JOURNAL, *ledger_folders())):
+        if is_note or doc_id.startswith((JOURNAL, *spec.ledger_folders())):
             continue
         old = view.document(doc_id)
         if (new := _without(old, choice)) != old:
@@ -216,7 +208,8 @@ def _without(old: Document, choice: Choice) -> Document | None:
     over |= {heading.line for heading in old.headings if texts.within(heading.title)}
     name, shown = _name(old).casefold(), list[str]()
     for number, line in enumerate(old.lines, 1):
-        title = heading_title(line.removesuffix("\r")) if number in over else None
+        is_one = len(line.splitlines()) == 1  # else a person's words stand behind a separator
+        title = heading_title(line.removesuffix("\r")) if number in over and is_one else None
         if title and title[1].casefold() != name:
             line = f"{'#' * title[0]} {MARK}" + "\r" * line.endswith("\r")
         if number not in typed:
@@ -292,7 +285,7 @@ def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
     rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)
-    made = (one for one in named_ids(view) if one.startswith(record_folders()))
+    made = (one for one in named_ids(view) if one.startswith(spec.record_folders()))
     of_turns = (one for one in made if stem(one) in stems or seqs & {*held_by(Document.empty(one))})
     standing = {place.doc_id for place in choice.lines} | {one.doc_id for one in choice.unsigned}
     return frozenset(standing.union(*rows, of_turns, records))
@@ -320,7 +313,7 @@ def _receipt(
 def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Iterator[str]:
     """The reverse diff of a document, without old derived text of one that lost a line; of a record none."""
     doc_id, texts = named(part), choice.texts
-    if doc_id.startswith(whole_folders()):
+    if doc_id.startswith(spec.whole_folders()):
         yield from lost(doc_id) if doc_id in held or texts.within("\n".join(part)) else part
         return
     for row in tombstoned(part, choice.seqs):
@@ -349,13 +342,15 @@ def without_records(
         seqs: the turns.
         doomed: whether a record goes in any case.
     """
-    owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(ledger_folders()))
+    owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(spec.ledger_folders()))
     books = {doc_id: view.document(doc_id) for doc_id in owned if not view.is_note(doc_id)}
-    records = {doc_id: document for doc_id, document in books.items() if doc_id.startswith(record_folders())}
-    ledgers = {doc_id for spec in strategies().values() for doc_id in spec.ledgers}
+    records = {
+        doc_id: document for doc_id, document in books.items() if doc_id.startswith(spec.record_folders())
+    }
+    ledgers = {doc_id for one in spec.strategies().values() for doc_id in one.ledgers}
     changed: dict[str, Document | None] = dict.fromkeys(sorted(_going(records, seqs, doomed)))
     names = set(map(stem, changed))
-    called = re.compile(rf"\b{record_name()}\b")
+    called = re.compile(rf"\b{spec.record_name()}\b")
     for doc_id, document in books.items():
         if doc_id in changed:
             continue
@@ -390,7 +385,7 @@ def _going(
         if not fresh:
             led_to = set[str]().union(*(older[one] for one in found))
             orphans = led_to.difference(*(older[one] for one in left))
-            fresh = [one for one in left if one.startswith(archive_folders()) and stem(one) in orphans]
+            fresh = [one for one in left if one.startswith(spec.archive_folders()) and stem(one) in orphans]
     return found
 
 
@@ -401,7 +396,7 @@ def _unlinked(document: Document, names: Collection[str]) -> Document:
     at = next((n for n, line in enumerate(head) if line.rstrip() == "links:"), -1)
     if at >= 0 and link_to(head[at + 1]) is None:  # an empty list reads as no value
         del head[at]
-    if document.id.startswith(record_folders()):
+    if document.id.startswith(spec.record_folders()):
         return replace(document, lines=(*head, *document.lines[end:]))
     listed = re.compile(rf'(?<=\[)"(?:{which})"(?:, )?|, "(?:{which})"(?=[],])')
     rows = (listed.sub("", line) for line in document.lines[end:])

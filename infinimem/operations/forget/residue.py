@@ -27,13 +27,14 @@ from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
-from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
+from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
 
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (rejected.FOLDER, kept_plans.FOLDER)
-"""Folders of what models said and wanted: all of it goes. Kept replies of models belong here, too."""
+EMPTIED = (rejected.FOLDER, f"{STATE}plans")
+"""Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
+models in a library belongs here; in the user's cache folder they go with it."""
 SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
 """A longer sentence of a text is looked for by itself, a shorter text not at all; one of fewer bytes only
 where it is no part of a word."""
