@@ -86,7 +86,10 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     choice = _chosen(library, view, wanted)
     done = redact(view, choice, receipts.next_number(view))
     found = _report(library, view, choice, done)
-    rows = (Candidate(p.seq, p.doc_id, p.start_line, p.text) for p in choice.lines)
+    first = {(p.seq, p.text): p for p in reversed(choice.lines)}  # quotations only where they read otherwise
+    quoted = (JOURNAL, residue.STATE)
+    lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
+    rows = (Candidate(p.seq, p.doc_id if p.start_line else "-", p.start_line, p.text) for p in lines)
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
     left = residue.left(library.files, after, choice.texts, preview=True)
