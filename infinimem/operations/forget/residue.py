@@ -18,6 +18,7 @@ from pathlib import Path
 
 from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.markdown.signature import tombstone
 from infinimem.model import CURRENT, Located
 from infinimem.operations.forget import BEGUN
@@ -26,6 +27,7 @@ from infinimem.spec import owned_folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
+from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
 from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import View
@@ -47,6 +49,8 @@ _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
 _SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", tails.DOUBTFUL, drawn.REFUSED}
 _SILENT |= {sequence.MARK, sequence.GIVEN}
 """What holds no text of any line."""
+_NAMED = (CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)
+"""Where documents have names that tell something."""
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = b"""
     id kind summary token_count created_time update_log op receipt added archived aux from unverified true
@@ -59,7 +63,7 @@ _FORMAT = b"""
     adds marks stood code keywords links ref span record unit units type version near temporal
     markdown diff other episodes facts themes
 """
-"""Words that files hold whatever was said; of these, years and small numbers only names are searched."""
+"""Words that files hold whatever was said: they, years and small numbers are not looked for."""
 
 
 class Texts:
@@ -84,7 +88,8 @@ class Texts:
         self.repeated = [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
         """Lines that stay and say some of it in their own right."""
         own = _lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in self.repeated))
-        telling = {form for form in telling if form not in own}
+        again = {form for form in telling & alone if _whole([form]).search(own)}
+        telling -= again | {form for form in telling - alone if form in own}
         self._look_for(telling & alone, telling - alone)
         self._rare = _words("\n".join(said)).difference(*(_words(one.text) for one in others))
 
@@ -93,9 +98,8 @@ class Texts:
         return not self._rare.isdisjoint(_words(text))
 
     def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
-        words = b"|".join(sorted(map(re.escape, alone))) or b"(?!)"
-        self._words = re.compile(rb"(?<![\w\x80-\xff])(?:%b)(?![\w\x80-\xff])" % words)
-        self._long, self._keys = sorted(long), dict[bytes, list[bytes]]()
+        self._words, self._long = _whole(alone), sorted(long)
+        self._keys: dict[bytes, list[bytes]] = {}
         self._size = min(map(len, long), default=1)
         for form in self._long:
             self._keys.setdefault(form[: self._size], []).append(form)
@@ -111,6 +115,12 @@ class Texts:
             begins = ((at, self._keys.get(data[at : at + self._size], ())) for at in range(len(data)))
             found = any(data.startswith(form, at) for at, forms in begins for form in forms)
         return found or self._words.search(data) is not None
+
+
+def _whole(words: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Finds any of them where it is no part of a word."""
+    either = b"|".join(sorted(map(re.escape, words))) or b"(?!)"
+    return re.compile(rb"(?<![\w\x80-\xff])(?:%b)(?![\w\x80-\xff])" % either)
 
 
 def _pieces(text: str) -> set[str]:
@@ -224,21 +234,19 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
         preview: tell only what a `forget` will not touch.
     """
     found, names = [], set[str]()
-    for doc_id in sorted(named_ids(view)):
+    for doc_id in sorted(one for one in named_ids(view) if one.startswith(_NAMED)):
         stem = doc_id.rpartition("/")[2]
-        called = {stem, stem.replace("-", " ")}
-        if doc_id.startswith((CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)) and any(
-            map(texts.within, called)
-        ):
+        document = view.document(doc_id) if doc_id in view else Document.empty(doc_id)
+        called = {stem, stem.replace("-", " "), document.title, *aliases_of(document)}
+        called |= {str(document.header.values.get("session", ""))}
+        told = (document.summary, *(heading.title for heading in document.headings), *called)
+        if any(map(texts.within, called)):
             where = "its name" if doc_id in view else "it is gone, but receipts name it"
             change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
             found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
-            names |= called
-        elif doc_id in view and doc_id.startswith((CURRENT, TOPICS, ARCHIVE)):
-            document = view.document(doc_id)
-            headings = (heading.title for heading in document.headings)
-            if any(map(texts.hinted, (stem, document.title, document.summary, *headings))):
-                found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
+            names |= called - {""}
+        elif doc_id.startswith((CURRENT, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
+            found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
     listed, own = {one.path for one in found}, (f"{CURRENT}.md", *owned_folders(), STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:
@@ -253,7 +261,8 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
             data = path.read_bytes() if name.startswith("/") else files.read(name, MAX_OWNED)
         if data and texts.within(data, names if ours else ()):
             whose = "a model's own file" if name.startswith(MEMORIES) else "a person's note"
-            found.append(Residue(name, "not taken out: edit or delete it" if ours else f"{whose}: edit it"))
+            whose = "not taken out" if ours else whose
+            found.append(Residue(name, f"{whose}: edit {'or delete ' * name.startswith((STATE, '/'))}it"))
     return tuple(sorted(found, key=lambda one: one.path))
 
 
