@@ -124,15 +124,17 @@ class Life:
         assert place.seq in done.seqs
         assert set(lines(after)) == {(seq, line) for seq, line in lines(before) if seq not in done.seqs}
         assert [seq for p in self.live() for seq in drawn_from(p.entry) if seq in done.seqs] == []
-        stay = "\n".join(one.entry.line for seq in done.repeated if (one := after.entry(seq)))
-        gone = {p.text for seq in done.seqs if (p := before.entry(seq))} | ({word[0]} if word else set())
-        for text in gone:
-            told = {one.path for one in done.left}
-            left = {path for path in holding(text, self.root) if path not in told}
-            if word and text == word[0]:
-                left = {path for path in left if not self.names_alone(path, text, done)}
-            said_again = any(line in stay for line in text.split("\n") if len(line) > 20)
-            assert not left or said_again, (text, done, left)
+        texts = [p.text for seq in done.seqs if (p := before.entry(seq))]
+        pieces = {piece for text in texts for piece in re.split(r"(?<=[.!?])\s+|\n", text) if len(piece) > 20}
+        stay = "\n".join(one.text for seq in done.repeated if (one := after.entry(seq)))
+        seen = self.memory.library.seen_lines()  # lines, too, that a person deleted
+        stay += "\n".join(seen[seq].line for seq in done.repeated if seq in seen)
+        stay += "\n".join(line for receipt in self.memory.receipts() for line in receipt.quoted)
+        told = {one.path for one in done.left}
+        for piece in (piece for piece in pieces if piece.strip() not in stay):
+            assert set(holding(piece, self.root)) <= told, (piece, done)
+        for path in holding(word[0], self.root) if word else ():
+            assert path in told or self.names_alone(path, word[0], done), (word, done)  # type: ignore[index]
 
     def names_alone(self, path: str, word: str, done: Forgotten) -> bool:
         """Whether a word stands in a file, and in its name, only in names that were reported."""
