@@ -18,7 +18,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Receipt
-from infinimem.operations.forget import residue
+from infinimem.operations.forget import BEGUN, residue
 from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, choose, readings, redact
 from infinimem.operations.forget.residue import Residue, Texts, git_advice
 from infinimem.spec import ledger_folders, record_folders
@@ -43,14 +43,12 @@ class Forgotten:
     """What would be forgotten, or was.
 
     Args:
-        rows: the lines, in a dry run; none afterwards.
-        seqs: their numbers.
-        files: paths of what would change, in a dry run: documents that hold any of it, or tell of it.
+        rows, files: lines that would go, and paths that would change; none afterwards.
+        seqs, records: numbers of the lines, and ids of the records that go with them.
         receipt: None in a dry run, and where there was nothing to forget.
-        left: what holds some of it still; in a dry run what people own.
+        left: what holds some of it still; in a dry run what a `forget` will not touch.
         repeated: lines that say some of the same words in their own right, and stay.
         history: what to do about git; "" without a repository.
-        records: ids of the records that come from it, or tell of it: they would go, or went, whole.
         notes: what was taken otherwise than it was written.
     """
 
@@ -155,7 +153,7 @@ def _write(
     """One transaction, and the machine state after it."""
     if wrong := violations(view, done):
         raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
-    residue.begin(library.files)
+    library.files.replace(BEGUN, b"")  # durably: from now on `finish` is to be done
     receipt = library.commit(done, view, library.of_people(op), notes, notice)
     recover(library.files)
     residue.finish(library.files)
@@ -259,13 +257,7 @@ def _target(view: View, was: str, new: str) -> str:
 
 
 def _renamed(view: View, names: dict[str, str], called: Collection[str], new: str) -> Rendered:
-    """The documents that change: headers, headings, receipts; of other documents only what is its id.
-
-    Args:
-        names: ids of documents, old and new.
-        called: what the document was called.
-        new: what it is called from now on.
-    """
+    """The documents that change: headers, headings, receipts; of other documents only what is its id."""
     sums = receipts.Checksums(receipts.next_number(view))
     done = Rendered(names=names, sums=sums.known, reverse_diffs=[])
     ids = re.compile("|".join(rf"(?<![\w-]){re.escape(was)}(?![\w/-])" for was in names))

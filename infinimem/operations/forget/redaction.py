@@ -160,13 +160,7 @@ def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int
 
 
 def redact(view: View, choice: Choice, number: int) -> Rendered:
-    """What changes, and the rows of the receipt.
-
-    Args:
-        view: the library.
-        choice: what goes.
-        number: of the receipt.
-    """
+    """The documents that change, and what the receipt of this number says of them: no word."""
     seqs, sums = choice.seqs, receipts.Checksums(number)
     records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
@@ -236,12 +230,7 @@ def _headings_over(document: Document, line: int) -> Iterator[int]:
 
 
 def made_anew(document: Document, is_touched: bool) -> Document:
-    """With derived text that the program's rules make of what is left.
-
-    Args:
-        document: in which `MARK` stands for headings and other derived text that is gone.
-        is_touched: whether its header spoke of what is gone.
-    """
+    """Make derived text anew by rule: what is `MARK`, and the header where it spoke of what is gone."""
     doc_id, lines, end = document.id, list[str](), document.header.end
     head, body = document.lines[:end], document.lines[end:]
     for number, line in enumerate(body, 1):
@@ -335,12 +324,7 @@ def without_records(
 
     A record that came from such a turn, or was described with the help of such a record, goes whole, and with
     it all other records of its turns, and archived ones that only it led to: they are derived, and those of
-    turns that stay are made anew. What is left loses its links to them; an audit that tells of one goes.
-
-    Args:
-        view: the library.
-        seqs: the turns.
-        doomed: whether a record goes in any case.
+    turns that stay are made anew. So does what is `doomed`. What is left loses its links to them.
     """
     owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(spec.ledger_folders()))
     books = {doc_id: view.document(doc_id) for doc_id in owned if not view.is_note(doc_id)}

@@ -153,11 +153,8 @@ def numbered(line: str) -> int | None:
 
 
 def tombstoned(lines: Iterable[str], seqs: Collection[int], continued: bool = True) -> Iterator[str]:
-    """Lines with tombstones for those that carry a forgotten seq; in a diff, the row of a tombstone.
-
-    Args:
-        continued: indented and blank lines after such a line belong to it.
-    """
+    """Lines with tombstones, in a diff their rows, for those that carry a forgotten seq; if `continued`, with
+    the indented and blank lines after them."""
     side = None
     for line in lines:
         head = line[:2] if line[:2] in ("+>", "->") else ""
@@ -186,13 +183,8 @@ def set_aside(files: Files, seqs: Collection[int]) -> None:
                 files.remove(path)
 
 
-def begin(files: Files) -> None:
-    """Note durably that `finish` is to be done."""
-    files.replace(BEGUN, b"")
-
-
 def finish(files: Files) -> None:
-    """Drop what may still hold the texts. The caller holds the lock, and nothing is under way."""
+    """Drop what may still hold the texts, where that was begun, under the lock; nothing is under way."""
     if not files.exists(BEGUN):
         return
     clear_displaced(files)
@@ -225,14 +217,7 @@ class Residue:
 
 
 def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple[Residue, ...]:
-    """Files and names in which any of it stands, but for lines that say the same in their own right.
-
-    Args:
-        files: of the library.
-        view: the library.
-        texts: what was forgotten.
-        preview: tell only what a `forget` will not touch.
-    """
+    """Files and names in which any of it stands; for a preview only what a `forget` will not touch."""
     found, names = [], set[str]()
     for doc_id in sorted(one for one in named_ids(view) if one.startswith(_NAMED)):
         stem = doc_id.rpartition("/")[2]
@@ -281,12 +266,7 @@ def _paths(root: Path) -> Iterator[Path]:
 
 
 def git_advice(root: Path, paths: Iterable[str]) -> str:
-    """What to do about git's history, where the library lies in a repository; "" where it does not.
-
-    Args:
-        root: the library.
-        paths: files that held any of it, by the names that they had.
-    """
+    """What to do about these files in git's history; "" where the library lies in no repository."""
     top = next((folder for folder in (root, *root.parents) if (folder / GIT).exists()), None)
     if top is None or not (listed := sorted(paths)):
         return ""
