@@ -234,9 +234,10 @@ def made_anew(document: Document, is_touched: bool) -> Document:
     doc_id, lines, end = document.id, list[str](), document.header.end
     head, body = document.lines[:end], document.lines[end:]
     for number, line in enumerate(body, 1):
-        if not line.rstrip().endswith(MARK) or line.startswith("- <"):
+        title = heading_title(line.strip()) if MARK in line else None
+        if line.strip() != MARK and not (title and title[1] == MARK):
             lines.append(line)
-        elif (title := heading_title(line.strip())) and _stands_below(body[number:]):
+        elif title and _stands_below(body[number:]):
             name = "Other" if doc_id == CURRENT else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
