@@ -80,9 +80,7 @@ def rename(options: Options, name: str, new: str) -> None:
         if done.history:
             out.line(done.history)
 
-    left = [asdict(one) for one in done.left]
-    found = {"receipt": done.receipt.id, "was": done.was, "now": done.now, "left": left}
-    out.result({**found, "history": done.history}, show)
+    out.result({**asdict(done), "receipt": done.receipt.id}, show)
 
 
 def _show(out: Output, going: Forgotten) -> None:
