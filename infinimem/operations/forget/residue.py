@@ -16,13 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import tombstone
 from infinimem.model import CURRENT, Located
 from infinimem.operations.forget import BEGUN
 from infinimem.operations.provenance import recorded
+from infinimem.settings import SETTINGS
 from infinimem.spec import owned_folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
