@@ -21,10 +21,12 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 MUTMUT = (sys.executable, "-m", "mutmut")
 UNNOTICED = ("survived", "no tests")
 NOTICED = ("killed", "timeout")
+LOG = Path("mutants/log")
 
 
 def states() -> dict[str, str]:
@@ -36,9 +38,10 @@ def states() -> dict[str, str]:
 
 def run(names: Sequence[str], jobs: int) -> None:
     """Run the tests of these faults; what is known of them already is found anew."""
-    subprocess.run(
-        [*MUTMUT, "run", "--max-children", str(jobs), *names], check=True, stdout=subprocess.DEVNULL
-    )
+    with LOG.open("w") as log:
+        done = subprocess.run([*MUTMUT, "run", "--max-children", str(jobs), *names], stdout=log, stderr=log)
+    if done.returncode:
+        sys.exit(f"the tests fail without a fault, or mutmut does: the end of {LOG} says why")
 
 
 def interval(noticed: int, count: int) -> tuple[float, float]:
