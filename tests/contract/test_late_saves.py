@@ -93,3 +93,25 @@ def test_a_replaced_file_is_kept_for_a_day(root: Path) -> None:
     hours = 25
     change(running, "old")
     assert (len(kept), kept[0].exists()) == (12, False)
+
+
+def test_a_document_of_any_size_is_looked_after(root: Path) -> None:
+    """Of a topic over 8 MiB, more than of a note, no save is lost and each change can be undone."""
+    path = root / f"{TOPIC}.md"
+    path.write_text(f"{path.read_text()}\n{'word ' * (7 << 18)}\n")
+    opened(root).consolidate()
+    before = path.read_bytes()
+    with path.open("a") as editor:
+        memory = opened(root)
+        change(memory, "warm")
+        after = path.read_bytes()
+        assert len(after) > len(before)
+        memory.undo()
+        assert path.read_bytes() == before
+        memory.undo(memory.receipts()[-1].id)
+        assert path.read_bytes() == after
+        editor.write("typed late\n")
+    opened(root)
+    text = path.read_text()
+    assert [text.count(word) for word in ("typed late\n", "> The boiler is blue", "is warm.\n")] == [1, 1, 1]
+    assert [finding for finding in opened(root).doctor() if finding.level == "error"] == []
