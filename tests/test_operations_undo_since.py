@@ -68,20 +68,6 @@ def refused(memory: Memory, receipt: str, words: str) -> None:
 # ── undone, done again, undone again ────────────────────────────────────────────────────────────
 
 
-def test_undo_and_redo_as_often_as_one_likes(memory: Memory) -> None:
-    before = notes(memory)
-    first = moved(memory, (A, "topics/new"), (B, "topics/old"))
-    after = notes(memory)
-    for _ in range(3):
-        (back,) = memory.undo(first.id)
-        assert notes(memory) == before
-        with pytest.raises(LibraryError, match=f"undone by {back.id} already"):
-            memory.undo(first.id)
-        memory.undo(back.id)
-        assert notes(memory) == after
-    assert problems(memory.library.root, {}) == []
-
-
 def test_a_later_receipt_that_is_taken_back_is_in_nobodys_way(memory: Memory) -> None:
     before = notes(memory)
     first = moved(memory, (A, "topics/new"))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from scripted import filing
+from scripted import keeping
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.testing import ScriptedLLM
@@ -16,12 +16,8 @@ TOPIC = "topics/boiler"
 
 def opened(root: Path, later: float = 0.0, topic: str = TOPIC) -> Memory:
     """A process that opens the library, so many seconds later; its model files all in one topic."""
-    script = filing(topic) | {
-        "extract": lambda v: {"entries": [{"text": t["text"], "from": [t["id"]]} for t in v["turns"]]},
-        "merge": lambda _: {"groups": []},
-    }
     moment = timedelta(seconds=later)
-    return open_memory(root, model=ScriptedLLM(script), clock=lambda: datetime.now(UTC) + moment)
+    return open_memory(root, model=ScriptedLLM(keeping(topic)), clock=lambda: datetime.now(UTC) + moment)
 
 
 def change(memory: Memory, word: str) -> None:
@@ -69,9 +65,7 @@ def test_a_late_save_is_brought_back(root: Path, way: str, later: float) -> None
         assert any(aside[0].name in f"{finding}" for finding in memory.doctor())
     else:
         text = path.read_text()
-        assert [text.count(word) for word in ("typed late\n", "> The boiler is blue", "is warm.\n")] == [
-            1
-        ] * 3
+        assert [text.count(word) for word in ("typed late\n", "> The boiler is blue", "is warm\n")] == [1] * 3
         assert aside == []
         assert [finding for finding in memory.doctor() if finding.level == "error"] == []
         path.write_text(text.replace("typed late\n", ""))
@@ -113,5 +107,5 @@ def test_a_document_of_any_size_is_looked_after(root: Path) -> None:
         editor.write("typed late\n")
     opened(root)
     text = path.read_text()
-    assert [text.count(word) for word in ("typed late\n", "> The boiler is blue", "is warm.\n")] == [1, 1, 1]
+    assert [text.count(word) for word in ("typed late\n", "> The boiler is blue", "is warm\n")] == [1, 1, 1]
     assert [finding for finding in opened(root).doctor() if finding.level == "error"] == []
