@@ -18,7 +18,7 @@ import pytest
 from cli_runner import Shell
 
 from infinimem import Turn, open_memory
-from infinimem.watch import Change, watch
+from infinimem.watch import DocumentChange, watch
 
 PATIENCE = 60.0
 """Seconds to wait for what takes a second on a machine with nothing else to do."""
@@ -108,20 +108,20 @@ def test_what_is_still_being_typed_is_not_signed(root: Path, signs: bool) -> Non
     for number in range(3):
         now[0] += 0.9
         path.write_text(f"# Tea\n- Green {number}\n")
-        assert next(changes) == Change("saved" if number else "created", "topics/tea")
+        assert next(changes) == DocumentChange("saved" if number else "created", "topics/tea")
     now[0] += 0.9
     (root / "note.md").write_text("x")
-    assert next(changes) == Change("created", "note")
+    assert next(changes) == DocumentChange("created", "note")
     path.write_text("# Tea\n- Green at last\n")
     assert next(changes).event == "saved"
     now[0] += 1.1
     (root / "late.md").write_text("x")
-    assert next(changes) == Change("created", "late")
+    assert next(changes) == DocumentChange("created", "late")
     now[0] += 1.1
     if signs:
-        assert next(changes) == Change("stamped", "topics/tea", receipt="journal/0001-stamp")
+        assert next(changes) == DocumentChange("stamped", "topics/tea", receipt="journal/0001-stamp")
     else:
         (root / "last.md").write_text("x")
-        assert next(changes) == Change("created", "last")
+        assert next(changes) == DocumentChange("created", "last")
     changes.close()  # type: ignore[attr-defined]
     assert path.read_text().endswith("> Green at last\n" if signs else "- Green at last\n")
