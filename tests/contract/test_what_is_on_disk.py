@@ -191,15 +191,16 @@ def test_a_preview_is_what_is_written_then(tmp_path: Path) -> None:
     assert sums(shown) == {*receipt.files}
     home = [place.seq for place in memory.view.document("topics/home").entries]
     for plan in (
-        Plan("merge", moves=tuple(Move(seq, "topics/house", "House") for seq in home)),
-        Plan("consolidate", adds=(NewEntry("The cellar is damp", (1,), to="topics/house"),)),
+        Plan("merge", moves=tuple(Move(seq, "topics/our-house", "House") for seq in home)),
+        Plan("consolidate", adds=(NewEntry("The cellar is damp", (1,), to="topics/our-house"),)),
     ):
         shown = memory.library.preview(plan)
         outcome = memory.library.apply(plan)
         assert isinstance(outcome, Applied)
         assert outcome.receipt
         assert sums(shown) <= {*outcome.receipt.files}  # links to what is gone go as it is written
-    assert shown.keys() == {"topics/house"}
+    assert shown.keys() == {"topics/our-house"}
+    assert memory.view.document("topics/our-house").summary == "our house"  # until something describes it
 
 
 # ── records, and five systems over one folder ───────────────────────────────────────────────────
