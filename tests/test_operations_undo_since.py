@@ -143,22 +143,6 @@ def test_a_signature_is_not_taken_back_from_a_line_that_is_gone(memory: Memory) 
     refused(memory, receipt.id, "topics/old was changed where it wrote")
 
 
-def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(memory: Memory) -> None:
-    """The receipt only tells of these."""
-    carried = line(memory, C)
-    edit(memory, "topics/old", carried, "")
-    (memory.library.root / "topics/mine.md").write_text(f"{carried}- typed\n")
-    edit(memory, "topics/old", line(memory, D), "")
-    before = notes(memory)
-    receipt = memory.library.adopt_edits()
-    assert receipt is not None
-    assert {row.why for row in receipt.rows} == {"stamped", "moved by hand", "deleted"}
-    (back,) = memory.undo()
-    assert notes(memory) == before
-    assert where(memory, C, D) == ["topics/mine", None]
-    assert [row.why for row in back.rows] == ["removed"]
-
-
 def test_an_edit_that_nobody_noted_yet_is_in_the_receipt_that_takes_the_line_back(memory: Memory) -> None:
     """So that undoing the undo brings it back."""
     edit(memory, "topics/old", "fact c", "fact c, edited")
