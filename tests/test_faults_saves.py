@@ -127,19 +127,6 @@ def test_a_save_at_any_moment_is_kept_and_costs_no_line(
     assert found == []
 
 
-def test_two_newer_versions_are_both_kept(tmp_path: Path) -> None:
-    library, seqs = prepared(tmp_path / "memory")
-    with (library.root / "topics/tea.md").open("a") as editor:
-        library.apply(consolidation(seqs), base=library.view())
-        editor.write("typed late\n")
-    with (library.root / "topics/tea.md").open("a") as file:
-        file.write("typed soon\n")
-    Library(library.root)
-    assert "typed soon" in (library.root / "topics/tea.md").read_text()
-    (aside,) = (library.root / ".infinimem/conflicts").iterdir()
-    assert "typed late" in aside.read_text()
-
-
 def test_a_line_deleted_or_edited_before_recovery_stays_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

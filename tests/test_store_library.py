@@ -375,17 +375,27 @@ def test_an_edit_made_while_a_line_moves_is_told_too(lived_in: Library) -> None:
     assert "source=human,origin=3> Ann is in Porto" in (lived_in.root / "topics/people.md").read_text()
 
 
-def test_a_plan_does_not_bring_back_or_move_what_a_person_took_away(lived_in: Library) -> None:
-    told = lived_in.record([Turn("more")])
-    lived_in.apply(Plan(adds=(NewEntry("More", (told[0].seq,)),)))
-    base = lived_in.view()
-    edit(lived_in, "CURRENT", next(p.entry.line for p in base.buffer.entries if p.seq == 6) + "\n", "")
-    moves = tuple(Move(place.seq, "topics/rest", "Rest") for place in base.buffer.entries)
-    outcome = lived_in.apply(Plan("consolidate", moves=moves), base=base)
-    assert isinstance(outcome, Applied)
+def carry(library: Library, seq: int, to: str) -> None:
+    """A person cuts a line out of its document and pastes it into another."""
+    place = library.view().entry(seq)
+    assert place is not None
+    source, target = (library.root / f"{doc_id}.md" for doc_id in (place.doc_id, to))
+    source.write_text(source.read_text().replace(f"{place.entry.line}\n", ""))
+    target.write_text((target.read_text() if target.exists() else "") + f"{place.entry.line}\n")
+
+
+def test_a_plan_leaves_what_a_person_carried_or_took_away_meanwhile(library: Library) -> None:
+    mine, gone, other = filed(library, "topics/one", "topics/one", "topics/one")
+    base = library.view()
+    carry(library, mine, "topics/mine")
+    carry(library, gone, "topics/gone")
+    (library.root / "topics/gone.md").unlink()
+    moves = tuple(Move(seq, "topics/far", "Far", "split") for seq in (mine, gone, other))
+    outcome = done(library, Plan("split", moves=moves), base)
+    places = {seq: place.doc_id for seq in (mine, gone, other) if (place := outcome.view.entry(seq))}
+    assert places == {mine: "topics/mine", other: "topics/far"}
     assert outcome.receipt is not None
-    assert outcome.receipt.notes == ("left out, moved or deleted meanwhile: 6",)
-    assert [place.text for place in outcome.view.document("topics/rest").entries] == ["More"]
+    assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}-{gone}",)
 
 
 def test_of_a_pasted_line_that_was_edited_the_untouched_one_keeps_its_seq(lived_in: Library) -> None:
