@@ -35,7 +35,3 @@ def graph_of(links: Iterable[Triple]) -> Graph:
     """All nodes with these links, of weight 1, put in in the order in which they come."""
     links = list(links)
     return Graph({node: [Link(kind, to, 1.0) for at, kind, to in links if at == node] for node in NODES})
-
-
-def triples_of(graph: Graph) -> set[Triple]:
-    return {(node, link.kind, link.to) for node in graph.nodes for link in graph.links(node)}

@@ -145,32 +145,6 @@ def test_all_three_operators_in_one_run() -> None:
     assert not any(put.origin for put in plan.records)
 
 
-def test_a_run_without_proposals_empties_the_buffer() -> None:
-    made = consolidated(model())
-    assert [put.doc_id for put in made.plans[-1].records] == [BUFFER]
-
-
-def wild_turns(seed: int) -> list[str]:
-    chance = random.Random(seed)
-    things = ("tea", "bread", "Rome", "Oslo", "chess", "violin")
-    return [f"Ana likes {chance.choice(things)}. Bo has {chance.choice(things)}." for _ in range(12)]
-
-
-def wild(seed: int) -> ScriptedLLM:
-    """Proposes something of everything, mostly valid."""
-
-    def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
-        chance = random.Random(f"{seed} {variables['target'].get('time')}")
-        near = [one["id"] for one in variables["anchors"]]
-        return diagnosis(
-            split=["TARGET"] if chance.random() < 0.3 else [],
-            merge=[["TARGET", *chance.sample(near, min(len(near), 2))]] if chance.random() < 0.5 else [],
-            update=[("TARGET", chance.choice(near))] if near and chance.random() < 0.4 else [],
-        )
-
-    return model(diagnose=diagnose)
-
-
 def test_two_runs_with_the_same_replies_give_the_same_bytes_whatever_thread_ends_first() -> None:
     files = []
     for seed in range(3):
@@ -198,24 +172,6 @@ def test_what_an_earlier_edit_touched_is_skipped() -> None:
     assert failures(made) == [
         ("merge", "APPLICABLE_FAIL TOUCHED_CONFLICT"),
         ("update", "APPLICABLE_FAIL TOUCHED_CONFLICT"),
-    ]
-
-
-def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
-    made, strategy = library(model(ALL))
-    with Loaded().at(made.view()) as (bank, space):
-        merge = Item(Proposal("merge", (B, F), 1.0, "", Context(B, (F,))), (B, F))
-        gone = Item(Proposal("split", ("u-000099",), 1.0, "", Context(B, ())), ("u-000099",))
-        trial = bank.copy()
-        trial.archive(D)
-        trial.graph.add(E, Link("version", D))
-        old = Item(Proposal("split", (D,), 1.0, "", Context(D, ())), (D,))
-        executor = Executor(trial, space, made.settings.of(AllmemSettings), strategy.llm)
-        done = executor.run(Routed({"split": (gone, old), "merge": (merge,), "update": ()}, ()))
-    assert [(one.code, one.sub) for one in done] == [
-        ("APPLICABLE_FAIL", "MISSING_ID"),
-        ("APPLICABLE_FAIL", "VISIBILITY"),
-        ("APPLICABLE_FAIL", "COHERENCE"),
     ]
 
 
@@ -306,16 +262,6 @@ def test_a_fault_that_was_there_before_is_in_no_edits_way() -> None:
     assert len(strategy.check(made.view())) == 1
     made.drive(strategy.tick(made.view(), "consolidate"))
     assert failures(made) == failures(consolidated(model(ALL)))
-
-
-def test_a_refused_run_leaves_everything_as_it_was() -> None:
-    made, strategy = library(model(ALL))
-    before = made.files()
-    made.refuse = 1
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert made.files() == before
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert made.files() == consolidated(model(ALL)).files()
 
 
 @pytest.mark.parametrize("off", ["split", "merge", "update"])

@@ -11,7 +11,6 @@ import pytest
 from allmem_library import Library, cards
 from cases import each
 
-from infinimem.errors import ModelUnavailable
 from infinimem.markdown.document import Document
 from infinimem.store.outcome import Rejected
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
@@ -124,19 +123,6 @@ def test_a_long_or_hostile_descriptor_is_cut_and_an_invented_one_is_marked() -> 
     assert all(not document.entries for doc_id, document in library.documents.items() if "allmem" in doc_id)
 
 
-def test_a_silent_model_writes_nothing_and_keeps_what_was_applied() -> None:
-    library = Library(workers=1)
-    library.say("one", "two")
-    library.say("three", session="s2")
-    down = [{"cards": [card(seq, "said")]} for seq in (1, 2)] + [ModelUnavailable("down")]
-    with pytest.raises(ModelUnavailable):
-        observed(library, model(down))
-    assert sorted(library.bank().records) == ["u-000001", "u-000002"]
-    assert [place.seq for place in library.pending()] == [3]
-    observed(library)
-    assert not library.pending()
-
-
 def test_a_refused_plan_is_made_anew_without_asking_the_model_again() -> None:
     library = Library()
     library.say("one", "two")
@@ -164,14 +150,6 @@ def test_what_another_process_wrote_meanwhile_is_not_written_again() -> None:
     library.apply(plan)
     assert library.files()["allmem/units/u-000001"] == theirs
     assert list(near(library)) == ["u-000001", "u-000002"]
-
-
-def test_a_turn_that_was_forgotten_meanwhile_is_passed_over() -> None:
-    library = Library()
-    turns = library.say("secret", "two")
-    library.documents["evidence/s1"] = library.documents["evidence/s1"].without([1])
-    library.drive(AllMem(model(), library.settings).observe(library.view(), turns))
-    assert sorted(library.bank().records) == ["u-000002"]
 
 
 # ── when it is consolidated ─────────────────────────────────────────────────────────────────────
@@ -209,29 +187,6 @@ def test_a_full_buffer_is_consolidated_whatever_the_sessions() -> None:
     library.drive(strategy.observe(library.view(), library.pending()))
     library.drive(strategy.tick(library.view(), "due"))
     assert near(library) == {}
-
-
-def test_a_run_that_dies_leaves_the_buffer_and_the_turn_that_began_it_pending() -> None:
-    library = Library()
-    for number in range(4):
-        library.say(f"turn of {number}", session=f"s{number}")
-    with pytest.raises(ModelUnavailable):
-        observed(library, model(diagnose=[NOTHING, NOTHING, ModelUnavailable("down")]))
-    assert len(near(library)) == 3
-    assert [place.seq for place in library.pending()] == [4]
-
-
-def test_rebuilding_gives_the_same_units() -> None:
-    library = Library()
-    library.say("one tea", "two tea")
-    observed(library)
-    before = library.files()
-    strategy = AllMem(model(), library.settings)
-    library.drive(strategy.rebuild(library.view()))
-    assert library.files() == {}
-    observed(library)
-    assert library.files() == before
-    assert not strategy.check(library.view())
 
 
 def test_an_unreadable_unit_is_not_written_over() -> None:

@@ -52,16 +52,18 @@ TURNS = tuple(
 )
 
 
-class Silent:
-    """A model behind an endpoint that does not answer."""
+class Silent(OfflineClient):
+    """A model behind an endpoint that stops answering after so many calls."""
 
-    name = "silent"
+    def __init__(self, left: int = 0) -> None:
+        super().__init__()
+        self._left = left
 
-    def __init__(self) -> None:
-        self.usage: dict[str, Any] = {}
-
-    def complete(self, task: object, variables: object) -> Any:
-        raise ModelUnavailable("nobody answers at the endpoint")
+    def complete(self, *question: Any) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise ModelUnavailable("nobody answers at the endpoint")
+        return super().complete(*question)
 
 
 @pytest.fixture(params=strategies())
@@ -158,14 +160,24 @@ class TestStrategy:
         told(tmp_path / "two", name, client())
         assert files(tmp_path / "one") == files(tmp_path / "two")
 
-    def test_a_model_that_does_not_answer_strands_nothing(self, tmp_path: Path, name: str) -> None:
+    @pytest.mark.sample(5)
+    @pytest.mark.parametrize("calls", [0, 1, 2, 3])
+    def test_a_model_that_stops_answering_leaves_nothing_half_done(
+        self, tmp_path: Path, name: str, calls: int
+    ) -> None:
+        root = tmp_path / "stopped"
+        memory = opened(root, name, Silent(calls))
         with pytest.raises(ModelUnavailable):
-            opened(tmp_path, name, Silent()).observe(TURNS)
-        memory = opened(tmp_path, name)
-        assert len(memory.view.uncited()) == len(TURNS)
+            memory.observe(TURNS)
+            memory.consolidate()
+        memory = opened(root, name)
+        assert calls or len(memory.view.uncited()) == len(TURNS)
         assert [finding for finding in memory.doctor() if finding.level == "error"] == []
-        memory.observe(())
-        assert memory.view.uncited() == ()
+        whole = opened(tmp_path / "whole", name)
+        for one in (memory, whole):
+            one.observe(TURNS)
+            one.consolidate()
+        assert memory.view.uncited() == () and kept(root) == kept(tmp_path / "whole")
 
     def test_what_was_said_once_is_kept_once(self, tmp_path: Path, name: str) -> None:
         memory = told(tmp_path, name)
