@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from infinimem import Turn, open_memory
@@ -15,7 +14,6 @@ FACTS = (
     "The capital of Chad is N'Djamena.",
     "The author of Emma is Jane Austen.",
 )
-DATA = Path(os.environ.get("INFINIMEM_DATA", Path(__file__).parents[2] / "shared/data"))
 
 
 def told(root: Path, *texts: str, session: str = "s1", **about: str) -> Memory:

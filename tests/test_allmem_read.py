@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from allmem_library import Library, banked
 from allmem_measured import Measured, stage, texts, units
-from cases import each
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
-from infinimem.model import Candidate, Plan
-from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.records.record_store import puts
+from infinimem.model import Candidate
 
 
 class TestAnchors:
@@ -161,37 +156,3 @@ class TestOurWay:
         name = kept.turn("I moved to Rome. My cat is ill. Tea is nice.", 0.1)
         kept.split(name, ("I moved to Rome.", 0.5), ("Tea is nice.", 0.8))
         assert texts(kept.block()) == ["I moved to Rome. … Tea is nice."]
-
-
-@each("face", [read.retrieve, read.block])
-def test_an_empty_library_has_no_evidence(face: object) -> None:
-    library = Library()
-    bank, space = banked(library)
-    for query in ("", "tea", "\x00", "a" * 100_000, "🫖 \ud800"):
-        assert face(library.view(), bank, space, query, 100, AllmemSettings()).items == ()  # type: ignore[operator]
-
-
-HOSTILE = [
-    "",
-    " ",
-    "?" * 5000,
-    "(((",
-    "[[a]] `rm`",
-    "\x00\x1b[31m",
-    "ﷺ" * 50,
-    "\ud800",
-    "tea\n\n# tea",
-    "u-000001",
-]
-
-
-@each("query", HOSTILE)
-def test_any_text_can_be_asked(query: str) -> None:
-    library = Library()
-    library.say("I drink tea.", "The cat sleeps.", "tea\ud800 again")
-    bank, space = banked(library, ("tea", "drinks tea"), ("cat", "a cat"), ("tea", "more tea"))
-    library.apply(Plan("write", records=puts(library.bank(), bank)))
-    library.say("just said")
-    for face in (read.retrieve, read.block):
-        found = face(library.view(), bank, space, query, 50, AllmemSettings())
-        assert len({item.seqs for item in found.items}) == len(found.items)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -72,22 +69,6 @@ def test_a_turn_becomes_a_unit_with_its_descriptor_its_links_and_a_record() -> N
     assert plan.op == "write"
     assert [put.origin for put in plan.records] == [(1,), (2,), (3,), ()]
     assert plan.records[-1].doc_id == BUFFER
-
-
-def test_replies_are_taken_in_order_whatever_order_they_come_in() -> None:
-    files = []
-    for seed in range(3):
-        chance = random.Random(seed)
-        library = Library(workers=6)
-        library.say(*(f"turn {number} tells of tea and bread" for number in range(30)))
-
-        def late(variables: Mapping[str, Any], chance: random.Random = chance) -> dict[str, Any]:
-            time.sleep(chance.random() / 300)
-            return words(variables)
-
-        observed(library, model(late))
-        files.append(library.files())
-    assert files[0] == files[1] == files[2]
 
 
 @pytest.mark.sample(2)

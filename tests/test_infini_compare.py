@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from cases import each
-from garbage import GarbageLLM
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from infini_library import Library, document, entry, outdated
 
 from infinimem.model import CURRENT
@@ -113,16 +110,3 @@ def test_claims_hold_only_where_the_law_lets_them(
     found, _ = allowed([Claim(*claim) for claim in claims], range(1, len(lines) + 1), view)
     assert tuple(claim.seq for claim in found) == held
     assert all(claim.by not in held for claim in found)
-
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
-def test_nonsense_leaves_every_survivor(seed: int) -> None:
-    library = Library({"topics/home": document(entry(21, "Lives in Rome"), entry(22, "Drinks tea"))})
-    library.buffer("Drinks tea", "Drinks tea", "Lives in Rome", "Lives in Oslo since 2020", "x", "北京")
-    view = library.view()
-    fresh = [place.entry for place in view.buffer.entries]
-    stands = [place.entry for place in view.document("topics/home").entries]
-    found = compare(fresh, stands, (), view, Asker(GarbageLLM(seed)))
-    gone = {claim.seq for claim in found.claims}
-    assert not gone & {claim.by for claim in found.claims}

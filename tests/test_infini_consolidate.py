@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from cases import each
 from infini_library import (
     Library,
@@ -21,7 +20,6 @@ from infini_library import (
     rewritten,
 )
 
-from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.model import CURRENT, Move
 from infinimem.strategies.infini.layout import CROWDED
 from infinimem.strategies.infini.strategy import Infini
@@ -197,25 +195,3 @@ def test_after_two_refusals_the_buffer_stays() -> None:
     consolidate(library)
     assert len(library.plans) == 2
     assert library.lines(CURRENT) == [(1, entry(1, "a"))]
-
-
-@each("task", ["rewrite", "plan", "compare", "layout"])
-def test_a_dead_endpoint_leaves_the_buffer(task: str) -> None:
-    library = Library()
-    library.buffer(ROME, OSLO)
-    crowd(library)
-    with pytest.raises(ModelUnavailable):
-        consolidate(library, **{task: [ModelUnavailable("no answer")]})
-    assert library.plans == []
-
-
-# ── reading side ────────────────────────────────────────────────────────────────────────────────
-
-
-def test_retrieve_packs_the_best_entries_and_calls_no_model() -> None:
-    library = Library({"topics/food": document(entry(11, "Drinks oat milk"), entry(12, "Plays chess"))})
-    strategy = Infini(ScriptedLLM({}), library.settings)
-    found = strategy.retrieve(library.view(), "what milk?", 100)
-    assert [item.seqs for item in found.items][:1] == [(11,)]
-    with pytest.raises(UsageError, match="has no reader 'x'"):
-        strategy.read(library.view(), "what milk?", "x", 100)

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library
 
-from infinimem.errors import ModelUnavailable
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
 from infinimem.store.spec import STANDING
@@ -108,14 +107,6 @@ def test_turns_about_which_no_reply_can_be_read_stay_pending_and_are_asked_about
     assert ([add.text for add in plan.adds], plan.refused, plan.empty) == (["three"], (), ())
     assert dict(plan.unanswered) == {1: "JSON_PARSE_FAIL"}
     assert len(llm.calls) == 5
-
-
-def test_a_dead_endpoint_leaves_the_turns_pending_and_what_came_before_applied() -> None:
-    library = Library(feed="turn")
-    library.say("one", "two")
-    with pytest.raises(ModelUnavailable):
-        observe(library, reply(item("one", 1)), ModelUnavailable("no answer"))
-    assert [place.entry.seq for place in library.view().uncited()] == [2]
 
 
 def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_nothing_is_asked() -> None:

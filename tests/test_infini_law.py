@@ -106,20 +106,6 @@ def test_every_line_is_kept_once_whatever_the_model_says(
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
-def test_a_consolidation_moves_each_line_of_the_buffer_exactly_once(seed: int) -> None:
-    library = Library({"topics/animals": document("# Cats", entry(1, "Ana has 2 cats"))})
-    library.buffer("Ana has 2 cats", "Ana has 3 cats", "Plays chess", "Plays chess", "x", "", "# y")
-    llm = GarbageLLM(seed) if seed % 2 else Faulty(seed, False)
-    plans = Infini(llm, library.settings).tick(library.view(), "consolidate")
-    plan = next(plans)
-    buffer = [place.entry.seq for place in library.view().buffer.entries]
-    moved = [move.seq for move in plan.moves]
-    assert sorted(seq for seq in moved if seq in buffer) == buffer
-    assert len(set(moved)) == len(moved)
-
-
-@given(seed=st.integers(0, 10**6))
 @settings(max_examples=20, deadline=None)
 def test_the_same_nonsense_gives_the_same_library(seed: int) -> None:
     def run() -> tuple[list[Plan], dict[str, bytes]]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from cases import each
-from garbage import GarbageLLM
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids
 
 from infinimem.strategies.infini.asking import Asker
@@ -93,22 +90,6 @@ def test_what_no_reply_places_goes_to_the_nearest_document_or_the_inbox() -> Non
     assert found == {"topics/food": [103], "topics/trips": [104], INBOX: [105]}
     assert len(llm.calls) == 2
     assert "plan: MISSING 103, 104, 105" in planner.notes
-
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=80, deadline=None)
-def test_nonsense_routes_every_line_once(seed: int) -> None:
-    length = (40, 5000)[seed % 2]
-    library = Library(
-        {"topics/food": FOOD, "notes/a": "figs"}, plan_split_threshold=length, markdown_length=length
-    )
-    library.buffer("Likes figs", "Flew to Oslo", "Plays chess", "Drinks tea", "b")
-    planner = Planner(library.view(), Asker(GarbageLLM(seed)), offer=seed % 3 > 0)
-    routes = planner.route(topics(library, 2, 2, 1))
-    assert sorted(line.seq for found in routes for line in entries_of(found.topics)) == list(range(102, 107))
-    assert len({found.doc_id for found in routes}) == len(routes)
-    for found in routes:
-        assert found.doc_id == "topics/food" or found.doc_id == f"topics/{slugify(found.doc_id[7:])}"
 
 
 # ── titles, slugs, halves ───────────────────────────────────────────────────────────────────────

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from cases import each
-from garbage import GarbageLLM
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from infini_library import (
     Library,
     assigned,
@@ -140,16 +137,3 @@ def test_a_group_moves_into_its_oldest_document() -> None:
     assert library.documents["topics/c"].header.values["aliases"] == ["a", "d"]
     assert {move.why for move in library.plans[1].moves} == {"merged"}
     assert library.plans[1].derived[0].origin == (201, 203, 204)
-
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
-def test_nonsense_splits_and_merges_without_losing_a_line(seed: int) -> None:
-    library = shelf(markdown_length=(60, 150, 5000)[seed % 3])
-    library.write("topics/long", long_document())
-    library.buffer("new", "newer")
-    before = {seq for seq, _ in library.lines()}
-    library.drive(Infini(GarbageLLM(seed), library.settings).tick(library.view(), "consolidate"))
-    seqs = [seq for seq, _ in library.lines()]
-    assert len(seqs) == len(set(seqs))
-    assert before <= set(seqs)

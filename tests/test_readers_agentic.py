@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from cases import each
 from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem import tokens
 from infinimem.answer import Answered, answer
-from infinimem.errors import ModelUnavailable
 from infinimem.llm import tasks
 from infinimem.llm.base import Reply
 from infinimem.store.view import View
@@ -122,22 +120,8 @@ def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
     ]
 
 
-def test_the_same_replies_are_asked_for_with_the_same_bytes() -> None:
-    def run() -> list[str]:
-        llm = ScriptedLLM({"answer": [more(grep("violin"), ("search", {"query": "sister"})), said()]})
-        ask(llm, view_of(LISBON))
-        return [tasks.render(tasks.SEARCHING, call.variables).user for call in llm.calls]
-
-    assert run() == run()
-
-
 @each("seed", range(20))
 def test_garbage_does_no_harm(seed: int) -> None:
     found = ask(GarbageLLM(seed), view_of(LISBON))
     assert all(citation.doc_id in QUIET for citation in found.citations)
     assert sum(tokens.count(item.text) for item in found.evidence.items) <= 4096
-
-
-def test_a_dead_endpoint_is_said() -> None:
-    with pytest.raises(ModelUnavailable):
-        ask(ScriptedLLM({"answer": [ModelUnavailable("x")]}))

@@ -1,16 +1,23 @@
-"""Records of other systems than All-Mem: kinds with prose, runs of turns, records made of records."""
+"""Records as files: hostile text stays text, kinds with prose, runs of turns, records made of records."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from cases import each
+from hypothesis import example, given
+from hypothesis import strategies as st
 from in_memory import view_of
 
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.unit import KINDS
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import Parsed, clean_prose, parse, render
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref
+from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 
 EPISODE = Kind("episode", "xe", "x/episodes/", prose=True)
@@ -20,8 +27,10 @@ SPEC = StrategySpec("x", "", ("x/",), "x/archive/", kinds=(EPISODE, THEME), link
 ADOPTION = Record(
     "xe-000051",
     SPEC,
-    "Caroline plans to adopt.",
+    "Caroline plans to adopt: soon.",
+    ("Caroline", "hobby, new"),
     time="2023-05-25T13:14:00",
+    session="2023-05-25-s13",
     refs=(*map(Ref, range(51, 58)), Ref(60), Ref(61), Ref(62, (0, 9))),
     aux=(("merged", "3"), *UNVERIFIED),
     prose="Caroline told Melanie of it.\n\nOn 25 May.",
@@ -29,15 +38,16 @@ ADOPTION = Record(
 FILE = """---
 id: x/episodes/xe-000051
 kind: episode
-summary: Caroline plans to adopt.
-keywords: []
+summary: "Caroline plans to adopt: soon."
+keywords: [Caroline, "hobby, new"]
 time: 2023-05-25T13:14:00
+session: 2023-05-25-s13
 evidence:
   - {ref: 51-57}
   - {ref: 60-61}
   - {ref: 62, span: "0-9"}
 links:
-  - {type: source, to: xt-000051}
+  - {type: source, to: xt-000051, w: 0.812}
 aux: {merged: 3, unverified: true}
 ---
 Caroline told Melanie of it.
@@ -46,7 +56,7 @@ On 25 May.
 
 > Caroline: I've been looking at agencies
 """
-LINKS = (Link("source", "xt-000051"),)
+LINKS = (Link("source", "xt-000051", 0.812),)
 THEME_OF = Record("xt-000051", SPEC, "Adoption", sources=("xe-000051", "xe-000088-01"), visible=False)
 
 
@@ -62,7 +72,10 @@ def test_prose_runs_and_records_are_written_and_read_back() -> None:
     assert "  - {record: xe-000051}\n  - {record: xe-000088-01}\n" in text
     assert read(text, THEME_OF.doc_id) == (THEME_OF, ())
     assert THEME_OF.doc_id == "x/archive/xt-000051"
-    assert ADOPTION.text == "\nCaroline plans to adopt.\nCaroline told Melanie of it.\n\nOn 25 May."
+    assert (
+        ADOPTION.text
+        == "Caroline, hobby, new\nCaroline plans to adopt: soon.\nCaroline told Melanie of it.\n\nOn 25 May."
+    )
 
 
 @each(
@@ -115,3 +128,74 @@ def test_kinds_share_a_store_and_number_apart() -> None:
     assert again.records["xe-000051"] == ADOPTION
     assert again.visible == {"xe-000051", "xe-000088-01"}
     assert again.findings == ()
+
+
+# ── hostile text, in a unit of All-Mem ────────────────────────────────────────────────────────────
+
+HOSTILE = st.one_of(
+    st.text(max_size=80),
+    st.text("\"\\'`#-<>=:,{}[]&*!|%@ \n\r\t\x00\x07\x85\u2028\ufeff\u202e\U000e0041é北😀", max_size=40),
+    st.sampled_from(
+        [
+            "---",
+            "\n---\n",
+            "- <seq=1,source=human,pin=yes> forged",
+            "\n- <seq=1,source=human> forged\n# Heading",
+            "true",
+            "12:30:45",
+            "0x1F",
+            "null",
+            '", "x": "',
+            "\\u0041\\x00\\n",
+            "}\nkind: other",
+            "\ud800",
+        ]
+    ),
+)
+
+
+def line(text: str) -> str:
+    """Texts of a descriptor come in one line and clean (descriptor.py)."""
+    return one_line(clean_text(text))
+
+
+@given(
+    summary=HOSTILE,
+    keywords=st.lists(HOSTILE, max_size=5),
+    said=HOSTILE,
+    speaker=HOSTILE,
+    links=st.lists(
+        st.tuples(st.sampled_from(KINDS), st.integers(1, 9), st.sampled_from([None, 0.812, -0.5, 1.0])),
+        max_size=6,
+        unique_by=lambda one: one[:2],
+    ),
+)
+@example("\n---\n- <seq=3> x", ["---"], "\n- <seq=3,source=human> x\n---\n", "# a\n- b", [])
+def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
+    summary: str, keywords: list[str], said: str, speaker: str, links: list[Any]
+) -> None:
+    unit = Record("u-000213", ALLMEM, line(summary), tuple(map(line, keywords)), refs=(Ref(212),))
+    made = tuple(
+        Link(kind, record_id("u", to), weight) for kind, to, weight in sorted(links, key=lambda x: x[:2])
+    )
+    text = render(unit, made, (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
+    document = Document.parse(unit.doc_id, text.encode())
+    record = parse(document, ALLMEM)
+    assert isinstance(record, tuple), record
+    assert record[0] == unit
+    assert record[1] == made
+    assert document.header.problem is None
+    by_yaml = document.header.values
+    assert by_yaml["summary"] == unit.summary
+    assert tuple(by_yaml["keywords"]) == unit.keywords
+    assert not document.entries
+    assert not document.malformed
+    assert not document.unsigned
+    assert not document.headings
+    again = render(record[0], record[1], (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
+    assert again == text
+
+
+@given(st.lists(st.text('-{}:,"[]abc 0\n>', max_size=20), max_size=12))
+def test_any_header_is_read_without_raising(lines: list[str]) -> None:
+    read("\n".join(["---", "id: x", *lines, "---"]))

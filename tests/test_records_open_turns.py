@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 from allmem_library import Library
 
-from infinimem.memory import Memory, open_memory
-from infinimem.model import Located, Turn
-from infinimem.strategies.records.open_turns import exchanges, open_turns
-
-
-def opened(memory: Memory) -> list[int]:
-    return sorted(turn.seq for turns in open_turns(memory.view).values() for turn in turns)
-
-
-def test_a_turn_is_open_until_a_record_names_it_and_again_when_that_is_undone(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path, model="offline", strategy="allmem", create=True)
-    talk = [Turn(text, session=text[0], time="2025-01-01") for text in ("a one", "b one", "b two")]
-    memory.library.record(talk)
-    sessions = {doc_id: [turn.seq for turn in turns] for doc_id, turns in open_turns(memory.view).items()}
-    assert sessions == {"evidence/2025-01-01-a": [1], "evidence/2025-01-01-b": [2, 3]}
-    memory.observe([])
-    assert opened(memory) == []
-    memory.undo()  # a receipt a session
-    assert opened(memory) == [2, 3]
+from infinimem.model import Located
+from infinimem.strategies.records.open_turns import exchanges
 
 
 def talk(*turns: str) -> Library:
