@@ -88,25 +88,6 @@ def test_no_part_of_a_secret_is_told() -> None:
     assert "sk-" not in str(raised.value) and "pass-word" not in str(raised.value)
 
 
-@each("address", ["http://[::1/v1", "http://localhost:99999/v1", "http://localhost:0/v1"])
-def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(ModelNotConfigured, match="no address"):
-        OpenAIEmbedder("m", address)
-
-
-@each("key", ["sk-é", "sk-\n1"])
-def test_a_key_that_cannot_be_sent(key: str) -> None:
-    with pytest.raises(ModelNotConfigured, match="no key has"):
-        OpenAIEmbedder("m", "http://localhost:9/v1", key)
-
-
-def test_a_dead_server() -> None:
-    with serve(vectors) as server:
-        pass
-    with pytest.raises(ModelUnavailable, match="does not answer"):
-        OpenAIEmbedder("m", server.url, retries=0).embed(["x"])
-
-
 def test_vectors_of_another_size_are_not_taken() -> None:
     def growing(request: dict[str, Any]) -> Say:
         return vectors(request, 3 if request["input"] == ["size"] else 4)

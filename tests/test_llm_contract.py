@@ -58,7 +58,3 @@ def test_variables_must_be_exactly_those_of_the_task(llm: LLM) -> None:
         with pytest.raises(ValueError, match=r"missing|unused"):
             llm.complete(ANSWER, wrong)
     assert total(llm.usage).calls == 0
-
-
-def test_it_has_a_name(llm: LLM) -> None:
-    assert llm.name and "\n" not in llm.name

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from cases import each
-from garbage import GarbageLLM
-from language_tasks import ALL
 
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, total
-from infinimem.llm.reading import read
 from infinimem.llm.tasks import ANSWER
-from infinimem.strategies.infini.tasks import MERGE, REWRITE
+from infinimem.strategies.infini.tasks import MERGE
 from infinimem.testing import ScriptedLLM
 
 ASK = {"question": "Where?", "evidence": [], "now": ""}
@@ -42,27 +36,3 @@ def test_a_script_that_ends_says_so() -> None:
         llm.complete(ANSWER, ASK)
     with pytest.raises(AssertionError, match="'merge'"):
         llm.complete(MERGE, {"docs": []})
-
-
-def _variables(names: frozenset[str]) -> dict[str, Any]:
-    return {name: [{"id": str(n), "text": f"fact {n}"} for n in range(5)] for name in names}
-
-
-@each("task", ALL, ids=lambda task: task.name)
-def test_garbage_fits_the_schema_and_repeats_itself(task: Any) -> None:
-    first, second, other = GarbageLLM(1), GarbageLLM(1), GarbageLLM(2)
-    ours = [first.complete(task, _variables(task.variables)) for _ in range(20)]
-    assert ours == [second.complete(task, _variables(task.variables)) for _ in range(20)]
-    assert ours != [other.complete(task, _variables(task.variables)) for _ in range(20)]
-    assert all(read(reply.text, task.schema).data == reply.data for reply in ours)
-
-
-def test_garbage_names_real_ids_too() -> None:
-    llm = GarbageLLM()
-    named = {
-        fact
-        for _ in range(20)
-        for topic in (llm.complete(REWRITE, _variables(REWRITE.variables)).data or {})["topics"]
-        for fact in topic["fact_ids"]
-    }
-    assert {str(n) for n in range(5)} < named

@@ -11,7 +11,6 @@ import pytest
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
 from infinimem.llm.base import Bill, Capped, Reply, total
-from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
 from infinimem.model import Usage
 from infinimem.strategies.allmem import tasks
@@ -48,15 +47,6 @@ def test_a_bill_loses_nothing(restless: None) -> None:
     in_order(work, range(8), 8)
     assert bill["a"] == Usage(1600, 3200, 4800)
     assert total(bill).calls == 3200
-
-
-@pytest.mark.parametrize("kind", ["offline", "scripted"])
-def test_a_client_counts_every_call(restless: None, kind: str) -> None:
-    turn = {"id": "1", "role": "user", "speaker": None, "time": None, "text": "I live in Rome."}
-    replies = [{"cards": []}] * 200
-    llm = OfflineClient() if kind == "offline" else ScriptedLLM({"describe": replies})
-    in_order(lambda _: llm.complete(tasks.DESCRIBE, {"context": [], "turns": [turn]}), range(200), 8)
-    assert llm.usage["describe"].calls == 200
 
 
 def test_results_stand_in_the_order_of_what_was_asked() -> None:

@@ -238,20 +238,6 @@ class TestStrategy:
         for item in memory.retrieve("Where does Ann live?", sources=["user"]).items:
             assert {evidence[seq].source for seq in item.origin} <= {"user"}
 
-    def test_a_sibling_is_never_read(self, tmp_path: Path, name: str) -> None:
-        for other in strategies():
-            if other != name:
-                told(tmp_path, other)
-        folders = strategies()[name].folders
-        memory = opened(tmp_path, name)
-        assert len(memory.view.uncited()) == len(TURNS)
-        memory.observe(())
-        memory.consolidate()
-        found = memory.retrieve("Where does Ann live?").items
-        assert found and all(item.doc_id.startswith((*folders, "evidence/", "CURRENT")) for item in found)
-        for other in strategies():
-            assert opened(tmp_path, other).retrieve("Where does Ann live?").items
-
     def test_the_last_receipt_can_be_taken_back(self, tmp_path: Path, name: str) -> None:
         memory = opened(tmp_path, name)
         memory.observe(TURNS)

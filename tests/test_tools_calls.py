@@ -25,13 +25,6 @@ def test_five_tools_by_iteration_attribute_and_name() -> None:
     assert TOOLS.call("list_docs", {}) == TOOLS.list_docs()
 
 
-def test_the_snapshot_is_asked_for_at_every_call() -> None:
-    views = [view_of({}), VIEW]
-    tools = Toolbox(lambda: views.pop(0))
-    assert tools.list_docs()["total"] == 0
-    assert tools.list_docs()["total"] == 3
-
-
 def test_schemas_say_what_the_functions_take() -> None:
     for tool in TOOLS:
         assert tool.openai()["function"]["parameters"] == tool.parameters

@@ -56,7 +56,7 @@ def addresses(memory: Memory) -> list[str]:
     view = memory.view
     seq = str(view.max_seq)
     parts: Mapping[str, list[str]] = {
-        "{id:path}": [one for one in view.ids("all") if not one.startswith("journal/")],
+        "{id:path}": [*{one.split("/")[0]: one for one in view.ids("all") if "journal/" not in one}.values()],
         "{seq}": [seq],
         "{name}": [str(one.number) for one in memory.receipts()][:1],
     }
