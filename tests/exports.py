@@ -92,7 +92,8 @@ CLAUDE = [
             {
                 "uuid": "m-1",
                 "sender": "human",
-                "content": [{"type": "text", "text": "My starter is called Blobby."}],
+                "text": "My starter is called Blobby.",
+                "content": [],
                 "created_at": "2025-02-01T08:00:00.5Z",
             },
             {

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_repository import Repository
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adapters_paths import HARMLESS, HOSTILE
-from trusting import write_trusted
 
 from infinimem.adapters.file_tree import MAX_BYTES, FileTree
 from infinimem.adapters.paths import Refused
-from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.operations.undo import undo
@@ -117,15 +114,6 @@ def kept(memory: Memory, one: str, other: str) -> None:
 @settings(deadline=None, max_examples=6)
 @given(one=texts, other=texts)
 def test_any_text_is_kept_byte_for_byte(
-    tmp_path_factory: pytest.TempPathFactory, one: str, other: str
-) -> None:
-    kept(open_memory(tmp_path_factory.mktemp("files") / "m", model="offline", create=True), one, other)
-
-
-@pytest.mark.soak
-@settings(deadline=None, max_examples=200)
-@given(one=texts, other=texts)
-def test_many_texts_are_kept_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, one: str, other: str
 ) -> None:
     kept(open_memory(tmp_path_factory.mktemp("files") / "m", model="offline", create=True), one, other)
@@ -251,15 +239,6 @@ def test_links_are_not_followed(tmp_path: Path, plain: Memory, path: str) -> Non
     assert "link" not in do(plain, "view", "/memories")
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("line", [True, -1, 3, "1", None])
-def test_a_line_that_is_none_is_told(plain: Memory, line: object) -> None:
-    create(plain, "/memories/a.txt", "one\ntwo\n")
-    with pytest.raises(Refused, match=r"Invalid `insert_line` parameter: .*\[0, 2\]"):
-        do(plain, "insert", "/memories/a.txt", insert_line=line, insert_text="x")
-    assert there(plain) == {"a.txt.md": b"one\ntwo\n"}
-
-
 def test_a_file_that_is_no_text_is_left_alone(plain: Memory) -> None:
     create(plain, "/memories/a.txt", "x")
     path = plain.library.root / "memories/a.txt.md"
@@ -280,13 +259,6 @@ def test_a_plan_of_the_memory_tool_reaches_no_other_folder(memory: Memory, doc_i
     outcome = memory.library.apply(Plan(op="memory", records=(Put(doc_id, "x"),)))
     assert isinstance(outcome, Rejected)
     assert [reason.code for reason in outcome.reasons] == ["FOREIGN_RECORD"]
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("op", ["write", "consolidate", "split"])
-def test_a_plan_of_a_strategy_does_not_reach_memories(memory: Memory, op: str) -> None:
-    outcome = memory.library.apply(Plan(op=op, records=(Put("memories/a", "x"),)))
-    assert isinstance(outcome, Rejected)
 
 
 # ── beside the rest of the library ──────────────────────────────────────────────────────────────
@@ -320,23 +292,6 @@ def test_consolidation_and_rebuild_leave_them_as_they_are(memory: Memory) -> Non
     assert place is not None and place.doc_id.startswith("evidence/")
 
 
-def test_a_file_is_written_though_no_model_can_draw_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    write_trusted(tmp_path / "m", "[memory_tool]\nobserve = true\n")
-    memory = open_memory(tmp_path / "m", model="offline")
-
-    def dead(turns: Any) -> None:
-        memory.record(turns)
-        raise ModelUnavailable("nobody answers")
-
-    monkeypatch.setattr(memory, "observe", dead)
-    assert create(memory, "/memories/a.txt", "Ben lives in Lisbon.").startswith("File created")
-    assert "nobody answers" in caplog.text
-    assert [place.text for place in memory.view.uncited()] == ["Ben lives in Lisbon."]
-
-
 # ── several clients ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -365,37 +320,6 @@ def test_two_clients_at_once_lose_nothing(plain: Memory) -> None:
     assert sorted(lines[1:]) == [f"{who} {number}" for who in ("ana", "ben") for number in range(rounds)]
     assert len(there(plain)) == 1 + 2 * rounds
     assert [finding for finding in plain.doctor() if finding.level == "error"] == []
-
-
-def test_a_file_that_somebody_changed_is_changed_anew(plain: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change is made from what was read; where that is no more, it is made from what is."""
-    create(plain, "/memories/a.txt", "one two")
-    other = open_memory(plain.library.root, model="offline")
-    apply, calls = plain.library.apply, 0
-
-    def late(plan: Plan, **more: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            replace(other, "/memories/a.txt", "one", "1")
-        return apply(plan, **more)
-
-    monkeypatch.setattr(plain.library, "apply", late)
-    replace(plain, "/memories/a.txt", "two", "2")
-    assert (there(plain), calls) == ({"a.txt.md": b"1 2"}, 2)
-
-
-def test_each_change_is_a_commit(tmp_path: Path) -> None:
-    repository = Repository.begun(tmp_path / "work")
-    open_memory(repository.memory, model="offline", create=True)
-    write_trusted(repository.memory, "git = true\n")
-    memory = open_memory(repository.memory, model="offline")
-    create(memory, "/memories/a.txt", "one\n")
-    rename(memory, "/memories/a.txt", "/memories/d/b.md")
-    assert repository.git("log", "-1", "--format=%s").strip() == "memory: 2 files"
-    assert repository.git("show", "HEAD:memory/memories/d/b.md") == "one\n"
-    assert repository.git("show", "HEAD~1:memory/memories/a.txt.md") == "one\n"
-    assert "memory/memories" not in repository.git("status", "--short")
 
 
 def test_what_a_model_wrote_is_told_from_what_a_person_wrote(memory: Memory) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import size
 from cases import each
 from size import graph, modules
@@ -182,22 +180,6 @@ def test_a_larger_total_and_a_longer_list_are_refused_as_budgets() -> None:
     ]
     (told,) = size.refusals(old, 99, {"short files": {"a.py": 1, "b.py": 1}})
     assert told == "short files: 2 and may be 1: b.py"
-
-
-def test_a_planted_file_breaks_the_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in ("infinimem", "tools", "prompts"):
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(size, "ROOT", tmp_path)
-    before = size.total()
-    (tmp_path / "infinimem/store/planted.py").write_text("def one() -> tuple[int, str, int]: ...\n" * 101)
-    assert size.total() == before + 101
-    above = size.over(size.form()["tuples of unlike parts"], BUDGETS["form"]["tuples of unlike parts"])
-    assert "infinimem.store.planted.one: 101, budget 0" in above
-
-
-def test_circles_are_found_edge_by_edge() -> None:
-    assert size.circles({"a": {"b"}, "b": {"c"}, "c": set()}) == {}
-    assert len(size.circles({"a": {"b"}, "b": {"a", "c"}, "c": {"b"}})) == 2
 
 
 def test_no_function_is_too_long() -> None:

@@ -78,28 +78,6 @@ CHATGPT = {
     },
 }
 
-CLAUDE = {
-    "uuid": "aaaa1111-2222",
-    "name": "Garden",
-    "created_at": "2024-05-08T13:56:00.123456Z",
-    "chat_messages": [
-        {
-            "uuid": "m1",
-            "sender": "human",
-            "text": "old form",
-            "content": [],
-            "attachments": [{}],
-            "files": [],
-        },
-        {
-            "uuid": "m2",
-            "sender": "assistant",
-            "text": "short",
-            "content": [{"type": "text", "text": "full"}, {"type": "tool_use", "name": "x"}],
-            "created_at": "2024-05-08T13:57:00Z",
-        },
-    ],
-}
 
 BENCH = {
     "context": "Here is a list of facts:\n0. Ann lives in Rome.\n1. Ann lives in Oslo.",
@@ -150,14 +128,6 @@ def test_longmemeval_reads_sessions_as_time_passed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_session_that_two_questions_share_keeps_its_ids(tmp_path: Path) -> None:
-    turns = list(
-        read_turns(save(tmp_path, "h.json", [LONGMEMEVAL, {**LONGMEMEVAL, "question_id": "q2"}])).turns
-    )
-    assert len(turns) == 6
-    assert len({turn.turn for turn in turns}) == 3
-
-
 def test_different_messages_under_one_id_are_both_kept(tmp_path: Path) -> None:
     other = {
         **LONGMEMEVAL,
@@ -195,16 +165,6 @@ def test_chatgpt_tree_with_a_loop_ends(tmp_path: Path) -> None:
         "mapping": {"a": node("a", "a", ["a"], said("a", "user", "hm"))},
     }
     assert [row[0] for row in rows(save(tmp_path, "c.json", loop))] == ["hm"]
-
-
-def test_claude_prefers_the_full_form(tmp_path: Path) -> None:
-    imported = read_turns(save(tmp_path, "conversations.json", [CLAUDE]))
-    assert imported.format == "claude"
-    assert [(t.text, t.role, t.session, t.turn, t.time) for t in imported.turns] == [
-        ("old form", "user", "Garden aaaa1111", "m1", "2024-05-08T13:56:00Z"),
-        ("full", "assistant", "Garden aaaa1111", "m2", "2024-05-08T13:57:00Z"),
-    ]
-    assert imported.skipped == {"attached files and pictures": 1, "tool calls and results": 1}
 
 
 @pytest.mark.sample(3)
@@ -299,13 +259,6 @@ def test_packed_files_are_the_same_as_plain_ones(tmp_path: Path) -> None:
         assert rows(tmp_path / name) == expected
 
 
-def test_an_export_in_several_parts_is_read_whole(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
-        archive.writestr("conversations-001.json", json.dumps([{**CLAUDE, "uuid": "two"}]))
-        archive.writestr("conversations-000.json", json.dumps([CLAUDE]))
-    assert [row[2] for row in rows(tmp_path / "export.zip")] == ["Garden aaaa1111"] * 2 + ["Garden two"] * 2
-
-
 def test_the_first_messages_come_before_the_file_is_read_to_its_end(tmp_path: Path) -> None:
     lines = [json.dumps({"role": "user", "content": f"{n} " + "x" * 3000}) for n in range(1000)]
     turns = read_turns(save(tmp_path, "log.jsonl", "\n".join([*lines, '{"role": ']))).turns
@@ -317,14 +270,3 @@ def test_importing_twice_gives_the_same_keys_and_equal_messages_differ(tmp_path:
     once, again = ([turn.key for turn in read_turns(path).turns] for _ in range(2))
     assert once == again
     assert len(set(once)) == 3
-
-
-def test_development_files(shared_data: Path) -> None:
-    imported = read_turns(shared_data / "locomo_dev.json", only="conv-26")
-    turns = list(imported.turns)
-    assert (len(turns), len({turn.session for turn in turns})) == (419, 19)
-    assert all(turn.time and turn.turn and turn.speaker for turn in turns)
-    assert not imported.skipped
-    assert read_turns(shared_data / "longmemeval_dev_oracle.json.xz").format == "longmemeval"
-    facts = list(read_turns(shared_data / "factconsolidation_dev.json", only="factconsolidation_sh_6k").turns)
-    assert len(facts) == 456

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.importers import read_turns
 from infinimem.importers.markdown import turns
 
 NOTES = """\
@@ -73,13 +71,6 @@ def test_a_date_holds_for_its_section_only() -> None:
     }  # fmt: skip
 
 
-def test_a_daily_note_is_dated_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "2025-03-04.md"
-    path.write_text("- bought a bike")
-    (turn,) = read_turns(path).turns
-    assert (turn.time, turn.session) == ("2025-03-04", "2025-03-04")
-
-
 def test_only_numbers_that_count_are_markers() -> None:
     assert texts("0. a\n1. b\n1. c\n2) d\n\n1986. A good year\n") == ["a", "b", "c", "d", "1986. A good year"]
     assert texts("1. milk\n\n# Other\n1. milk\n") == ["milk", "Other: milk"]
@@ -110,11 +101,6 @@ def test_no_word_is_lost(text: str) -> None:
     found = " ".join(turn.text for turn in turns(text, "n", skipped))
     if not +skipped and not text.startswith("---"):
         assert set(re.findall(r"[a-zA-Z]+", found)) == set(re.findall(r"[a-zA-Z]+", text))
-
-
-def test_a_transcript_is_dated_by_its_headings() -> None:
-    found = list(turns("## 2025-03-03\n\nUser: hi\n\nAssistant: yes\n", "chat", Counter()))
-    assert [(turn.text, turn.time) for turn in found if turn.role == "assistant"] == [("yes", "2025-03-03")]
 
 
 def test_a_heading_that_only_shows_something_is_none() -> None:

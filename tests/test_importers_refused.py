@@ -12,7 +12,7 @@ from cli_runner import Shell
 from exports import EXPORTS, SLACK
 
 from infinimem.errors import ImportFormatError
-from infinimem.importers import reading, survey
+from infinimem.importers import survey
 
 PAGE = '<!DOCTYPE html>\n<html><head><meta charset="UTF-8"><title>{}</title></head><body>- a</body></html>'
 
@@ -131,22 +131,3 @@ def test_a_zip_with_paths_that_lead_out_is_refused(name: str, tmp_path: Path) ->
         archive.writestr(name, "[]")
     with pytest.raises(ImportFormatError, match="leads elsewhere"):
         survey(tmp_path / "x.zip")
-
-
-def test_a_slack_zip_that_unpacks_to_too_much_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = EXPORTS["Slack"].zip(tmp_path / "x.zip")
-    monkeypatch.setattr(reading, "MAX_FILE", 500)
-    with pytest.raises(ImportFormatError, match="unpacks to more than"):
-        survey(path)
-
-
-def test_a_mailbox_that_unpacks_to_too_much_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = EXPORTS["mail, mbox"].save(tmp_path)
-    path.write_text(path.read_text() * 20)
-    monkeypatch.setattr(reading, "MAX_FILE", 5000)
-    with pytest.raises(ImportFormatError, match="holds more than"):
-        survey(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
@@ -24,7 +23,6 @@ from fake_server import Say, chat, serve
 from hostile_server import (
     HEAD,
     Attack,
-    Caller,
     Hostile,
     bomb,
     crumbs,
@@ -179,56 +177,6 @@ def test_the_second_address_of_a_host_is_tried_when_the_first_is_silent(
 def test_a_timeout_that_no_clock_takes_counts_as_a_long_one(timeout: float) -> None:
     with serve(GOOD) as server:
         assert ask_model(server.url, timeout=timeout)
-
-
-def test_threads_have_deadlines_of_their_own() -> None:
-    """One client, a call that drips and many that do not: neither lends the other its time."""
-    quick, slow = say(GOOD.body), drip(pause=0.01)
-
-    def mixed(caller: Caller) -> None:
-        (slow if b"slow" in caller.peek() else quick)(caller)
-
-    with hostile(mixed) as server:
-        client = OpenAIClient("m", server.url, KEY, timeout=4, retries=0)
-        ended: list[str] = []
-
-        def wait() -> None:
-            try:
-                client.complete(ANSWER, ASK | {"question": "slow"})
-            except ModelUnavailable as error:
-                ended.append(str(error))
-
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        until = time.monotonic() + PATIENCE
-        while waiting.is_alive() and time.monotonic() < until:
-            assert client.complete(ANSWER, ASK).data
-            waiting.join(0.05)
-        assert ended and "was not complete" in ended[0]
-        waiting.join()
-
-
-def test_a_connection_serves_many_calls_and_ends_with_its_client() -> None:
-    hung_up = threading.Event()
-
-    def patient(caller: Caller) -> None:
-        try:
-            for _ in range(10):
-                caller.read()
-                caller.send(
-                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(GOOD.body) + GOOD.body.encode()
-                )
-        finally:
-            hung_up.set()
-
-    with hostile(patient) as server:
-        client = OpenAIClient("m", server.url, retries=0)
-        assert all(client.complete(ANSWER, ASK).data for _ in range(3))
-        assert (server.connections, len(server.requests)) == (1, 3)
-        assert not hung_up.is_set()
-        del client
-        gc.collect()
-        assert hung_up.wait(PATIENCE)
 
 
 # ── how long is waited between tries ────────────────────────────────────────────────────────────
@@ -407,17 +355,6 @@ def test_refusals_that_take_long_end_together() -> None:
     with serve(slowly) as server, pytest.raises(ModelUnavailable, match="refuses to embed"):
         OpenAIEmbedder("m", server.url, timeout=0.7).embed(["x" * 1000] * 64)
     assert len(server.requests) <= 3
-
-
-def test_a_server_that_says_500_for_what_is_too_much_is_asked_for_less_at_once() -> None:
-    def small(request: dict[str, Any]) -> Say:
-        if len(request["input"][0]) > 500:
-            return Say(500, '{"error": {"message": "too large; increase the physical batch size"}}')
-        return Say(body=json.dumps({"data": [{"index": 0, "embedding": [1.0]}]}))
-
-    with serve(small) as server:
-        assert OpenAIEmbedder("m", server.url).embed(["x" * 1000]).any()
-    assert len(server.requests) == 3
 
 
 NO_VECTORS = (

@@ -14,10 +14,7 @@ from in_memory import LISBON, view_of
 
 from infinimem.embedders.base import unit
 from infinimem.errors import ModelUnavailable
-from infinimem.retrieval.dense import Dense
 from infinimem.retrieval.disk import in_memory
-from infinimem.retrieval.rows import Kind
-from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.view import Scope, View
@@ -72,10 +69,6 @@ def test_each_scope_has_its_own(scope: Scope, seqs: set[int]) -> None:
     assert set(found(lisbon(Meanings()), "settled, a present, coffee", scope)) >= seqs
     live = found(lisbon(Meanings()), "settled, a present, coffee")
     assert not {2, 4, 6, 11} & set(live)
-
-
-def dense(index: Ranking, kind: Kind) -> Dense:
-    return Dense(index.view, index.tables, kind, (), ())
 
 
 def test_a_server_that_does_not_answer_leaves_words(caplog: pytest.LogCaptureFixture) -> None:

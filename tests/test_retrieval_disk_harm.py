@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from signal import SIGKILL
 
-import fault_strace as strace
 import pytest
-from disk_library import assert_same, index_folder, large_library, write_note
+from disk_library import assert_same, large_library, write_note
 from fault_strace import traceable as traceable
 
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
-from infinimem.retrieval import cache, disk
+from infinimem.retrieval import disk
 from infinimem.retrieval.rows import KINDS
 from infinimem.retrieval.searcher import ranking, searcher
 
@@ -115,46 +109,3 @@ def test_a_writer_that_is_killed_leaves_what_can_be_read_or_is_built_anew(memory
 @pytest.mark.soak
 def test_many_writers_that_are_killed(memory: Memory) -> None:
     killed(memory, 200)
-
-
-@pytest.mark.usefixtures("traceable")
-@pytest.mark.parametrize("count", [3, pytest.param(None, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("first", [True, False])
-def test_killed_at_system_calls_of_a_commit(
-    first: bool, count: int | None, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the first commit, and of one that changes it; those of tantivy's threads are among the calls."""
-    root, left, before = memory.library.root, tmp_path / "cache", tmp_path / "before"
-    manifest = index_folder(memory) / cache.MANIFEST
-    if not first:
-        ranking(memory.view)
-        for number in range(6, 20):
-            write_note(root, number, f"# Zither {number}\n\nviolin\n")
-    shutil.copytree(left, before)
-
-    def commit() -> None:
-        monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 0)
-        ranking(open_memory(root, model="offline").view)
-
-    def commit_and_die() -> None:
-        """As soon as a manifest has its name."""
-        replace = os.replace
-        monkeypatch.setattr(os, "replace", lambda *a, **k: (replace(*a, **k), os.kill(os.getpid(), SIGKILL)))
-        commit()
-
-    def left_by(work: Callable[[], None], point: strace.Point) -> bool:
-        """Whether the work died there; what it left must be whole, or nothing."""
-        shutil.rmtree(left)
-        shutil.copytree(before, left)
-        died = strace.killed(work, point, threads=True)
-        stood = manifest.read_bytes() if manifest.exists() else None
-        assert first or stood
-        assert_same(open_memory(root, model="offline").view)
-        assert stood in (None, manifest.read_bytes()), "what a manifest named had to be built anew"
-        return died
-
-    points = [point for point in strace.points(commit, threads=True) if point[0] in strace.CHANGING]
-    alive = [point for point in strace.chosen(points, count) if not left_by(commit, point)]
-    assert not alive, f"of {len(points)} points"
-    assert left_by(commit_and_die, ("kill", 1))
-    assert manifest.exists()

@@ -7,7 +7,6 @@ from in_memory import LISBON, view_of
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import only
-from infinimem.strategies.readers.budget import pack
 
 
 def seqs(items: list[Retrieved]) -> list[tuple[int, ...]]:
@@ -87,12 +86,6 @@ def test_a_models_wording_is_found_by_what_was_said_and_leads_to_it() -> None:
     assert (best.seqs, best.origin) == ((9,), (1, 2)), "followed through the entry that it replaced"
 
 
-def test_ties_go_by_document_and_line() -> None:
-    line = "- <seq={},source=user> the same words\n"
-    view = view_of({"topics/b": line.format(1), "topics/a": line.format(2) + line.format(3)})
-    assert seqs(searcher(view).entries("same words")) == [(3,), (2,), (1,)], "the newer first"
-
-
 def test_blocks_hold_raw_lines_and_are_not_found_by_their_signatures() -> None:
     view = view_of(LISBON)
     block = searcher(view).blocks("Lisbon trams")[0]
@@ -101,16 +94,6 @@ def test_blocks_hold_raw_lines_and_are_not_found_by_their_signatures() -> None:
     assert "<seq=13," in block.text
     assert (block.seqs, block.origin, block.source) == ((13, 14), (4, 5), None)
     assert searcher(view).blocks("seq source origin") == []
-
-
-def test_packing_keeps_the_order_skips_what_does_not_fit_and_what_is_shown_already() -> None:
-    def item(start: int, end: int, text: str) -> Retrieved:
-        return Retrieved("a", start, end, text, 1.0)
-
-    block, inside, long, small = item(1, 9, "bb"), item(3, 3, "i"), item(20, 20, "l" * 50), item(30, 30, "s")
-    assert pack([block, inside, long, small], 10, len) == [block, small]
-    assert pack([block], 1, len) == []
-    assert pack([], 10, len) == []
 
 
 def test_kin_words_help_where_a_question_s_own_find_nothing() -> None:

@@ -46,28 +46,6 @@ def texts(tmp_path: Path) -> Path:
     return data
 
 
-def test_a_library_of_the_speed_benchmark_is_the_same_for_a_seed(load: Any, texts: Path) -> None:
-    libraries = load("speed_libraries")
-    sources = libraries.read_sources(texts)
-    assert [source.name for source in sources] == ["locomo", "small"]
-    fenced = [text for text in sources[1].texts if "fence holds" in text]
-    assert fenced and all(text.count("```") == 2 for text in fenced), "a fenced block stays whole"
-    again = libraries.read_sources(texts)
-    first = [libraries.compose(sources, number) for number in range(20)]
-    assert first == [libraries.compose(again, number) for number in range(20)]
-    assert first != [libraries.compose(sources, number, seed=6) for number in range(20)]
-    assert len({path for path, _ in first}) == 20
-    known = {paragraph for source in sources for paragraph in source.texts}
-    for _, text in first:
-        title, *blocks = text.rstrip("\n").split("\n\n## ")
-        assert title.startswith("# ") and len(blocks) == libraries.SECTIONS
-        for block in blocks:
-            body = block.partition("\n\n")[2]
-            for paragraph in known:
-                body = body.replace(paragraph, "")
-            assert not body.strip(), "only paragraphs of the sources, recombined"
-
-
 @pytest.fixture
 def run(load: Any, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the script over 30 documents, as short as can be, and gives its folder."""
