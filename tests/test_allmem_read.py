@@ -2,13 +2,139 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from allmem_measured import Measured, stage, texts, units
+import numpy as np
+from allmem_library import PAPER, Library
+from numpy.typing import NDArray
 
-from infinimem import tokens
+from infinimem import Turn, open_memory, tokens
 from infinimem.markdown.document import Document
-from infinimem.model import Candidate
+from infinimem.memory import Memory
+from infinimem.model import Candidate, Evidence, Plan, Step
+from infinimem.retrieval.vectors import Vectors
+from infinimem.store.outcome import Applied
+from infinimem.store.view import View
+from infinimem.strategies.allmem import read
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.vector_index import VectorIndex
+
+
+class Angles:
+    """Gives "? …" one direction, a text whose last line is a number that cosine to it, and all else none."""
+
+    name, size, semantic = "angles", 2, True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([self._row(text.rsplit("\n", 1)[-1]) for text in texts], np.float32).reshape(-1, 2)
+
+    def _row(self, last: str) -> tuple[float, float]:
+        try:
+            near = 1.0 if last.startswith("?") else float(last)
+            return near, (1 - near**2) ** 0.5
+        except (ValueError, TypeError):
+            return 0.0, 0.0
+
+
+class Measured:
+    """A library of units under construction."""
+
+    def __init__(self) -> None:
+        self.library = Library()
+        self.bank = RecordStore(ALLMEM, lambda seq: self.library.view().entry(seq))
+
+    def turn(self, text: str, near: float, time: str | None = None, visible: bool = True) -> str:
+        """A turn and its unit."""
+        (place,) = self.library.say(text, **({"time": time} if time else {}))
+        return self._put(
+            Record(
+                record_id("u", place.seq),
+                ALLMEM,
+                str(near),
+                (),
+                time,
+                "s1",
+                (Ref(place.seq),),
+                visible=visible,
+            )
+        )
+
+    def split(self, name: str, *parts: tuple[str, float]) -> list[str]:
+        """Siblings for these parts of a unit's text, linked to it and to each other; it is archived."""
+        text, made = self.bank.text(name), []
+        for part, near in parts:
+            start = text.index(part)
+            refs = self.bank.cut(name, start, start + len(part))
+            fresh = self.bank.new_id("u", self.bank.records[name].order[0])
+            made.append(self._put(replace(self.bank.records[name], id=fresh, summary=str(near), refs=refs)))
+        for one in made:
+            self.link(one, "version", name)
+            for other in made:
+                if other != one:
+                    self.link(one, "sibling", other)
+        self.bank.archive(name)
+        return made
+
+    def merge(self, *names: str, near: float) -> str:
+        """A representative for units, which are archived."""
+        newest = max((self.bank.records[name] for name in names), key=lambda unit: unit.age)
+        fresh = self.bank.new_id("u", newest.order[0])
+        self._put(replace(newest, id=fresh, summary=str(near), refs=(), sources=names, visible=True))
+        for name in names:
+            self.bank.archive(name)
+            self.link(fresh, "version", name)
+        return fresh
+
+    def _put(self, unit: Record) -> str:
+        self.bank.put(unit)
+        return unit.id
+
+    def link(self, source: str, kind: str, to: str) -> None:
+        self.bank.graph.add(source, Link(kind, to))
+
+    def view(self) -> View:
+        """With the units' files as they are now."""
+        for doc_id in [doc_id for doc_id in self.library.documents if doc_id.startswith("allmem/")]:
+            del self.library.documents[doc_id]
+        for name, unit in self.bank.records.items():
+            data = self.bank.render(name).encode()
+            self.library.documents[unit.doc_id] = Document.parse(unit.doc_id, data)
+        return self.library.view()
+
+    def retrieve(self, query: str = "?", budget: int = 1000, **settings: Any) -> Evidence:
+        return self._ask(read.retrieve, query, budget, settings)
+
+    def block(self, query: str = "?", budget: int = 4096, **settings: Any) -> Evidence:
+        return self._ask(read.block, query, budget, settings)
+
+    def _ask(self, face: Any, query: str, budget: int, settings: dict[str, Any]) -> Evidence:
+        space = VectorIndex(Vectors(None, Angles()))
+        space.sync(self.bank)
+        found = face(self.view(), self.bank, space, query, budget, AllmemSettings(**{**PAPER, **settings}))
+        assert isinstance(found, Evidence)
+        return found
+
+
+def texts(evidence: Evidence) -> list[str]:
+    return [item.text for item in evidence.items]
+
+
+def stage(evidence: Evidence, name: str) -> Step:
+    """A step of the trace."""
+    return next(step for step in evidence.trace if step.stage == name)
+
+
+def units(evidence: Evidence, name: str) -> list[str]:
+    """The units that a step of the trace names."""
+    return [unit.id for unit in stage(evidence, name).found]
 
 
 class TestAnchors:
@@ -156,3 +282,49 @@ class TestOurWay:
         name = kept.turn("I moved to Rome. My cat is ill. Tea is nice.", 0.1)
         kept.split(name, ("I moved to Rome.", 0.5), ("Tea is nice.", 0.8))
         assert texts(kept.block()) == ["I moved to Rome. … Tea is nice."]
+
+
+# ── on disk ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told(root: Path, strategy: str = "allmem") -> Memory:
+    memory = open_memory(root, model="offline", strategy=strategy, create=True, embedder="lexical")
+    talk = (
+        ("I moved to Lisbon.", "user"),
+        ("Peanuts make you ill.", "assistant"),
+        ("I play chess.", "user"),
+    )
+    memory.observe(
+        Turn(text, role=role, session="s1", time=f"2025-01-0{day}")
+        for day, (text, role) in enumerate(talk, 1)
+    )
+    return memory
+
+
+def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> None:
+    memory = told(tmp_path)
+    path = tmp_path / "allmem/units/u-000003.md"
+    path.write_text(path.read_text().replace("kind: unit", "kind: mine"))
+    assert memory.status()["units"] == 2
+    for found in (memory.retrieve("Who plays chess?"), memory.read("Who plays chess?")):
+        assert [item.origin for item in found.items if "I play chess." in item.text] == [(3,)]
+
+
+def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    memory = told(tmp_path)
+    view = memory.view
+    bank = RecordStore.load(view)
+    one, two = sorted(bank.records)[1:]
+    merged = replace(bank.records[two], id=bank.new_id("u", 3), refs=(), sources=(one, two))
+    after = bank.copy()
+    after.put(merged)
+    for name in (one, two):
+        after.archive(name)
+        after.graph.add(merged.id, Link("version", name))
+    plan = Plan(op="consolidate", records=puts(bank, after))
+    assert isinstance(memory.library.apply(plan, base=view, strategy="allmem", model="m"), Applied)
+    assert {item.seqs for item in memory.retrieve("chess peanuts").items} == {(1,), (2,), (3,)}
+    assert texts(memory.retrieve("chess", sources=["user"])) == ["I play chess.", "I moved to Lisbon."]
+    assert texts(memory.read("chess", sources=["AI"])) == ["Peanuts make you ill."]

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Shell
-from hostile_server import bomb, endless, hostile, redirect
 
 from infinimem.cli.app import COMMANDS
 
@@ -233,64 +232,6 @@ def test_mcp_serves_a_foreign_library_read_only(tmp_path: Path) -> None:
         assert "blue pot" in json.dumps(answers[3]["result"])
         assert thief.heard == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
-
-
-@pytest.mark.parametrize(
-    "attack", [endless(1 << 30), bomb(1 << 30), "redirect"], ids=["endless", "bomb", "redirect"]
-)
-def test_a_hostile_server_gets_one_line_and_no_second_address(tmp_path: Path, attack: object) -> None:
-    """A server that the user named, but that does what it likes."""
-    with recorder() as thief:
-        played = redirect(f"{thief.url}/chat/completions") if attack == "redirect" else attack
-        with hostile(played) as server:  # type: ignore[arg-type]
-            victim = Victim(tmp_path / "home", tmp_path)
-            victim.env |= {"OPENAI_BASE_URL": server.url, "INFINIMEM_MODEL": "m"}
-            ran = victim.run("--library", str(tmp_path / "home/.local/share/infinimem/default"), "init")
-            ran = victim.run("add", SAID)
-        assert ran.returncode == 1 and ran.stderr.count("\n") == 1 and "error: " in ran.stderr
-        assert server.requests and KEY not in ran.stderr
-        assert thief.heard == []
-
-
-def test_what_is_forgotten_is_in_no_byte_and_no_name(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(shell.home / ".cache"))
-    assert shell("init").code == 0
-    for text, session in ((SAID, "zanzibar"), ("I like Zanzibar a lot.", "s2"), ("I have a cat.", "s3")):
-        assert shell("add", text, "--session", session, "--speaker", "Ann").code == 0
-        assert shell("consolidate").code == 0
-    assert "Zanzibar" in shell("search", "zanzibar").out
-    assert any(shell.home.glob(".cache/**/*"))
-    done = shell("forget", "--match", "zanzibar", "--yes", "--json").json
-    assert done["receipt"]
-    for item in done["left"]:  # names are changed one by one
-        name = item["path"].removesuffix(".md")
-        left = shell("rename", name, f"other {len(name)}", "--json").json["left"]
-    holding = [
-        str(path.relative_to(tmp_path))
-        for path in [*tmp_path.glob("library/**/*"), *tmp_path.glob("home/.cache/**/*")]
-        if "zanzibar" in path.name.lower() or (path.is_file() and b"zanzibar" in path.read_bytes().lower())
-    ]
-    assert (holding, left) == ([], [])
-    assert "I have a cat." in shell("read", "CURRENT").out + shell("grep", "cat").out
-
-
-def test_an_import_waits_for_no_pipe_and_follows_no_link(tmp_path: Path) -> None:
-    victim = Victim(tmp_path / "home", tmp_path / "library")
-    victim.folder.mkdir()
-    assert victim.run("init").returncode == 0
-    given = tmp_path / "given"
-    given.mkdir()
-    (tmp_path / "elsewhere.md").write_text(f"# Elsewhere\n\n- {SAID}\n")
-    (given / "link.md").symlink_to(tmp_path / "elsewhere.md")
-    os.mkfifo(given / "pipe.md")
-    (given / "note.md").write_text("# Note\n\n- I have a cat named Miso.\n")
-    ran = victim.run("import", str(given), "--json")
-    done = json.loads(ran.stdout)
-    assert done["turns"] > 0
-    assert {Path(name).name for name in done["left_out"]} == {"link.md", "pipe.md"}
-    assert SAID not in victim.run("grep", "pot", "--scope", "all").stdout
 
 
 def test_a_note_gives_the_terminal_no_commands(shell: Shell) -> None:

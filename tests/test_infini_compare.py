@@ -22,24 +22,6 @@ def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Compa
     return compare(fresh, stands, (), view, Asker(llm)), llm
 
 
-def test_what_is_near_is_shown_together_once_and_the_rest_is_not() -> None:
-    library = Library({"topics/home": document(entry(11, "Ana lives in Rome", time="2023-01-01"))})
-    library.buffer("Ana lives in Oslo now", "Plays chess on Mondays", speaker="Ana", time="2024-01-01")
-    found, llm = compared(library, outdated((11, 12)), standing="topics/home")
-    assert found.claims == (Claim(11, 12, "superseded"),)
-    (group,) = llm.calls[0].variables["groups"]
-    assert group["facts"] == [
-        {"id": "11", "time": "2023-01-01", "source": "user", "text": "Ana lives in Rome", "speaker": None},
-        {
-            "id": "12",
-            "time": "2024-01-01",
-            "source": "user",
-            "speaker": None,
-            "text": "Ana lives in Oslo now",
-        },
-    ]
-
-
 @each(
     ("lines", "marks"),
     [

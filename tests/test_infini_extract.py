@@ -99,16 +99,6 @@ def test_a_turn_that_an_accepted_entry_cites_is_not_refused() -> None:
     assert plan.refused == (2,)
 
 
-def test_turns_about_which_no_reply_can_be_read_stay_pending_and_are_asked_about_in_halves() -> None:
-    library = Library()
-    library.say("one\n\n  two", "three")
-    bad = ("no JSON", '{"entries": [')
-    (plan,), llm = observe(library, *bad, *bad, reply(item("three", 2)))
-    assert ([add.text for add in plan.adds], plan.refused, plan.empty) == (["three"], (), ())
-    assert dict(plan.unanswered) == {1: "JSON_PARSE_FAIL"}
-    assert len(llm.calls) == 5
-
-
 def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_nothing_is_asked() -> None:
     library = Library(feed="turn")
     library.say("I like tea", "two", "three")

@@ -246,16 +246,6 @@ def test_json_of_another_shape_is_one_line(call: Call) -> None:
 # ── where it goes ───────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("status", [302, 308])
-def test_no_redirect_is_followed(call: Call, status: int) -> None:
-    with hostile(say("{}")) as other:
-        target = other.url.replace("//", "//joe:word@") + f"/{KEY}"
-        told = f"redirects to {other.url.removesuffix('/v1')}; that is not followed"
-        refused(call, redirect(target, status), told, retries=4)
-        assert other.connections == 0
-
-
 def test_a_redirect_to_nowhere_is_one_line_as_well() -> None:
     for target in ("", "/v2", "//[", "javascript:alert(1)", "http://\x1b]0;x\x07/", "a" * 9000):
         refused(ask_model, redirect(target), "redirects to|does not answer")

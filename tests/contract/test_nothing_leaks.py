@@ -251,10 +251,17 @@ def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., int
         ({"Authorization": ""}, 401),
         ({"Authorization": "Bearer wrong"}, 401),
         ({"Authorization": "Basic eDp5"}, 401),
+        ({"Authorization": "Bearer "}, 401),
+        ({"Authorization": "Bearer \xe9\xff"}, 401),
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1.evil.example:80"}, 421),
+        ({"Host": "127.0.0.1@evil.example"}, 421),
+        ({"Host": "127.0.0.1"}, 421),
+        ({"Host": "127.0.0.1:1"}, 421),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost"}, 403),
+        ({"Origin": "file://"}, 403),
     ],
 )
 def test_mcp_over_http_wants_its_token_host_and_origin(
