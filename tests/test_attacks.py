@@ -11,16 +11,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from cli_runner import Shell
+from hostile_server import hostile, say
 
 from infinimem.cli.app import COMMANDS
 
@@ -51,44 +48,6 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "rename": (("rename", "note", "Other"),),
 }
 """How each command is called; those that are not listed without arguments."""
-
-
-@dataclass
-class Recorder:
-    """A server that takes whatever comes and notes it."""
-
-    url: str
-    heard: list[bytes] = field(default_factory=list)
-
-
-@contextmanager
-def recorder() -> Iterator[Recorder]:
-    found = Recorder("")
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            found.heard.append(str(self.headers).encode() + body)
-            self.send_response(500)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def do_GET(self) -> None:
-            self.do_POST()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class Victim:
@@ -144,19 +103,19 @@ def foreign(folder: Path, server: str) -> Path:
 def test_a_foreign_library_gets_no_key_and_no_word(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command, in this process: each by itself would take half a minute to start."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         log = Victim(shell.home, foreign(shell.library, thief.url)).log()
         for command in COMMANDS:
             for args in ARGUMENTS.get(command, ((command,),)):
                 ran = shell(*(arg.format(log=log) for arg in args))
                 assert ran.code != 1 or ran.err, (args, "it crashed")
                 assert KEY not in ran.out + ran.err
-                assert thief.heard == [], args
+                assert thief.requests == [], args
         assert SAID in shell("grep", "blue pot", "--scope", "evidence").out  # nothing was lost
 
 
 def test_nor_does_it_with_a_model_in_the_environment(tmp_path: Path) -> None:
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         victim.env |= {"INFINIMEM_MODEL": "gpt-5", "INFINIMEM_EMBEDDER": "openai"}
         for command in ("add", "import", "consolidate", "ask", "search"):
@@ -164,12 +123,12 @@ def test_nor_does_it_with_a_model_in_the_environment(tmp_path: Path) -> None:
                 ran = victim.run(*(arg.format(log=victim.log()) for arg in args))
                 assert "Traceback" not in ran.stderr
                 assert KEY not in ran.stdout + ran.stderr
-                assert thief.heard == [], args
+                assert thief.requests == [], args
         assert SAID in victim.run("grep", "blue pot", "--scope", "evidence").stdout  # nothing was lost
 
 
 def test_hooks_neither_tell_nor_write_into_a_foreign_library(tmp_path: Path) -> None:
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         before = sorted(tmp_path.glob("repository/**/*"))
         told = {
@@ -189,14 +148,14 @@ def test_hooks_neither_tell_nor_write_into_a_foreign_library(tmp_path: Path) -> 
         while not any(SAID in path.read_text() for path in default.glob("*.md")):
             assert time.monotonic() < until, "the session was not remembered in the default library"
             time.sleep(0.1)
-        assert thief.heard == []
+        assert thief.requests == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
 
 
 def test_mcp_serves_a_foreign_library_read_only(tmp_path: Path) -> None:
     """However it was named: a repository's .mcp.json names folders, too."""
     pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         before = sorted(tmp_path.glob("repository/**/*"))
         calls = [
@@ -230,7 +189,7 @@ def test_mcp_serves_a_foreign_library_read_only(tmp_path: Path) -> None:
         assert "remember" not in [tool["name"] for tool in answers[1]["result"]["tools"]]
         assert "error" in answers[2]
         assert "blue pot" in json.dumps(answers[3]["result"])
-        assert thief.heard == []
+        assert thief.requests == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
 
 

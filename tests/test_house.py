@@ -265,16 +265,3 @@ def test_tests_look_at_private_names_for_a_reason_alone() -> None:
 def test_private_names_are_seen(line: str) -> None:
     assert [number for number, _ in unexplained(f"one = 1\n{line}\n")] == [2]
     assert unexplained(f"one = 1\n{line}  # private: it has no other seam\n") == []
-
-
-@each(
-    "code",
-    [
-        "class Twin:\n    def put(self):\n        self._held = 1\n"
-        "    def get(self):\n        return self._held",
-        'os._exit(0)\nmonkeypatch.setenv("GIT_AUTHOR_NAME", "_x")\ntask == f"{off}_unit"',
-        "for _, row in rows:\n    row.__class__",
-    ],
-)
-def test_what_is_a_tests_own_is_not(code: str) -> None:
-    assert unexplained(code) == []

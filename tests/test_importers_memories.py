@@ -95,19 +95,7 @@ def test_a_note_is_about_its_title_and_dated_by_its_header() -> None:
     assert texts("ran", title="2025-01-02") == ["ran"]
 
 
-def test_only_a_note_with_a_title_has_relations() -> None:
-    assert texts("- works_at [[Nordlicht]] (since May)", "Anna") == ["Anna works at Nordlicht (since May)"]
-    assert texts("- works_at [[Nordlicht]]") == ["works_at Nordlicht"]
-
-
 def test_a_header_that_is_not_read_is_counted() -> None:
     skipped: Counter[str] = Counter()
     assert [turn.text for turn in turns("---\na: [\n---\nhi\n", "x", skipped)] == ["hi"]
     assert skipped["headers"] == 1
-
-
-def test_what_a_note_only_shows_is_counted() -> None:
-    skipped: Counter[str] = Counter()
-    note = "![[a.png]]\n\n```dataview\nTABLE x\n```\n\nhi\n"
-    assert [turn.text for turn in turns(note, "x", skipped)] == ["hi"]
-    assert +skipped == {"attached files and pictures": 1, "queries of notes": 1}

@@ -30,7 +30,6 @@ from hostile_server import (
     drip,
     drip_tls,
     endless,
-    head_flood,
     hostile,
     interim_flood,
     nested,
@@ -200,26 +199,6 @@ def test_what_a_server_asks_to_wait_is_capped(value: str, waited: float) -> None
 
 
 # ── size ────────────────────────────────────────────────────────────────────────────────────────
-
-LARGE = {
-    "endless": (endless(GB), "more than"),
-    "endless error": (endless(GB, status=500), "more than"),
-    "gzip": (bomb(GB), "compressed"),
-    "deflate": (bomb(GB, "deflate"), "compressed"),
-    "br": (say(b"\0" * 100, content_encoding="br"), "compressed"),
-    "twice packed": (say(b"\0" * 100, content_encoding="gzip, gzip"), "compressed"),
-    "header": (head_flood(GB), "does not answer"),
-}
-
-
-@each(("attack", "told"), LARGE.values(), ids=LARGE)
-def test_a_reply_that_is_too_large_is_refused(attack: Attack, told: str) -> None:
-    server = refused(ask_model, attack, told, timeout=30)
-    assert server.connections == 1
-
-
-def test_vectors_that_are_too_large_are_refused() -> None:
-    refused(embed, endless(GB), "more than", timeout=30)
 
 
 def test_json_that_is_nested_beyond_all_use(call: Call) -> None:

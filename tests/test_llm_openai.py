@@ -113,31 +113,6 @@ def test_a_prompt_that_is_too_long_leaves_out_the_limit_then_counts_as_too_long(
     assert ["max_tokens" in request for request in server.requests] == [True, False, True, False, True]
 
 
-def test_a_content_filter_counts_as_a_refusal() -> None:
-    with serve(refuse(400, "filtered", code="content_filter")) as server:
-        assert Patient(server.url).ask().failure == "REFUSED"
-    assert len(server.requests) == 1
-
-
-@each(
-    ("say", "failure"),
-    [
-        (chat(GOOD, finish="length"), "TRUNCATED"),
-        (chat('{"answer": "Lis'), "JSON_PARSE_FAIL"),
-        (chat('{"answer": 1.5, "cites": []}'), "SCHEMA_FAIL"),
-        (chat("  "), "EMPTY"),
-        (chat(None), "EMPTY"),
-        (chat(None, refusal="I will not"), "REFUSED"),
-    ],
-)
-def test_bad_replies_are_failures_not_errors(say: Say, failure: str) -> None:
-    with serve(say) as server:
-        patient = Patient(server.url)
-        reply = patient.ask()
-    assert (reply.data, reply.failure) == (None, failure)
-    assert patient.client.usage["answer"].tokens_out == 7
-
-
 @each(
     "say",
     [

@@ -124,19 +124,6 @@ def lines(memory: Memory) -> set[str]:
 
 class TestStrategy:
     @pytest.mark.sample(5)
-    def test_nothing_that_was_said_is_lost(self, tmp_path: Path, name: str, client: Client) -> None:
-        memory = opened(tmp_path, name, client())
-        memory.record(TURNS)
-        said = {path: data for path, data in files(tmp_path).items() if path.startswith("evidence/")}
-        assert len(memory.view.uncited()) == len(TURNS)
-        memory.observe(())
-        assert memory.view.uncited() == ()
-        memory.consolidate()
-        after = files(tmp_path)
-        assert said == {path: data for path, data in after.items() if path.startswith("evidence/")}
-        assert [finding for finding in memory.doctor() if finding.level == "error"] == []
-
-    @pytest.mark.sample(5)
     def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
@@ -237,18 +224,6 @@ class TestStrategy:
         evidence = {place.seq: place.entry for place in memory.view.entries("evidence")}
         for item in memory.retrieve("Where does Ann live?", sources=["user"]).items:
             assert {evidence[seq].source for seq in item.origin} <= {"user"}
-
-    def test_the_last_receipt_can_be_taken_back(self, tmp_path: Path, name: str) -> None:
-        memory = opened(tmp_path, name)
-        memory.observe(TURNS)
-        before = kept(tmp_path)
-        done = memory.consolidate()
-        after, receipt = kept(tmp_path), done or memory.receipts()[-1]  # all may be done when it is said
-        assert receipt.strategy == name
-        (undone,) = memory.undo(receipt.id)
-        assert kept(tmp_path) != after and (done is None or kept(tmp_path) == before)
-        memory.undo(undone.id)
-        assert kept(tmp_path) == after
 
     @pytest.mark.sample(5)
     def test_a_rebuild_loses_nothing(self, tmp_path: Path, name: str, client: Client) -> None:

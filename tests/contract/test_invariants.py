@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from forget_library import holding
 from garbage import GarbageLLM
-from xmemory_library import library, model, themes, turns
 
 from infinimem import Turn, open_memory
 from infinimem.errors import LibraryError, UsageError
@@ -78,12 +77,20 @@ def named(root: Path) -> list[int]:
     return [seq for first, last in found for seq in range(int(first), int(last or first) + 1)]
 
 
+def themed(root: Path) -> list[list[str]]:
+    """The facts of each theme."""
+    paths = sorted((root / "xmemory/themes").glob("*.md"))
+    return [re.findall(r"\{record: (xf-[\d-]+)\}", path.read_text()) for path in paths]
+
+
 def lived(root: Path, strategy: str, seed: int, steps: int, garbage: bool = False) -> None:
     """Do things to a library, and look at it after each of them."""
     chance, clock = random.Random(f"{strategy}{seed}"), moments()
     model = GarbageLLM(seed) if garbage else "offline"
     root.mkdir(parents=True)
-    (root / "infinimem.toml").write_text("[recmem]\ntheta_sim = 0.1\ntheta_count = 2\n")
+    (root / "infinimem.toml").write_text(
+        "[recmem]\ntheta_sim = 0.1\ntheta_count = 2\n[xmemory]\ntheme_max = 4\n"
+    )
 
     def opened() -> Memory:
         return open_memory(root, model=model, strategy=strategy, create=True, clock=lambda: next(clock))
@@ -120,6 +127,8 @@ def lived(root: Path, strategy: str, seed: int, steps: int, garbage: bool = Fals
         sound(memory, f"{seed}: {done}")
         assert {place.seq for place in memory.view.entries("evidence")} == standing.keys(), done
         assert len(named(root)) == len({*named(root)} & standing.keys()), done
+        facts = [fact for theme in themed(root) for fact in theme]
+        assert len(facts) == len(set(facts)) and all(len(theme) <= 4 for theme in themed(root)), done
         for text in gone:
             assert holding(text, root) == [], (text, done)
     memory.observe([])
@@ -135,8 +144,8 @@ def lived(root: Path, strategy: str, seed: int, steps: int, garbage: bool = Fals
 def test_a_library_is_sound_after_every_operation(
     tmp_path: Path, strategy: str, seed: int, garbage: bool
 ) -> None:
-    """In any order of operations, whatever a model says, no invariant breaks, no turn is told of twice, and
-    nothing forgotten comes back."""
+    """In any order of operations, whatever a model says, no invariant breaks, no turn is told of twice, no fact
+    is in two themes or in one that is too large, and nothing forgotten comes back."""
     lived(tmp_path / "m", strategy, seed, 14, garbage)
 
 
@@ -146,35 +155,3 @@ def test_over_many_lives(tmp_path: Path, strategy: str) -> None:
     """The same over many libraries."""
     for seed in range(100, 160):
         lived(tmp_path / str(seed), strategy, seed, 16, garbage=bool(seed % 2))
-
-
-@pytest.mark.parametrize(
-    "seed", [22, 103, 221, 223, *(pytest.param(n, marks=pytest.mark.soak) for n in range(9))]
-)
-def test_no_fact_is_in_two_themes_after_any_operation(tmp_path: Path, seed: int) -> None:
-    """xMemory's themes hold each fact once, and no more than fit, also after undo and forget."""
-    chance = random.Random(seed)
-    cap = chance.randrange(2, 8)
-    segmenter = chance.choice(("each", "batch"))
-    own = {"theme_max": cap, "segmenter": segmenter, "block_max": 8, "attach": 0.9, "merge_min": 0.95}
-    memory = library(tmp_path / "m", model(), **own)
-    standing: set[int] = set()
-    for _ in range(12):
-        step = chance.choice(("say", "say", "consolidate", "forget", "undo", "undo"))
-        if step == "say":
-            texts = [
-                f"{chance.choice(('New ', ''))}{chance.random():.4f} @{chance.randrange(90)}"
-                for _ in range(chance.randrange(1, 9))
-            ]
-            fresh = memory.record(turns(*texts, session=chance.choice(("s1", "s2"))))
-            standing |= {place.seq for place in fresh}
-            memory.observe(())
-        elif step == "consolidate":
-            memory.consolidate()
-        elif step == "forget" and standing:
-            standing -= {*memory.forget([chance.choice(sorted(standing))]).seqs}
-        elif step == "undo" and memory.receipts():
-            with suppress(LibraryError, UsageError):
-                memory.undo()
-        sound(memory, step)
-        assert all(len(facts) <= cap for facts in themes(memory).values())
