@@ -70,23 +70,23 @@ PIECES = [
     "\x0c",
     "\0",
     "\t",
-    "---\n",
-    "- <seq=1,source=user> hi",
+    "|",
+    "a",
+    " ",
+    "",
+    "é",
+    "e\u0301",
 ]
 PIECES += [
+    "---\n",
+    "- <seq=1,source=user> hi",
     "# H\n",
     "```\n",
-    "|",
     "> x",
     "## Before\n",
     "@1",
     "\\no newline",
-    "é",
-    "e\u0301",
     "😀",
-    "a",
-    " ",
-    "",
 ]
 texts = st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec="utf-8"), max_size=4)).map("".join)
 

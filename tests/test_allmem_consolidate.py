@@ -14,17 +14,11 @@ from allmem_library import Library, cards
 
 from infinimem.model import Plan
 from infinimem.strategies.allmem.buffer import BUFFER
-from infinimem.strategies.allmem.diagnose import Context, Proposal
-from infinimem.strategies.allmem.execute import Executor
-from infinimem.strategies.allmem.route import Item, Routed
-from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.unit import SURFACE
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.record import record_id
 from infinimem.strategies.records.record_store import puts
-from infinimem.strategies.vector_index import Loaded
 from infinimem.testing import ScriptedLLM
 
 A, B, C, D, E, F = (f"u-00000{number}" for number in range(1, 7))
@@ -220,14 +214,6 @@ def test_an_endless_diagnosis_is_none_and_a_long_one_fills_no_disk() -> None:
     assert made.plans[-1].notes == (f"diagnosed 6; applied split 0 of 0, {told}",)
 
 
-def test_a_unit_that_the_model_leaves_whole_stays() -> None:
-    whole = {"do_split": False, "split_rationale": ""}
-    rows = [{"segment_text": SAID[0], "segment_summary": "", "segment_keywords": [], "topic_label": ""}]
-    made = consolidated(model({SAID[0]: {"split": ["TARGET"]}}, split_unit=[{**whole, "segments": rows}]))
-    assert made.plans[-1].notes[0].endswith("; not applied: declined 1")
-    assert A in made.bank().visible
-
-
 def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     made, strategy = library(model({SAID[4]: {"update": [("TARGET", D)]}}))
     bank = made.bank()
@@ -243,25 +229,6 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert [why.split()[-1] for _, why in failures(made)] == ["HEADER_FULL"]
     assert D in made.bank().visible
     assert [put.doc_id for put in made.plans[-1].records] == [BUFFER]
-    assert D in made.bank().visible
-    with Loaded().at(made.view()) as (bank, space):
-        update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
-        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run(
-            Routed({"split": (), "merge": (), "update": (update,)}, ())
-        )
-        assert D in [name for name, _ in space.nearest(space.row(D), 3, SURFACE)]  # on the surface, as before
-
-
-def test_a_fault_that_was_there_before_is_in_no_edits_way() -> None:
-    """A person moved a unit into the archive, and no link leads to it."""
-    made, strategy = library(model(ALL))
-    bank = made.bank()
-    orphaned = bank.copy()
-    orphaned.archive(F)
-    made.apply(Plan("write", records=puts(bank, orphaned)))
-    assert len(strategy.check(made.view())) == 1
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert failures(made) == failures(consolidated(model(ALL)))
 
 
 @pytest.mark.parametrize("off", ["split", "merge", "update"])

@@ -12,7 +12,7 @@ import numpy as np
 from allmem_library import PAPER, Library
 from numpy.typing import NDArray
 
-from infinimem import Turn, open_memory, tokens
+from infinimem import Turn, open_memory
 from infinimem.markdown.document import Document
 from infinimem.memory import Memory
 from infinimem.model import Candidate, Evidence, Plan, Step
@@ -137,17 +137,6 @@ def units(evidence: Evidence, name: str) -> list[str]:
     return [unit.id for unit in stage(evidence, name).found]
 
 
-class TestAnchors:
-    def test_are_the_nearest_of_the_surface_with_ties_by_creation(self) -> None:
-        kept = Measured()
-        for near in (0.5, 0.9, 0.7, 0.9, 0.7):
-            kept.turn(f"said {near}", near)
-        found = kept.retrieve(anchors=4, expand=False)
-        assert units(found, "anchors") == ["u-000002", "u-000004", "u-000003", "u-000005"]
-        assert [unit.score for unit in stage(found, "anchors").found] == [0.9, 0.9, 0.7, 0.7]
-        assert [item.seqs for item in found.items] == [(2,), (4,), (3,), (5,)]
-
-
 def chained() -> tuple[Measured, list[str]]:
     """Five units: 1 on the surface, from which a path of version links leads to 2, 3, 4; 5 is far away."""
     kept = Measured()
@@ -170,11 +159,6 @@ class TestLinks:
             Candidate(names[2], {"hop": 2}, via=f"version {names[1]}"),
         )
 
-    def test_are_followed_in_their_direction_alone(self) -> None:
-        kept, names = chained()
-        kept.link(names[4], "semantic", names[0])
-        assert units(kept.retrieve(anchors=1), "links") == names[1:3]
-
 
 class TestRanking:
     def test_puts_what_was_superseded_behind_what_stands_for_it(self) -> None:
@@ -190,35 +174,6 @@ class TestRanking:
         assert [unit.score for unit in stage(found, "ranking").found] == [0.5, 0.3, 0.3, 0.3]
         as_in_the_paper = kept.retrieve(successors_first=False)
         assert units(as_in_the_paper, "ranking") == [oldest, older, near, new]
-
-
-class TestEvidence:
-    def test_is_the_turn_and_where_it_was_said(self) -> None:
-        kept = Measured()
-        kept.library.say("Hello", role="assistant")
-        kept.turn("I moved to Rome.\nIt is warm.", 0.9, "2024-05-01")
-        item = kept.retrieve().items[0]
-        assert (item.doc_id, item.text) == ("evidence/s1", "I moved to Rome.\nIt is warm.")
-        assert (item.seqs, item.origin, item.time, item.source) == ((2,), (2,), "2024-05-01", "user")
-        shown = kept.view().document(item.doc_id).text(item.start_line, item.end_line)
-        assert "I moved to Rome." in shown and "It is warm." in shown
-
-    def test_what_was_just_said_and_what_people_wrote_comes_behind(self) -> None:
-        kept = Measured()
-        for number in range(40):
-            kept.turn(f"a word about tea number {number}", 0.9)
-        kept.library.say("the teapot is blue")
-        kept.library.documents["mine"] = Document.parse("mine", b"# Pots\n\n- the teapot leaks\n")
-        for face in (kept.retrieve, kept.block):
-            found = face("? teapot", 120)
-            assert "the teapot is blue" in texts(found)[-2:] and len(texts(found)) > 5
-        from_notes = kept.retrieve("teapot")
-        assert {item.doc_id for item in from_notes.items} == {"mine", "evidence/s1"}
-        for number in range(40):
-            kept.library.say(f"a teapot, number {number}, was said just now")
-        found = kept.retrieve("? teapot", 120)
-        waiting = [item for item in found.items if "teapot" in item.text]
-        assert 20 < sum(tokens.count(item.text) for item in waiting) <= 30
 
 
 class TestBlock:

@@ -178,27 +178,3 @@ def test_an_unreadable_unit_is_not_written_over() -> None:
     observed(library)
     assert library.files()[broken] == b"---\nsummary: [\n---\n"
     assert list(library.bank().records) == [record_id("u", 2)], "and its turn has no second one"
-
-
-# ── several turns in a call ─────────────────────────────────────────────────────────────────────
-
-
-def together(**settings: Any) -> Library:
-    """A library whose calls describe several turns and are shown two before them."""
-    return Library(describe_turns=4, context_turns=2, **settings)
-
-
-def test_a_call_describes_several_turns_of_a_session_and_is_shown_those_before() -> None:
-    library = together()
-    library.say("one", "two", "three", "four", "five", "six")
-    library.say("seven", session="s2")
-    llm = model()
-    observed(library, llm)
-    told = [
-        [[turn["text"] for turn in call.variables[key]] for key in ("context", "turns")] for call in llm.calls
-    ]
-    assert sorted(told) == [
-        [[], ["one", "two", "three"]],
-        [[], ["seven"]],
-        [["two", "three"], ["four", "five", "six"]],
-    ]

@@ -13,7 +13,6 @@ from infini_library import (
     entry,
     ids,
     keep_all,
-    laid,
     nothing_outdated,
     one_topic,
     outdated,
@@ -118,14 +117,6 @@ def test_superseded_and_doubled_lines_go_to_the_archive_of_their_survivor() -> N
     }
 
 
-def test_a_line_of_another_document_goes_to_the_archive_of_its_survivor() -> None:
-    library = Library({"topics/home": document("# Places", entry(11, ROME), entry(12, "Has a cat"))})
-    library.buffer("Lives in Rome no more")
-    consolidate(library, compare=[outdated((11, 13))])
-    assert [seq for seq, _ in library.lines("archive/things")] == [11]
-    assert library.texts("topics/home") == {"Places": ["Has a cat"]}
-
-
 def test_what_the_law_withholds_stays_live_and_the_receipt_says_so() -> None:
     library = Library({"topics/home": document("# Places", entry(11, ROME, source="human"))})
     library.buffer(OSLO)
@@ -138,20 +129,6 @@ def test_what_the_law_withholds_stays_live_and_the_receipt_says_so() -> None:
     assert library.texts("topics/home") == {"Places": [ROME, OSLO]}
     assert library.plans[0].notes == ("withheld: PROTECTED 11, 12",)
     assert [item.move.seq for item in library.plans[0].withheld] == [11]
-
-
-def test_forgotten_lines_keep_the_heading_of_their_topic() -> None:
-    library = Library()
-    seqs = crowd(library)
-    wrong = laid({"New": [*seqs[:3], seqs[0], 999]})
-    llm = consolidate(library, layout=lambda _: wrong)
-    assert [problem.split()[0] for problem in llm.calls[-1].variables["problems"]] == [
-        "MISSING",
-        "REPEATED",
-        "UNKNOWN:",
-    ]
-    texts = library.texts("topics/things")
-    assert {heading: len(lines) for heading, lines in texts.items()} == {"New": 3, "Things": CROWDED - 3}
 
 
 # ── refusals and failures ───────────────────────────────────────────────────────────────────────

@@ -99,20 +99,6 @@ def test_a_turn_that_an_accepted_entry_cites_is_not_refused() -> None:
     assert plan.refused == (2,)
 
 
-def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_nothing_is_asked() -> None:
-    library = Library(feed="turn")
-    library.say("I like tea", "two", "three")
-    library.refuse = ["BAD", "", "BAD", "BAD"]
-    plans, _ = observe(library, reply(item("likes tea", 1)), reply(item("two", 2)), reply(item("three", 3)))
-    assert [([add.text for add in plan.adds], plan.refused) for plan in plans] == [
-        (["likes tea"], ()),
-        ([], (1,)),
-        (["two"], ()),
-        ([], (2,)),
-    ]
-    assert [place.entry.seq for place in library.view().uncited()] == [2, 3]
-
-
 @pytest.mark.sample(2)
 @each(
     ("standing", "role", "to", "heading"),

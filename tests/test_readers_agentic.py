@@ -64,17 +64,6 @@ def test_what_calls_show_comes_behind_the_evidence_line_by_line() -> None:
     assert found.evidence.trace[-1].found[-1].id == "notes/todo:3-3"
 
 
-def test_of_a_long_line_a_call_shows_the_part_that_matches() -> None:
-    talk = "We talked about the river and the weather until late. " * 400
-    view = view_of(
-        LISBON | {"CURRENT": "", "notes/call": f"# Call\n\n{talk}The pin of Ana's bike is 6631. {talk}\n"}
-    )
-    llm = ScriptedLLM({"answer": [more(grep("river")), more(grep("bike is")), said("6631", "notes/call:3")]})
-    found = ask(llm, view)
-    assert "6631" not in prompt(llm, 1) and "The pin of Ana's bike is 6631." in prompt(llm, 2)
-    assert "6631" in found.citations[0].text
-
-
 @each("reply", ["no JSON", Reply(None, "TRUNCATED"), said("  "), {"cites": []}])
 def test_after_a_reply_of_no_use_the_model_is_asked_for_an_answer_alone(reply: Any) -> None:
     llm = ScriptedLLM({"answer": [reply, said("Lisbon", "13")]})
@@ -83,25 +72,6 @@ def test_after_a_reply_of_no_use_the_model_is_asked_for_an_answer_alone(reply: A
     ((stop, failure),) = rounds(found)
     assert stop == "no calls"
     assert bool(failure) == (reply != said("  "))
-
-
-def test_a_model_that_never_answers_well_is_asked_twice_and_the_best_line_quoted() -> None:
-    llm = ScriptedLLM({"answer": lambda _: "nonsense"})
-    found = ask(llm)
-    assert len(llm.calls) == 2
-    assert found.text.endswith("Ana: I moved to Lisbon last month.")
-
-
-def test_a_line_of_several_is_found_by_any_of_them_and_shown_whole() -> None:
-    said_long = "- <seq=21,time=2023-08-01,source=user,speaker=Ana> it begins\n  the zeppelin\n  landed\n"
-    call = grep("zeppelin|landed", scope="evidence")
-    llm = ScriptedLLM({"answer": [more(call), said("x", "21")]})
-    found = ask(llm, view_of(LISBON | {"evidence/2023-08-01-s03": said_long}, drawn={21}))
-    (cited,) = found.citations
-    assert (cited.doc_id, cited.seqs) == ("evidence/2023-08-01-s03", (21,))
-    assert prompt(llm, 0).count("zeppelin") == 0 and "[21] 2023-08-01 Ana: it begins the zeppelin landed" in (
-        tasks.shown(llm.calls[1].variables["evidence"])
-    )
 
 
 def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:

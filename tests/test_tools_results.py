@@ -28,20 +28,6 @@ def test_grep_counts_all_and_shows_thirty() -> None:
     assert len(tools.grep_doc(doc_id="a", pattern="w")["matches"]) == 100
 
 
-def test_a_result_is_bounded_whatever_the_lines() -> None:
-    tools = Toolbox(lambda: view_of({"a": ("w" * 2000 + "\n") * 200}))
-    found = tools.grep(pattern="w")
-    lines = [
-        line for match in found["matches"] for line in (match["text"], *match["before"], *match["after"])
-    ]
-    assert 16_000 <= sum(map(len, lines)) < 20_000
-    assert (found["total_matches"], found["truncated"]) == (200, True)
-    read = tools.read_lines(doc_id="a")
-    assert sum(len(line["text"]) for line in read["lines"]) <= 16_000
-    assert read["notes"] == ["the rest would be too much at once; go on at line 9"]
-    assert len(tools.search(query="w" * 100_000, k=50)["hits"]) <= 50
-
-
 def test_scopes() -> None:
     assert TOOLS.grep(pattern="Porto")["matches"] == []
     assert TOOLS.grep(pattern="Porto", scope="archive")["matches"][0]["doc_id"] == "archive/home"
