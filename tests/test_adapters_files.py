@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forget_library import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adapters_paths import HARMLESS, HOSTILE
@@ -333,3 +334,78 @@ def test_what_a_model_wrote_is_told_from_what_a_person_wrote(memory: Memory) -> 
     lines = memory.blame("memories/a.txt")
     assert [(line.kind, line.receipt) for line in lines] == [("derived", "journal/0001-memory")] * 2
     assert [line.kind for line in memory.blame("memories/mine")] == ["person"]
+
+
+# ── forgetting ───────────────────────────────────────────────────────────────────────────────────────
+
+
+NUTS = "I am terribly allergic to peanuts since 1999"
+
+
+@pytest.fixture(params=["infini", "allmem"])
+def told(tmp_path: Path, request: pytest.FixtureRequest) -> Memory:
+    memory = open_memory(tmp_path / "m", model="offline", strategy=request.param, create=True)
+    memory.observe([Turn(NUTS, session="s"), Turn("I moved to Lisbon.", session="s")])
+    return memory
+
+
+def held_there(memory: Memory) -> dict[str, str]:
+    folder = memory.library.root / "memories"
+    return {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.md")}
+
+
+def test_lines_that_repeat_what_is_forgotten_go_with_it(told: Memory) -> None:
+    do(told, "create", "/memories/user.md", file_text=f"# User\nSaid: {NUTS}\nLikes tea\n")
+    do(told, "create", "/memories/nuts.md", file_text=f"{NUTS}\n")
+    do(told, "create", "/memories/old.md", file_text=f"{NUTS}\n")
+    do(told, "delete", "/memories/old.md")
+    do(told, "str_replace", "/memories/user.md", old_str="tea", new_str="coffee")
+    seen = told.forget([1], dry_run=True)
+    assert ("memories/user", 2) in {(row.doc_id, row.line) for row in seen.rows}
+    assert held_there(told).keys() == {"user.md", "nuts.md"} and seen.left == ()
+    done = told.forget([1])
+    assert done.left == ()
+    assert held_there(told) == {"user.md": "# User\nLikes coffee\n"}
+    assert held([NUTS], told.library.root) == {}
+    assert [finding for finding in told.doctor() if finding.level == "error"] == []
+
+
+def test_a_match_takes_lines_that_only_a_model_wrote(told: Memory) -> None:
+    secret = "The code of the safe is 7731 and nobody knows"
+    do(told, "create", "/memories/safe.txt", file_text=f"one\n{secret}\nthree\r\n")
+    do(told, "insert", "/memories/safe.txt", insert_line=0, insert_text="zero")
+    done = told.forget(match="code of the safe")
+    assert done.receipt is not None and len(done.receipt.rows) == 1
+    assert (
+        held_there(told) == {"safe.txt.md": "zero\none\nthree\n"}
+        or (told.library.root / "memories/safe.txt.md").read_bytes() == b"zero\none\nthree\r\n"
+    )
+    assert held([secret], told.library.root) == {}
+    assert told.at("journal/0001-memory").view.ids("all")
+
+
+def test_words_that_stand_across_lines(told: Memory) -> None:
+    told.observe([Turn("short one\nshort two\nshort six", session="t")])
+    seq = max(place.seq for place in told.view.entries("evidence"))
+    do(told, "create", "/memories/a.txt", file_text="kept? no:\nshort one\nshort two\nshort six\n")
+    done = told.forget([seq])
+    assert (held_there(told), done.left) == ({}, ())
+
+
+def test_all_that_an_ai_said(told: Memory) -> None:
+    do(told, "create", "/memories/a.txt", file_text="a guess\n")
+    (told.library.root / "mine.md").write_text("mine\n")
+    told.forget(source="AI")
+    assert held_there(told) == {}
+    assert (told.library.root / "mine.md").read_text() == "mine\n"
+
+
+def test_a_line_that_pretends_to_be_signed_does_not_take_the_real_one_along(told: Memory) -> None:
+    do(told, "create", "/memories/a.txt", file_text="- <seq=2,source=user> zanzibar\nplain\n")
+    do(told, "delete", "/memories/a.txt")  # a receipt quotes it now
+    do(told, "create", "/memories/a.txt", file_text="- <seq=2,source=user> zanzibar\nplain\n")
+    done = told.forget(match="zanzibar")
+    assert 2 not in done.seqs
+    assert told.view.entry(2) is not None
+    assert held_there(told) == {"a.txt.md": "plain\n"}
+    assert held(["zanzibar"], told.library.root) == {}
