@@ -1,7 +1,7 @@
 """Attacks on the installed program, each as its author would mount it. What is defended: docs/SECURITY.md.
 
 Two attacks need more than a command and stand elsewhere, in full: folders swapped under the memory tool
-(test_faults_swaps.py) and half-open connections to the HTTP server (test_mcp_connections.py). Replies without
+(test_faults_swaps.py) and half-open connections to the HTTP server (test_mcp_http.py). Replies without
 end, bombs and drips against every kind of call: test_llm_bounded.py.
 """
 

@@ -20,7 +20,6 @@ from infini_library import (
 )
 
 from infinimem.model import CURRENT, Finding, Move
-from infinimem.strategies.infini.layout import CROWDED
 from infinimem.strategies.infini.strategy import Infini
 from infinimem.strategies.infini.topics import INBOX
 from infinimem.testing import ScriptedLLM
@@ -72,12 +71,6 @@ def test_the_buffer_is_emptied_when_it_is_large_or_stale_or_on_request(
 
 
 # ── how ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def crowd(library: Library, count: int = CROWDED) -> list[int]:
-    """Put so many lines into CURRENT; their seqs."""
-    view = library.buffer(*(f"Number {number} of some" for number in range(count)))
-    return [place.entry.seq for place in view.buffer.entries]
 
 
 def test_lines_move_under_their_topics_and_the_document_gets_a_summary() -> None:

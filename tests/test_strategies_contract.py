@@ -124,24 +124,6 @@ def lines(memory: Memory) -> set[str]:
 
 class TestStrategy:
     @pytest.mark.sample(5)
-    def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
-        memory = opened(tmp_path, name, client())
-        (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
-        for other in strategies().values():
-            if other.name != name:
-                for folder in other.live:
-                    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-                    (tmp_path / folder / "theirs.md").write_text("# Theirs\n")
-        before = files(tmp_path)
-        memory.observe(TURNS)
-        memory.consolidate()
-        keeper = memory.strategy.spec
-        own = (*keeper.folders, "evidence/", "journal/", *([f"{keeper.buffer}.md"] if keeper.buffer else ()))
-        after = files(tmp_path)
-        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
-        assert changed and all(path.startswith(own) for path in changed)
-
-    @pytest.mark.sample(5)
     def test_the_same_answers_give_the_same_bytes(self, tmp_path: Path, name: str, client: Client) -> None:
         told(tmp_path / "one", name, client())
         told(tmp_path / "two", name, client())
@@ -165,12 +147,6 @@ class TestStrategy:
             one.observe(TURNS)
             one.consolidate()
         assert memory.view.uncited() == () and kept(root) == kept(tmp_path / "whole")
-
-    def test_what_was_said_once_is_kept_once(self, tmp_path: Path, name: str) -> None:
-        memory = told(tmp_path, name)
-        before = files(tmp_path)
-        assert memory.observe(TURNS) == () and memory.consolidate() is None
-        assert files(tmp_path) == before
 
     def test_a_question_finds_the_turn_that_answers_it(self, tmp_path: Path, name: str) -> None:
         memory = told(tmp_path, name)
