@@ -191,23 +191,10 @@ def test_chat_messages_in_their_usual_shapes(tmp_path: Path, content: Any) -> No
 
 
 def test_a_message_may_carry_every_field_of_a_turn(tmp_path: Path) -> None:
-    line = {
-        "role": "user",
-        "text": "Hi",
-        "speaker": "Ann",
-        "time": "2025-03-03",
-        "session": "s1",
-        "turn": 4,
-        "key": "k",
-    }
+    fields = {"speaker": "Ann", "time": "2025-03-03", "session": "s1", "key": "k"}
+    line = {"role": "user", "text": "Hi", "turn": 4, **fields}
     (turn,) = read_turns(save(tmp_path, "log.jsonl", line)).turns
-    assert (turn.speaker, turn.time, turn.session, turn.turn, turn.key) == (
-        "Ann",
-        "2025-03-03",
-        "s1",
-        "4",
-        "k",
-    )
+    assert {name: getattr(turn, name) for name in fields} == fields and turn.turn == "4"
 
 
 def test_a_name_in_place_of_a_role_is_a_speaker() -> None:

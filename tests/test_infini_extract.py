@@ -49,7 +49,6 @@ def test_a_when_that_the_words_cannot_mean_is_dropped_and_said(when: str) -> Non
 @each(
     "said",
     ["Ana paid 14 euros", "Ana met Bruno there", "Ana does not live in Lisbon", "zebra"],
-    ids=["number", "name", "negation", "unrelated"],
 )
 def test_what_the_origin_does_not_hold_goes_back_once_and_is_then_refused(said: str) -> None:
     library = Library()

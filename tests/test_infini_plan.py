@@ -116,7 +116,6 @@ def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Compa
         (("I have a dog called Rex", "I have a dog called Taro"), {"speaker": True}),
         (("Went to Rome by train", "Went to Rome by night"), {"origin": "1"}),
     ],
-    ids=["not near", "of two speakers", "said in one breath"],
 )
 def test_what_cannot_be_outdated_is_not_shown(lines: tuple[str, str], marks: dict[str, Any]) -> None:
     library = Library()
@@ -170,7 +169,6 @@ def test_what_a_person_may_overrule_is_withheld_and_not_asked_again() -> None:
         (["same", "same"], [(1, 2, "duplicate"), (2, 1, "duplicate")], ()),
         (["same", "same", "same"], [(1, 2, "duplicate"), (2, 3, "duplicate"), (3, 2, "duplicate")], ()),
     ],
-    ids=["numbers differ", "older", "chain", "broken chain", "circle", "into a circle"],
 )
 def test_claims_hold_only_where_the_law_lets_them(
     lines: list[str], claims: list[tuple[int, int, Any]], held: tuple[int, ...]

@@ -109,13 +109,6 @@ def test_a_server_that_never_begins_to_answer_is_asked_again(monkeypatch: pytest
     assert each_at_once(play, cases) == [2] * len(cases)
 
 
-def test_a_long_prompt_that_nobody_reads() -> None:
-    def large(url: str) -> None:
-        OpenAIClient("m", url, KEY, 0.3, 0).complete(ANSWER, ASK | {"question": "x" * (20 * MB)})
-
-    refused(large, harm.deaf, "no answer within")
-
-
 def test_a_resolver_that_hangs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
 

@@ -122,7 +122,6 @@ def test_a_prompt_that_is_too_long_leaves_out_the_limit_then_counts_as_too_long(
         Say(200, GOOD, promise=10_000),
         Say(200, chat(GOOD).body[:80]),
     ],
-    ids=["429", "503", "500 html", "connection cut", "body cut"],
 )
 def test_transport_failures_are_tried_again(say: Say) -> None:
     with serve(say, say, chat(GOOD)) as server:

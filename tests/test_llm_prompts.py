@@ -19,7 +19,7 @@ from infinimem.llm.tasks import SELECT
 from infinimem.strategies.infini.tasks import EXTRACT
 
 
-@each("task", ALL, ids=lambda task: task.name)
+@each("task", ALL)
 def test_a_template_uses_exactly_the_variables_of_its_task(task: Task) -> None:
     assert tasks.placeholders(task) == task.variables
 
@@ -37,7 +37,7 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _objects(child)
 
 
-@each("task", ALL, ids=lambda task: task.name)
+@each("task", ALL)
 def test_schemas_name_all_keys_and_allow_no_others(task: Task) -> None:
     assert task.schema["type"] == "object"
     for schema in _objects(task.schema):

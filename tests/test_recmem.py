@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
 from pathlib import Path
 
 import pytest
@@ -31,16 +29,6 @@ def shown(llm: ScriptedLLM, at: int) -> list[str]:
     return [turn["id"] for turn in llm.calls[at].variables["turns"]]
 
 
-def test_no_exchange_below_the_threshold_is_shown_to_a_model(tmp_path: Path) -> None:
-    llm = model()
-    chance = random.Random(5)
-    lonely = [f"@{angle} lonely" for angle in range(0, 180, 20)]
-    texts = lonely + [f"@{angle} often" for angle in (200, 203, 207, 200)]
-    chance.shuffle(texts)
-    say(library(tmp_path, llm), *texts)
-    assert "often" in json.dumps(llm.calls) and "lonely" not in json.dumps(llm.calls)
-
-
 def test_the_running_example_of_the_paper(tmp_path: Path) -> None:
     """Appendix B: a cake, jeans, the cake again; two exchanges make a cluster."""
     facts = [
@@ -63,17 +51,6 @@ def test_the_running_example_of_the_paper(tmp_path: Path) -> None:
         "Mia must not eat peanuts.": [5],
         "Ann orders at SweetLeaf.": [5],
     }
-
-
-def test_an_exchange_joins_an_episode_before_it_is_counted(tmp_path: Path) -> None:
-    llm = model(merge_episodes=longer)
-    memory = library(tmp_path, llm)
-    say(memory, "@20 a", "@20 b", "@20 c", "@25 d")
-    assert asked(llm) == ["episodes", "refine", "merge_episodes"]
-    (episode,) = records(memory).values()
-    assert [ref.seq for ref in episode.refs] == list(range(1, 9)) and dict(episode.aux)["merged"] == "1"
-    assert episode.prose == "They spoke of @20. Later: at 25 d I see.."
-    assert memory.status()["merged"] == 1 and memory.status()["consolidated"] == 3
 
 
 @pytest.mark.sample(2)

@@ -11,10 +11,6 @@ from history_library import FLAT, HOME, LISBON, PORTO, apply, filled, rewrite, s
 from web_browser import Served, entered, sample, served
 from web_browser import browser as browser
 
-from infinimem import open_memory
-from infinimem.hooks.event import Event
-from infinimem.hooks.recall import Recall
-
 ROUTER, BEFORE = "The router is at 192.168.1.1 now", "The router is at 192.168.8.1"
 
 
@@ -71,22 +67,6 @@ def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
     assert "I live in Lisbon." in archived
     assert "I live in Lisbon." not in live
     assert "I rent a flat near Lisbon castle." in live
-
-
-def test_what_a_hook_would_recall(browser: Any, site: Served) -> None:
-    before = site.tree()
-    prompt = "At which address is the router?"
-    with entered(browser, site) as page:
-        page.get_by_role("link", name="Recall").click()
-        page.locator("textarea").fill(prompt)
-        page.locator("[name=cwd]").fill("/nowhere")
-        page.get_by_role("button", name="Show").click()
-        page.wait_for_url("**/recall?prompt=*")
-        shown = page.locator("pre").inner_text()
-    recalled = Recall(open_memory(site.root, model="offline"))
-    assert ROUTER in shown
-    assert shown == recalled.text(Event("UserPromptSubmit", cwd="/nowhere", prompt=prompt))
-    assert site.tree() == before
 
 
 def test_an_edit_elsewhere_appears(browser: Any, site: Served) -> None:
