@@ -1,4 +1,4 @@
-"""A consolidation: what is executed and what is not, its audit, and the same run again without a model."""
+"""A consolidation: what is executed and what is not, and the operators, worked out by hand."""
 
 from __future__ import annotations
 
@@ -259,9 +259,6 @@ def test_later_runs_build_on_earlier_ones() -> None:
 
 
 # ── the operators, worked out by hand ────────────────────────────────────────────────────────────────
-
-
-A, B, C, D, E = (f"u-00000{number}" for number in range(1, 6))
 
 
 class Plane:

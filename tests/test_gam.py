@@ -1,4 +1,4 @@
-"""GAM's acceptance: what ends a topic, what it is related to, what a question finds by it."""
+"""GAM's acceptance: what a topic is, what a question finds by it, and what people may do to one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routing: every line to exactly one document, whatever the planner answers."""
+"""Routing: every line to one document, whatever the planner answers; what repeats or is outdated goes."""
 
 from __future__ import annotations
 

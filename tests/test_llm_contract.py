@@ -1,4 +1,4 @@
-"""What every client owes to its callers, whoever answers behind it."""
+"""What every client owes to its callers, alone and under several threads; the public test doubles."""
 
 from __future__ import annotations
 

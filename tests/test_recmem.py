@@ -1,4 +1,4 @@
-"""RecMem's acceptance: what is asked when, what becomes of it, and that no exchange is lost."""
+"""RecMem's acceptance: what is asked when, and what becomes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derived data on disk: found again, private, one writer, and no reader ever sees half a commit."""
+"""Derived data on disk: found again, private, and what was deleted stays so."""
 
 from __future__ import annotations
 
