@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from allmem_library import Library, banked, cards
+from cases import each
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
@@ -370,8 +371,7 @@ def bank() -> RecordStore:
     return banked(library, ("k", "s"))[0]
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
+@each(
     ("data", "sub"),
     [
         (segments("I live", do=False), "NOT_WHOLE"),

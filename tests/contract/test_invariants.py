@@ -88,8 +88,12 @@ def lived(root: Path, strategy: str, seed: int, steps: int, garbage: bool = Fals
     chance, clock = random.Random(f"{strategy}{seed}"), moments()
     model = GarbageLLM(seed) if garbage else "offline"
     root.mkdir(parents=True)
+    length = chance.choice((80, 5000))
     (root / "infinimem.toml").write_text(
-        "[recmem]\ntheta_sim = 0.1\ntheta_count = 2\n[xmemory]\ntheme_max = 4\n"
+        f"[infini]\nmarkdown_length = {length}\nplan_split_threshold = {length}\nmerge_frequency = 2\n"
+        f"maintenance = {chance.choice(('true', 'true', 'false'))}\n"
+        f'[recmem]\ntheta_sim = 0.1\ntheta_count = 2\nrank = "{chance.choice(("cosine", "library"))}"\n'
+        f'[xmemory]\ntheme_max = 4\nblock_max = 4\nsegmenter = "{chance.choice(("each", "batch"))}"\n'
     )
 
     def opened() -> Memory:
@@ -144,8 +148,8 @@ def lived(root: Path, strategy: str, seed: int, steps: int, garbage: bool = Fals
 def test_a_library_is_sound_after_every_operation(
     tmp_path: Path, strategy: str, seed: int, garbage: bool
 ) -> None:
-    """In any order of operations, whatever a model says, no invariant breaks, no turn is told of twice, no fact
-    is in two themes or in one that is too large, and nothing forgotten comes back."""
+    """In any order of operations, whatever a model says, no invariant breaks, no turn is told of twice, no
+    fact is in two themes or in one that is too large, and nothing forgotten comes back."""
     lived(tmp_path / "m", strategy, seed, 14, garbage)
 
 
