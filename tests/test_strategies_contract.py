@@ -124,6 +124,31 @@ def lines(memory: Memory) -> set[str]:
 
 class TestStrategy:
     @pytest.mark.sample(5)
+    def test_nothing_is_lost_and_it_writes_into_its_own_folders_alone(
+        self, tmp_path: Path, name: str, client: Client
+    ) -> None:
+        memory = opened(tmp_path, name, client())
+        memory.record(TURNS)
+        assert len(memory.view.uncited()) == len(TURNS)
+        (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
+        for folder in (
+            folder for other in strategies().values() if other.name != name for folder in other.live
+        ):
+            (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / "theirs.md").write_text("# Theirs\n")
+        before = files(tmp_path)
+        memory.observe(())
+        assert memory.view.uncited() == ()
+        memory.consolidate()
+        keeper = memory.strategy.spec
+        own = (*keeper.folders, "journal/", *([f"{keeper.buffer}.md"] if keeper.buffer else ()))
+        after = files(tmp_path)
+        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+        assert all(path.startswith(own) for path in changed)
+        errors = [finding for finding in memory.doctor() if finding.level == "error"]
+        assert [finding for finding in errors if "theirs" not in finding.where] == []
+
+    @pytest.mark.sample(5)
     def test_the_same_answers_give_the_same_bytes(self, tmp_path: Path, name: str, client: Client) -> None:
         told(tmp_path / "one", name, client())
         told(tmp_path / "two", name, client())
@@ -200,6 +225,18 @@ class TestStrategy:
         evidence = {place.seq: place.entry for place in memory.view.entries("evidence")}
         for item in memory.retrieve("Where does Ann live?", sources=["user"]).items:
             assert {evidence[seq].source for seq in item.origin} <= {"user"}
+
+    def test_the_last_receipt_can_be_taken_back(self, tmp_path: Path, name: str) -> None:
+        memory = opened(tmp_path, name)
+        memory.observe(TURNS)
+        before = kept(tmp_path)
+        done = memory.consolidate()
+        after, receipt = kept(tmp_path), done or memory.receipts()[-1]  # all may be done when it is said
+        assert receipt.strategy == name
+        (undone,) = memory.undo(receipt.id)
+        assert kept(tmp_path) != after and (done is None or kept(tmp_path) == before)
+        memory.undo(undone.id)
+        assert kept(tmp_path) == after
 
     @pytest.mark.sample(5)
     def test_a_rebuild_loses_nothing(self, tmp_path: Path, name: str, client: Client) -> None:
