@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from infinimem import Turn, open_memory
 from infinimem.markdown.document import Document
 from infinimem.memory import Memory
-from infinimem.model import Candidate, Evidence, Plan, Step
+from infinimem.model import Candidate, Evidence, Plan, Stage
 from infinimem.retrieval.vectors import Vectors
 from infinimem.store.outcome import Applied
 from infinimem.store.view import View
@@ -127,7 +127,7 @@ def texts(evidence: Evidence) -> list[str]:
     return [item.text for item in evidence.items]
 
 
-def stage(evidence: Evidence, name: str) -> Step:
+def stage(evidence: Evidence, name: str) -> Stage:
     """A step of the trace."""
     return next(step for step in evidence.trace if step.stage == name)
 

@@ -9,7 +9,7 @@ from infini_library import Library, assigned, document, entry, ids, outdated
 
 from infinimem.model import CURRENT
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.compare import Claim, Compared, allowed, compare
+from infinimem.strategies.infini.compare import Claim, Comparison, allowed, compare
 from infinimem.strategies.infini.plan import Planner
 from infinimem.strategies.infini.topics import (
     INBOX,
@@ -100,7 +100,7 @@ def test_slugs_are_plain_and_short(title: str, slug: str) -> None:
 # ── what repeats and what is outdated ────────────────────────────────────────────────────────────────
 
 
-def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Compared, ScriptedLLM]:
+def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Comparison, ScriptedLLM]:
     """The buffer compared with itself and with a document."""
     view = library.view()
     llm = ScriptedLLM({"compare": replies})

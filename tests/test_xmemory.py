@@ -17,7 +17,7 @@ from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
-from infinimem.model import Evidence, Step
+from infinimem.model import Evidence, Stage
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import Loaded
@@ -88,7 +88,7 @@ def calls(llm: ScriptedLLM, task: str) -> int:
     return sum(call.task == task for call in llm.calls)
 
 
-def step(evidence: Evidence, stage: str) -> Step:
+def step(evidence: Evidence, stage: str) -> Stage:
     (found,) = (one for one in evidence.trace if one.stage == stage)
     return found
 
