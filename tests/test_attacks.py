@@ -14,10 +14,13 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
+from hook_library import transcript
 from hostile_server import hostile, say
+from mcp_client import drive, texts
 
 from infinimem.cli.app import COMMANDS
 
@@ -77,16 +80,7 @@ class Victim:
 
     def log(self) -> Path:
         """A session's log."""
-        line = {
-            "type": "user",
-            "sessionId": "s",
-            "uuid": "u",
-            "timestamp": "2025-04-01T09:00:00Z",
-            "message": {"role": "user", "content": SAID},
-        }
-        path = self.home / "log.jsonl"
-        path.write_text(json.dumps(line) + "\n")
-        return path
+        return transcript(self.home / "log.jsonl", SAID)
 
 
 def foreign(folder: Path, server: str) -> Path:
@@ -154,41 +148,20 @@ def test_hooks_neither_tell_nor_write_into_a_foreign_library(tmp_path: Path) -> 
 
 def test_mcp_serves_a_foreign_library_read_only(tmp_path: Path) -> None:
     """However it was named: a repository's .mcp.json names folders, too."""
-    pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+
+    async def work(client: Any) -> None:
+        assert "remember" not in [tool.name for tool in (await client.list_tools()).tools]
+        with pytest.raises(mcp.MCPError):
+            await client.call_tool("remember", {"text": SAID})
+        assert "blue pot" in texts(await client.call_tool("search", {"query": SAID}))
+        await client.call_tool("ask", {"question": SAID})
+
     with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         before = sorted(tmp_path.glob("repository/**/*"))
-        calls = [
-            {"method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}},
-            {"method": "tools/list", "params": {}},
-            {"method": "tools/call", "params": {"name": "remember", "arguments": {"text": SAID}}},
-            {"method": "tools/call", "params": {"name": "search", "arguments": {"query": SAID}}},
-            {"method": "tools/call", "params": {"name": "ask", "arguments": {"question": SAID}}},
-        ]
-        calls[0]["params"] |= {"clientInfo": {"name": "t", "version": "1"}}  # type: ignore[operator]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "infinimem", "mcp", "--library", str(victim.folder)],
-            cwd="/",
-            env=victim.env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdin and process.stdout
-        answers = []
-        try:
-            for number, call in enumerate(calls, 1):
-                process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, **call}) + "\n")
-                process.stdin.flush()
-                answers.append(json.loads(process.stdout.readline()))
-                if number == 1:
-                    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-                    process.stdin.write(json.dumps(note) + "\n")
-        finally:
-            process.communicate(timeout=60)
-        assert "remember" not in [tool["name"] for tool in answers[1]["result"]["tools"]]
-        assert "error" in answers[2]
-        assert "blue pot" in json.dumps(answers[3]["result"])
+        line = ["-m", "infinimem", "mcp", "--library", str(victim.folder)]
+        drive(mcp.StdioServerParameters(command=sys.executable, args=line, env=victim.env, cwd="/"), work)
         assert thief.requests == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
 

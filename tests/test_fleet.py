@@ -19,7 +19,7 @@ from fleet_library import fleet as fleet
 from fleet_library import psycopg as psycopg
 
 from infinimem import Turn
-from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
+from infinimem.errors import InfinimemError, LibraryError, UsageError
 from infinimem.fleet import places
 from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.fleet.head import unpack
@@ -114,23 +114,6 @@ def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(
     drain(fleet)
     assert fleet.home.look("anna").inbox == []
     assert texts(fleet, "anna") == [fact(2)]
-
-
-def test_a_model_that_does_not_answer_loses_nothing_and_is_asked_again(fleet: Fleet, tmp_path: Path) -> None:
-    class Silent(Thinking):
-        def complete(self, *question: Any) -> Any:
-            raise ModelUnavailable("no answer")
-
-    fleet.append("anna", [turn(1)])
-    with (
-        another(fleet, tmp_path / "other", Silent(0)) as other,
-        pytest.raises(ModelUnavailable, match="no answer"),
-    ):
-        other.serve("anna")
-    assert texts(fleet, "anna") == [fact(1)]
-    assert fleet.requeue() == 1
-    drain(fleet)
-    assert problems(fleet, {"anna": [fact(1)]}) == []
 
 
 # ── who is due ──────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import size
-from cases import each
 from size import graph, modules
 
 from infinimem.spec import strategies
@@ -244,21 +243,3 @@ def test_tests_look_at_private_names_for_a_reason_alone() -> None:
     """Else they break when rooms move; a comment on the line says why: "# private: " and the reason."""
     found = {path.name: unexplained(path.read_text()) for path in ROOT.glob("tests/**/*.py")}
     assert not {name: there for name, there in found.items() if there}
-
-
-@each(
-    "line",
-    [
-        "memory._library.view()",
-        "from infinimem.store.plans import _current",
-        "import infinimem._hidden",
-        'monkeypatch.setattr(packed, "_opened", {})',
-        'monkeypatch.setattr("infinimem.tokens._encoding", None)',
-        'patch.object(Repository, "_run")',
-        'getattr(handler, "_Loader")',
-        "view.document(doc_id)._lines  # private",
-    ],
-)
-def test_private_names_are_seen(line: str) -> None:
-    assert [number for number, _ in unexplained(f"one = 1\n{line}\n")] == [2]
-    assert unexplained(f"one = 1\n{line}  # private: it has no other seam\n") == []

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -124,28 +123,6 @@ def test_a_resolver_that_hangs(call: Call, monkeypatch: pytest.MonkeyPatch) -> N
     for thread in set(threading.enumerate()) - before:
         thread.join(PATIENCE)
         assert not thread.is_alive()
-
-
-def test_the_second_address_of_a_host_is_tried_when_the_first_is_silent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    real = socket.getaddrinfo
-
-    def both(host: str, *args: Any, **more: Any) -> list[Any]:
-        if host != "two.example":
-            return real(host, *args, **more)
-        return [(2, 1, 6, "", (address, 0)) for address in ("127.0.0.2", "127.0.0.1")]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
-
-    with serve(GOOD) as server, ExitStack() as held:
-        place = ("127.0.0.2", int(server.url.rpartition(":")[2].removesuffix("/v1")))
-        held.enter_context(socket.create_server(place, backlog=0))
-        for _ in range(3):  # its queue is full: whoever comes now hears nothing
-            waiting = held.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(place)
-        assert ask_model(server.url.replace("127.0.0.1", "two.example"), timeout=4.0)
 
 
 @each("timeout", [float("inf"), float("nan")])

@@ -6,12 +6,10 @@ import random
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from fault_strace import traceable as traceable
@@ -20,7 +18,7 @@ from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache, disk
-from infinimem.retrieval.disk import DiskIndex, in_memory
+from infinimem.retrieval.disk import in_memory
 from infinimem.retrieval.rows import KINDS
 from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.searcher import ranking, searcher
@@ -191,26 +189,6 @@ def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: M
     before = (index_folder(memory) / cache.MANIFEST).read_bytes()
     assert_same(memory.view)
     assert before == (index_folder(memory) / cache.MANIFEST).read_bytes()
-
-
-def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    index, view, start = DiskIndex(index_folder(memory)), memory.view, threading.Barrier(3)
-    commit = cache.Writer.commit
-    written: list[object] = []
-
-    def ask(_: int) -> Ranking:
-        start.wait(timeout=60)
-        return index.of(view)
-
-    def counted(*commit_of: Any) -> None:
-        written.append(1)
-        commit(*commit_of)
-
-    monkeypatch.setattr(cache.Writer, "commit", counted)
-    with ThreadPoolExecutor(3) as threads:
-        found = [answers(one) for one in threads.map(ask, range(3))]
-    assert found == [answers(in_memory(view))] * 3
-    assert len(written) == 1
 
 
 # ── what befalls it ──────────────────────────────────────────────────────────────────────────────────
