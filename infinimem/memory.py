@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING
 
 from infinimem.embedders.connect import Choice
 from infinimem.errors import ModelUnavailable, UsageError
-from infinimem.llm.base import LLM, Capped, total
+from infinimem.llm.base import LLM
 from infinimem.llm.connect import permitted
+from infinimem.llm.replies import Bounds, Cached
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared
+from infinimem.retrieval.cache import cache_folder
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
+from infinimem.store.receipts import last_forget
+from infinimem.store.spec import JOURNAL
 from infinimem.store.state import usage
 from infinimem.store.state.unanswered import newly
 from infinimem.store.view import View
@@ -94,9 +98,9 @@ class Memory(Upkeep):
     """A library with the strategy that keeps it and the model that helps. Made by `open_memory`."""
 
     def __init__(self, library: Library, llm: LLM) -> None:
-        capped = Capped(llm)
-        super().__init__(library, capped, partial(library.spec.make, capped, library.settings))
-        self._booked, self._booking = total(capped.usage), Lock()
+        client = llm if isinstance(llm, Cached) else Cached(llm)
+        super().__init__(library, client, partial(library.spec.make, client, library.settings))
+        self._booked, self._booking = client.spent, Lock()
         self._spend = self._spending
         self._extracting = Lock()  # of threads side by side one asks about what is pending
 
@@ -255,25 +259,26 @@ class Memory(Upkeep):
         receipts = self._drive(lambda view: self.strategy.tick(view, "consolidate"), view)
         return receipts[0] if receipts else None
 
-    def preview(self, keep: bool = False) -> Mapping[str, tuple[bytes, bytes]]:
-        """What `consolidate` would write first: bytes before and after, by document. It is not done.
+    def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
+        """What `consolidate` would write: bytes before and after, by document. Nothing is done; a
+        `consolidate` that follows makes the same of the replies that were kept.
 
         Args:
-            keep: write the plan down, for `review`.
-        """
-        view = self.view
-        drafts = self.strategy.tick(view, "consolidate")
-        try:
-            plan = next(drafts)
-        except StopIteration:
-            return {}
-        finally:
-            drafts.close()
-        if keep:
-            from infinimem.operations.review import keep as keep_plan
+            max_tokens: as in `consolidate`, which takes as many.
 
-            keep_plan(self.library, plan, view, view.spec.name, self.llm.name)
-        return self.library.preview(plan)
+        Raises:
+            NotALibrary, ModelUnavailable: as `consolidate`.
+        """
+        from infinimem.operations.rehearsal import copied
+
+        with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
+            before = _documents(library.view())
+            memory = Memory(library, self.llm)
+            memory._extract()
+            memory._consolidated()
+            after = _documents(library.view())
+        both = ((doc_id, before.get(doc_id, b""), after.get(doc_id, b"")) for doc_id in {**before, **after})
+        return {doc_id: (was, now) for doc_id, was, now in sorted(both) if was != now}
 
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
@@ -323,16 +328,26 @@ class Memory(Upkeep):
 
     @contextmanager
     def _spending(self, max_tokens: int | None = None) -> Iterator[None]:
-        """For the time of the block a cap holds; afterwards what was spent is booked on the day."""
+        """For the time of the block a cap holds, and replies are kept; afterwards what was spent is booked on
+        the day."""
+        own = self.library.settings.llm
+        bounds = Bounds(own.replies_days, own.replies_mb * 2**20)
         try:
-            with self.llm.cap(max_tokens):
+            with self.llm.cap(max_tokens), self.llm.within(self._replies(), bounds):
                 yield
         finally:
             if self.library.initialised and not self.library.read_only:
                 with self._booking:  # of calls side by side each books what is left to book
-                    now = total(self.llm.usage)
+                    now = self.llm.spent
                     spent, self._booked = now - self._booked, now
                 usage.note(self.library.files, self._day(), spent)
+
+    def _replies(self) -> Path | None:
+        """Where replies are kept, None where none are: another folder after each `forget`, so that none that
+        was on its way is. It is no part of the library: whoever made that could have made them up."""
+        if self.llm.address is None or not self.library.settings.llm.replies_days:
+            return None
+        return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
     def spent_today(self) -> int:
         """Tokens that the library's calls took today (UTC), in all processes."""
@@ -349,3 +364,9 @@ class Memory(Upkeep):
         from infinimem.strategies.driving import drive
 
         return drive(self.library, self.llm, propose, view, note)
+
+
+def _documents(view: View) -> dict[str, bytes]:
+    """The program's documents but receipts, as they are on disk."""
+    ours = (one for one in view.ids("all") if not (view.is_note(one) or one.startswith(JOURNAL)))
+    return {doc_id: view.document(doc_id).to_bytes() for doc_id in ours}

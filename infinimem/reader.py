@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from infinimem.errors import UsageError
-from infinimem.llm.base import Capped, total
+from infinimem.llm.replies import Cached
 from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
 from infinimem.store.view import View
@@ -50,7 +50,7 @@ class Reader:
     """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
 
     def __init__(
-        self, source: Callable[[], View], llm: Capped, strategy: Callable[[], Strategy], clock: Clock
+        self, source: Callable[[], View], llm: Cached, strategy: Callable[[], Strategy], clock: Clock
     ) -> None:
         self.llm = llm
         self._strategy = strategy
@@ -139,13 +139,13 @@ class Reader:
         from infinimem.answer import answer
         from infinimem.strategies.readers.agentic import search
 
-        view, before = self._seen(sources), total(self.llm.usage)
+        view, before = self._seen(sources), self.llm.spent
         day = now or self._clock().date().isoformat()
         with self._spend(max_tokens):
             evidence = self._begin(view, question, reader)
             more = search(view, question, self.chosen(reader))
             found = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
-        spent = total(self.llm.usage) - before
+        spent = self.llm.spent - before
         return Answer(found.text, found.citations, found.evidence.trace, spent), found.evidence
 
     def _compared(self, question: str, now: str | None = None) -> Compared:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import LibraryError, UsageError, escape
-from infinimem.llm.base import Capped
+from infinimem.llm.replies import Cached
 from infinimem.model import Finding, Receipt
 from infinimem.reader import Reader
 from infinimem.store.library import Library
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Upkeep(Reader):
     """The part of `Memory` that looks after the library."""
 
-    def __init__(self, library: Library, llm: Capped, strategy: Callable[[], Strategy]) -> None:
+    def __init__(self, library: Library, llm: Cached, strategy: Callable[[], Strategy]) -> None:
         super().__init__(library.view, llm, strategy, lambda: library.clock())
         self.library = library
 
@@ -162,7 +162,7 @@ class Upkeep(Reader):
         return rows
 
     def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
-        """Do what a person approved of it, and drop what they rejected: "7", "p1", "7:12,15".
+        """Do what a person approved of it, and drop what they rejected: "7", "7:12,15".
 
         Raises:
             UsageError: nothing that waits is called so.

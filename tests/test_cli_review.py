@@ -1,4 +1,4 @@
-"""review on the command line, and the plans that consolidate --dry-run --keep leaves for it."""
+"""review on the command line."""
 
 from __future__ import annotations
 
@@ -65,30 +65,3 @@ def test_wrong_names(shell: Shell, memory: Memory) -> None:
     shell("review", "--approve", "5:5").failed(1, "edited")
     rewrite(memory, HOME, "I live in Lisbon, mostly.", "I live in Lisbon.")
     assert shell.tree() == before
-
-
-def test_a_kept_plan_from_dry_run_to_receipt(shell: Shell) -> None:
-    shell("init")
-    shell("add", "My sister Ana is allergic to peanuts.", "--session", "s1")
-    assert "kept" not in shell("consolidate", "--dry-run", "--json").json
-    assert shell("review", "--json").json == {"rows": []}
-    ran = shell("consolidate", "--dry-run", "--keep", "--json").json
-    assert ran["kept"] == "p1"
-    assert "peanuts" in ran["diff"]
-    assert ran["receipt"] is None
-    assert shell("status", "--json").json["plans_awaiting_review"] == 1
-    assert "plans awaiting review\t1\n" in shell("status").out
-    (row,) = shell("review", "--json").json["rows"]
-    listed = shell("review").out.splitlines()
-    assert listed[0] == "p1: a kept plan, 1 line"
-    assert f"→ {row['now']} # {row['heading']}, moved" in listed[1]
-    assert listed[2].strip() == "My sister Ana is allergic to peanuts."
-    assert "0001-review" in shell("review", "--approve", "p1").out
-    assert "peanuts" in (shell.library / f"{row['now']}.md").read_text()
-
-
-def test_keep_needs_a_dry_run_and_something_to_do(shell: Shell) -> None:
-    shell("init")
-    shell("consolidate", "--keep").failed(2, "--dry-run")
-    assert shell("consolidate", "--dry-run", "--keep", "--json").json["kept"] is None
-    assert shell("review", "--json").json == {"rows": []}

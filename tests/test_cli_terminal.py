@@ -122,7 +122,7 @@ NOTES: dict[str, list[list[str]]] = {
         ["I sing.", "--time", POISON],
     ],
     "import": [["../../in/" + NAME], [f"../../in/{NAME}.json"], ["../../in/bad.json"], [POISON]],
-    "consolidate": [["--dry-run", "--keep"], ["--dry-run", "--raw"], []],
+    "consolidate": [["--dry-run"], ["--dry-run", "--raw"], []],
     "review": [[], ["--approve", POISON]],
     "undo": [[], [POISON]],
     "rebuild": [[]],

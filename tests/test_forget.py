@@ -18,7 +18,6 @@ from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply
 from infinimem.operations.as_of import as_of, moment
 from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import Forgotten, forget, forgotten, preview_forget
-from infinimem.operations.review import keep as keep_plan
 from infinimem.operations.undo import undo
 from infinimem.store import disk
 from infinimem.store.create import init
@@ -278,8 +277,8 @@ def dirty(library: Library, cache: Path) -> None:
     rejected.keep(files, [reply], "now")
     held_back = Withheld(Move(4, "topics/skin-matters", "Psoriasis", "superseded", 3), Reason("PROTECTED"))
     withheld.keep(files, 1, [held_back], library.view().entry)
-    plan = Plan("consolidate", moves=(Move(5, "topics/x", "Psoriasis"),))
-    keep_plan(library, plan, library.view(), "infini", "m")
+    (root / ".infinimem/plans").mkdir()
+    (root / ".infinimem/plans/0001.json").write_text('{"heading": "what ails them"}')  # an earlier version's
     conflicts = root / ".infinimem/conflicts"
     conflicts.mkdir(exist_ok=True)
     (conflicts / "0001-ab-topics-skin-matters.md").write_text(

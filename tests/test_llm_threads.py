@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm.base import Bill, Capped, Reply, total
+from infinimem.llm.base import Bill, Reply, total
 from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
+from infinimem.llm.replies import Cached
 from infinimem.model import Usage
 from infinimem.strategies.allmem import tasks
 from infinimem.testing import ScriptedLLM
@@ -96,13 +97,8 @@ def test_the_first_error_is_raised_and_what_has_not_begun_never_does() -> None:
 def test_a_cap_holds_for_calls_side_by_side() -> None:
     answer = Reply({"cards": []}, usage=Usage(1, 100, 0))
 
-    class Paid(ScriptedLLM):
-        def complete(self, task, variables):  # type: ignore[no-untyped-def]
-            self.usage.book(task.name, Usage(0, 100, 0))
-            return super().complete(task, variables)
-
-    paid = Paid({"describe": lambda _: answer})
-    capped = Capped(paid)
+    paid = ScriptedLLM({"describe": lambda _: answer})
+    capped = Cached(paid)
     with capped.cap(1000), pytest.raises(SpendingCapReached):
         in_order(lambda _: capped.complete(tasks.DESCRIBE, {"context": [], "turns": []}), range(100), 4)
     assert 10 <= len(paid.calls) < 14

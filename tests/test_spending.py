@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
@@ -26,8 +27,7 @@ class Paid(OfflineClient):
 
     def complete(self, task: Task, variables: object) -> Reply:
         reply = super().complete(task, variables)  # type: ignore[arg-type]
-        self.usage[task.name] = self.usage[task.name] + Usage(0, 100, 10)
-        return reply
+        return replace(reply, usage=reply.usage + Usage(0, 100, 10))
 
 
 class Clock:

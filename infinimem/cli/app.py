@@ -120,6 +120,8 @@ def _one_line(error: click.UsageError) -> click.ClickException:
     if error.ctx:
         command = error.ctx.command_path
         if isinstance(error, click.NoSuchOption):
+            if gone := GONE.get(f"{error.ctx.command.name} {error.option_name}"):
+                return _WrongCall(gone)
             known = (name for param in error.ctx.command.params for name in param.opts)
             told = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
     return _WrongCall(f"{told}{'' if told.endswith('?') else ';'} see: {command} --help")

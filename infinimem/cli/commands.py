@@ -106,7 +106,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         ),
         "log": Listed("history", "List the receipts, newest first.", ("log -n 3",)),
         "undo": Listed("history", "Undo a receipt (the newest by default).", ("undo", "undo 4 --together")),
-        "review": Listed("review", "List changes awaiting your approval.", ("review", "review --approve p1")),
+        "review": Listed("review", "List changes awaiting your approval.", ("review",)),
         "forget": Listed(
             "forgetting",
             "Remove lines and their sources for good.",
@@ -143,8 +143,12 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     },
 }
 
-GONE = {"replay": "replay is gone; `infinimem log` and `infinimem history` say what a consolidation did"}
-"""What to do instead of a command of an earlier version."""
+GONE = {
+    "replay": "replay is gone; `infinimem log` and `infinimem history` say what a consolidation did",
+    "consolidate --keep": "--keep is gone; `consolidate` makes what `--dry-run` showed, of the same replies",
+    "bench --replay": "--replay is gone; a run's replies lie in its folder, and the same --out asks no more",
+}
+"""What to do instead of a command or an option of an earlier version."""
 
 COMMANDS: Mapping[str, Listed] = {
     name: listed for section in SECTIONS.values() for name, listed in section.items()

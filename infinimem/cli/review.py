@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 @click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
 @pass_options
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
-    """These are withheld archivings and kept plans.
-
-    7 is what receipt 7 withheld, p1 is kept plan 1; 7:12,15 is two lines of it. What cannot be done any more
-    is shown once, as void.
-    """
+    """7 is what receipt 7 withheld, 7:12,15 two lines of it. What cannot be done any more is shown once."""
     out, memory = options.out, options.reading()
     if not (approve or reject):
         rows = memory.review()
@@ -54,8 +50,7 @@ def _list(out: Output, rows: Iterable[ReviewItem]) -> None:
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
-        what = "a kept plan" if item.startswith("p") else f"withheld by receipt {item}"
-        out.line(f"{item}: {what}, {counted(len(lines), 'line')}", "bold")
+        out.line(f"{item}: withheld by receipt {item}, {counted(len(lines), 'line')}", "bold")
         for row in lines:
             _show(out, row)
         shown += len(lines)
@@ -70,15 +65,10 @@ def _list(out: Output, rows: Iterable[ReviewItem]) -> None:
 def _show(out: Output, row: ReviewItem) -> None:
     from infinimem.operations.review import CODES
 
-    archived = row.by is not None
-    way = f"{row.was or 'gone'} → {row.now}" + (f" # {row.heading}" if row.heading else "")
     words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
-    by = f" {row.by} ({row.by_where or 'gone'})" if archived else ""
-    why = f"; {CODES[row.code]}" if row.code in CODES else ""
+    by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
     void = f"; void: {row.void}" if row.void else ""
-    out.line(f"  {row.seq}  {way}, {words}{by}{why}{void}", "yellow" if row.void else None)
-    if archived or row.by_text:
-        out.line(f"    - {row.text}", "red")
-        out.line(f"    + {row.by_text}", "green")
-    else:
-        out.line(f"      {row.text}")
+    way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
+    out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
+    out.line(f"    - {row.text}", "red")
+    out.line(f"    + {row.by_text}", "green")

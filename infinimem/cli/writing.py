@@ -235,7 +235,6 @@ def _import_result(
 
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
-@click.option("--keep", is_flag=True, help="With --dry-run: keep the plan for `infinimem review`.")
 @click.option("--retry", is_flag=True, help="Ask again about turns that were given up or left.")
 @click.option("--leave", metavar="N[,N…]", help="Turns to leave as they were said.")
 @raw_option
@@ -245,7 +244,6 @@ def _import_result(
 def consolidate(
     options: Options,
     dry_run: bool,
-    keep: bool,
     retry: bool,
     leave: str | None,
     raw: bool,
@@ -256,24 +254,14 @@ def consolidate(
         raise UsageError("--retry and --leave write; take them without --dry-run and --estimate")
     if dry_run and estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
-    if keep and not dry_run:
-        raise UsageError("--keep keeps the plan that --dry-run shows; give both")
     out, memory = options.out, options.writing()
     if estimate:
         _estimate(out, memory, sorting=memory.estimate())
         return
     if dry_run:
         with out.progress("Planning"):
-            text = diff(memory.preview(keep))
-        kept = memory.review()[-1].item if keep and text else None
-        data = {"receipt": None, "diff": text, **({"kept": kept} if keep else {})}
-        out.result(data, lambda: out.diff(text, str if raw else unsigned))
-        if kept:
-            out.say(f"kept as {kept}: infinimem review shows it, review --approve {kept} does it")
-        if pending := len(memory.view.uncited()):
-            out.say(f"{counted(pending, 'turn')} will be drawn from first, and may be sorted too")
-        if typed := memory.library.unsigned():
-            out.say(f"{counted(typed, 'line')} that people typed will be signed first, and may be sorted too")
+            text = diff(memory.preview(max_tokens))
+        out.result({"receipt": None, "diff": text}, lambda: out.diff(text, str if raw else unsigned))
         return
     if retry:
         memory.retry()

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from infinimem.fleet.head import Head
-from infinimem.retrieval.cache import cache_folder
+from infinimem.retrieval.cache import delete_cache
 from infinimem.store.files import Files
 from infinimem.store.listing import explained
 from infinimem.store.state import sequence
@@ -133,6 +133,5 @@ def _delete_all(process: Path) -> None:
 
 def _delete(tree: Path) -> None:
     """A library, and the indexes that were made of it."""
-    if derived := cache_folder(str(tree), "index"):
-        shutil.rmtree(derived.parent, ignore_errors=True)
+    delete_cache(str(tree))
     shutil.rmtree(tree, ignore_errors=True)

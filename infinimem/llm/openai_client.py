@@ -111,6 +111,11 @@ class OpenAIClient:
         )
         self._dialect = Dialect()
 
+    @property
+    def base_url(self) -> str:
+        """Of the API, without credentials."""
+        return self._endpoint.address
+
     def close(self) -> None:
         """End connections that are kept; the next call makes a new one."""
         self._endpoint.close()

@@ -10,7 +10,6 @@ from infinimem.operations.git.commits import uncommitted
 from infinimem.operations.provenance import recorded
 from infinimem.operations.stale_dependents import stale_dependents
 from infinimem.store.library import Library
-from infinimem.store.state import kept_plans
 from infinimem.store.view import View
 
 
@@ -23,7 +22,6 @@ def counts(library: Library) -> dict[str, Any]:
         **view.derived(_of_lines),
         "unanswered": dict(Counter(one.kind for one in view.unanswered().values())),
         "lines_awaiting_review": len(library.proposals()),
-        "plans_awaiting_review": len(kept_plans.plans(library.files)),
         "git": {"waiting": len(git.receipts), "why": git.why} if git else None,
     }
 

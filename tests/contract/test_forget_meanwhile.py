@@ -62,13 +62,13 @@ def test_nothing_derived_before_a_forget_is_written_after_it(tmp_path: Path, str
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
 
-def test_a_plan_to_look_at_is_not_kept_if_lines_were_forgotten_while_it_was_made(tmp_path: Path) -> None:
-    """No plan is kept that was made before a forget."""
+def test_a_dry_run_shows_and_leaves_nothing_that_was_forgotten_while_it_ran(tmp_path: Path) -> None:
+    """A dry run during which lines are forgotten ends in an error, and leaves no word of them."""
     root = tmp_path / "m"
     model = Interrupted(root, 0)
     memory = open_memory(root, model=model, create=True)
     memory.observe(TURNS)
     model.left = 1
     with pytest.raises(Exception, match="forgotten"):
-        memory.preview(keep=True)
+        memory.preview()
     assert holding("sapphire", root) == []

@@ -23,7 +23,7 @@ from infinimem.evaluation.record import made_of
 from infinimem.evaluation.written import written_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
-from infinimem.retrieval.cache import cache_folder
+from infinimem.retrieval.cache import delete_cache
 from infinimem.store.spec import TOPICS
 from infinimem.strategies.readers.agentic import search
 
@@ -143,8 +143,7 @@ class Making:
         """Delete the library; its record goes first, so that what is left is never taken for whole."""
         folder = self.folder(spec, case)
         _beside(folder).unlink(missing_ok=True)
-        if (cache := cache_folder(str(folder.absolute()), "bench")) is not None:
-            shutil.rmtree(cache.parent, ignore_errors=True)
+        delete_cache(str(folder.absolute()))
         shutil.rmtree(folder, ignore_errors=True)
 
     def _go_on(self, spec: Spec, case: Case, record: _Record, folder: Path) -> None:

@@ -32,13 +32,15 @@ from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.listing import explained
 from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS
-from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
+from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root, caches
 
 GIT = ".git"
 STATE = ".infinimem/"
 _LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.REFUSED)
+_PLANS = f"{STATE}plans"
+"""What earlier versions kept to look at."""
 _SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
 """What every library has, beside its folders, and what holds no text of any line."""
 _SUM = re.compile(r"\b[0-9a-f]{12}-")
@@ -49,7 +51,7 @@ _SUM = re.compile(r"\b[0-9a-f]{12}-")
 
 
 def set_aside(files: Files, choice: Choice) -> None:
-    """Take the lines out of what awaits a person. Plans that wait go, and what quotes them besides."""
+    """Take the lines out of what awaits a person; what quotes them besides goes."""
     seqs, texts = choice.seqs, choice.texts
     concerned = {
         (item.receipt, item.move.seq)
@@ -57,8 +59,6 @@ def set_aside(files: Files, choice: Choice) -> None:
         if seqs & {item.move.seq, item.move.by} or texts.named(f"{item.move.to} {item.move.heading}")
     }
     withheld.drop(files, concerned)
-    for name in files.names(kept_plans.FOLDER):
-        files.remove(f"{kept_plans.FOLDER}/{name}")
     for path, data in _stored(files, STATE):
         if data is None or path.startswith((DISPLACED, rejected.FOLDER, last_seen.PATH)):
             continue  # `finish` looks after these
@@ -101,8 +101,9 @@ def finish(files: Files) -> None:
     if not files.exists(BEGUN):
         return
     clear_displaced(files)
-    for name in files.names(rejected.FOLDER):
-        files.remove(f"{rejected.FOLDER}/{name}")
+    for of_plans in (rejected.FOLDER, _PLANS):
+        for name in files.names(of_plans):
+            files.remove(f"{of_plans}/{name}")
     if files.exists(tails.INTENT):
         files.remove(tails.INTENT)
     last_seen.compact(files)

@@ -33,7 +33,7 @@ from infinimem.store.plans import violations
 from infinimem.store.receipts import RENAME, Checksums, cells_of, file_cells, file_of, next_number, row_of
 from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
-from infinimem.store.state import kept_plans, last_seen, withheld
+from infinimem.store.state import last_seen, withheld
 from infinimem.store.view import View
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
@@ -83,8 +83,6 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
         raise LibraryError(f"the document cannot be renamed ({wrong[0].code}); run infinimem doctor")
     concerned = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
     withheld.drop(library.files, concerned)
-    for plan in library.files.names(kept_plans.FOLDER):
-        library.files.remove(f"{kept_plans.FOLDER}/{plan}")
     machine_state.begin(library.files)
     notice: last_seen.Changes = {
         seq: replace(line, doc_id=names[line.doc_id]) for seq, line in known.items() if line.doc_id in names
