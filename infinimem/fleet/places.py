@@ -107,6 +107,16 @@ class Places:
             elif place:
                 _delete(place.tree)
 
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the time of the block, which the killed leave for the next sweep."""
+        with explained("make", self._own):
+            made = Path(mkdtemp(dir=self._own))
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
     def sweep(self) -> None:
         """Delete what is unused, and what the dead left. Once in SWEEP."""
         with self._lock:
