@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from infinimem.embedders.connect import Choice
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM
-from infinimem.llm.connect import permitted
+from infinimem.llm.connect import OFFLINE, permitted
 from infinimem.llm.replies import Bounds, Cached
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Located, Plan, Receipt, Turn, Unanswered, Usage
@@ -28,7 +28,7 @@ from infinimem.retrieval.cache import cache_folder
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
-from infinimem.store.receipts import last_forget
+from infinimem.store.receipts import last_forget, later, named
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import usage
 from infinimem.store.state.unanswered import newly
@@ -280,6 +280,51 @@ class Memory(Upkeep):
         both = ((doc_id, before.get(doc_id, b""), after.get(doc_id, b"")) for doc_id in {**before, **after})
         return {doc_id: (was, now) for doc_id, was, now in sorted(both) if was != now}
 
+    def repeat(self, receipt: str) -> tuple[str, ...]:
+        """Repeat a consolidation from the library as it stood before it, of replies that were kept alone.
+
+        Args:
+            receipt: that `consolidate` gave, by id or number; others of the same call are compared too.
+
+        Returns:
+            Ids of documents that came out other than then; none where it gave the same bytes.
+
+        Raises:
+            UsageError: there is no such receipt, or another strategy or model made it.
+            ModelUnavailable: replies are gone, or a later receipt of the same call was named.
+        """
+        from infinimem.operations.as_of import Moment, as_of
+        from infinimem.operations.rehearsal import copied
+        from infinimem.store.state import sequence
+
+        view = self.view
+        first = named(self.receipts(), receipt)
+        if (first.strategy, first.model) != (self.library.spec.name, self.llm.name):
+            raise UsageError(
+                f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
+            )
+        done = [first, *later(view, first.number)]
+        past = as_of(view, Moment(first.number - 1, first.high))
+        files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
+        files |= {sequence.MARK: b"%d\n" % first.high, sequence.GIVEN: b""}
+        made: list[Receipt] = []
+
+        def clock() -> datetime:
+            return datetime.fromisoformat(done[min(len(made), len(done) - 1)].time)
+
+        def note(_: Plan, outcome: Outcome) -> Outcome:
+            if isinstance(outcome, Applied) and outcome.receipt:
+                made.append(outcome.receipt)
+            return outcome
+
+        client = self.llm if self.llm.name == OFFLINE else Cached(self.llm.silent(), self._replies())
+        with copied(self.library, clock, files) as library:
+            memory = Memory(library, client)
+            memory._drive(lambda now: memory.strategy.tick(now, "consolidate"), library.view(), note)
+        pairs = zip(made, done, strict=False)
+        differ = {name for new, old in pairs for name in _written(new).items() ^ _written(old).items()}
+        return tuple(sorted({name for name, _ in differ} if made else {first.id}))
+
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
 
@@ -364,6 +409,11 @@ class Memory(Upkeep):
         from infinimem.strategies.driving import drive
 
         return drive(self.library, self.llm, propose, view, note)
+
+
+def _written(receipt: Receipt) -> dict[str, str]:
+    """Checksums of the documents that a receipt left."""
+    return {name: after for name, _, after in receipt.files}
 
 
 def _documents(view: View) -> dict[str, bytes]:

@@ -235,6 +235,8 @@ def _import_result(
 
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
+@click.option("--as-of", "repeated", metavar="RECEIPT", help="With --check: the consolidation to repeat.")
+@click.option("--check", is_flag=True, help="Say whether the same replies give the same bytes.")
 @click.option("--retry", is_flag=True, help="Ask again about turns that were given up or left.")
 @click.option("--leave", metavar="N[,N…]", help="Turns to leave as they were said.")
 @raw_option
@@ -244,6 +246,8 @@ def _import_result(
 def consolidate(
     options: Options,
     dry_run: bool,
+    repeated: str | None,
+    check: bool,
     retry: bool,
     leave: str | None,
     raw: bool,
@@ -254,7 +258,12 @@ def consolidate(
         raise UsageError("--retry and --leave write; take them without --dry-run and --estimate")
     if dry_run and estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
+    if check != bool(repeated) or (check and (retry or leave or dry_run or estimate)):
+        raise UsageError("--as-of RECEIPT and --check repeat a consolidation; give both, and nothing else")
     out, memory = options.out, options.writing()
+    if repeated:
+        _repeat(out, memory, repeated)
+        return
     if estimate:
         _estimate(out, memory, sorting=memory.estimate())
         return
@@ -279,6 +288,15 @@ def consolidate(
             show_receipt(out, receipt)
 
     _end(out, {"receipt": receipt_json(receipt)}, show, failed)
+
+
+def _repeat(out: Output, memory: Memory, receipt: str) -> None:
+    with out.progress("Consolidating"):
+        differ = memory.repeat(receipt)
+    told = f"other than then: {', '.join(differ)}" if differ else "the same bytes as then"
+    out.result({"receipt": receipt, "equal": not differ, "differ": list(differ)}, lambda: out.line(told))
+    if differ:
+        click.get_current_context().exit(1)
 
 
 def _estimate(

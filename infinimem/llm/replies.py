@@ -74,6 +74,10 @@ class Cached(Wrapper):
         """Where the client asks; None for one that does not say, whose replies a library keeps not."""
         return getattr(self._llm, "base_url", None)
 
+    def silent(self) -> Nobody:
+        """A client of the same name and address that asks nobody."""
+        return Nobody(self.name, self.address)
+
     @contextmanager
     def cap(self, max_tokens: int | None) -> Iterator[None]:
         """For the time of the block, refuse calls once `max_tokens` are spent in it; None changes nothing."""
@@ -158,7 +162,9 @@ class Nobody:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """See `LLM.complete`; raises ModelUnavailable."""
-        raise ModelUnavailable(f"no reply of {self.name} is kept for a request of the task {task.name}")
+        raise ModelUnavailable(
+            f"no reply of {self.name} is kept for a request of the task {task.name} any more"
+        )
 
 
 def prune(folder: Path, bounds: Bounds) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from infinimem.errors import LibraryError
 from infinimem.retrieval.cache import cache_folder, delete_cache
@@ -22,10 +23,11 @@ from infinimem.store.receipts import last_forget
 from infinimem.user_folders import SETTINGS
 
 _STATE = (".infinimem/", ".infinimem/withheld/")
+_NONE = MappingProxyType[str, bytes]({})
 
 
 @contextmanager
-def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = None) -> Iterator[Library]:
+def copied(library: Library, clock: Clock, others: Mapping[str, bytes] = _NONE) -> Iterator[Library]:
     """The same library elsewhere, with the same machine state.
 
     Args:
@@ -42,8 +44,8 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = 
         with library.locked() as view:
             names = [SETTINGS, *(below + name for below in _STATE for name in files.names(below[:-1]))]
             names += () if others else (f"{doc_id}.md" for doc_id in view.ids("all"))
-            for name in {*names, *(others or ())}:
-                data = (others or {}).get(name) or files.read(name, MAX_OWNED)
+            for name in {*names, *others}:
+                data = others[name] if name in others else files.read(name, MAX_OWNED)
                 if data is not None and is_inside(name):
                     there.stage(name, data, durable=False)
                     if info := files.lstat(name):  # how long lines have waited in the buffer may count

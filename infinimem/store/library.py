@@ -341,7 +341,7 @@ class Library:
         if plan.op == "append":
             plan = replace(plan, adds=drawn.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), self._now())
+        done = render(plan, view, first, next_number(view), head.time)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None

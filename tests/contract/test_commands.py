@@ -58,7 +58,6 @@ add | add I like tea. {RULES} | evidence entries receipt
 import | import ../home/chat.json {RULES} | {IMPORTED}
 consolidate | consolidate {RULES} | receipt
 consolidate | consolidate --dry-run {RULES} | receipt diff
-consolidate | consolidate --dry-run {RULES} | receipt diff
 consolidate | consolidate --estimate | receipt estimate
 rebuild | rebuild {CONVERTED} | strategy documents evidence receipts
 ask | ask {QUESTION} {RULES} | answer citations trace usage | citations doc_id seqs | trace stage
