@@ -3,7 +3,7 @@
 config.json              a run that goes on must ask for the same
 raw/<method>.jsonl       a Result a line         cases/<method>.jsonl   an Ingested a line
 errors.jsonl             what failed, and is tried again when the run goes on
-requests.jsonl           what became of each request, where replies are kept (replay.py)
+replies/                 what models said (llm/replies.py): a run that goes on, or is repeated, asks no more
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from infinimem.errors import LockTimeout, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of, to_json
-from infinimem.evaluation.replay import REQUESTS
 
 CONFIG = "config.json"
-WORK = "work"
+WORK, REPLIES = "work", "replies"
 _LOCK = ".lock"
 
 
@@ -40,7 +39,7 @@ class Book:
 
     def __init__(self, out: Path, specs: Sequence[Spec]) -> None:
         self.out = out
-        self.work = out / WORK
+        self.work, self.replies = out / WORK, out / REPLIES
         self._lock = threading.Lock()
         self._asked: dict[str, set[tuple[str, str]]] = {}
         self._made: dict[str, set[str]] = {}
@@ -53,11 +52,11 @@ class Book:
 
     def open(self) -> None:
         """Make ready for writing; only who holds the folder may."""
+        self.replies.mkdir(mode=0o700, exist_ok=True)
         for spec in self._specs:
             for path in (self._raw(spec), self._cases(spec)):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _cut(path)
-        _cut(self.out / REQUESTS)
 
     @property
     def done(self) -> int:
@@ -93,11 +92,6 @@ class Book:
         with self._lock:
             _append(self.out / "errors.jsonl", json.dumps(row, ensure_ascii=False))
 
-    def told(self, row: Mapping[str, Any]) -> None:
-        """Write down what became of a request to a model."""
-        with self._lock:
-            _append(self.out / REQUESTS, json.dumps(row))
-
     def _raw(self, spec: Spec) -> Path:
         return self.out / "raw" / f"{spec.file}.jsonl"
 
@@ -118,7 +112,7 @@ def demand_same(out: Path, config: Mapping[str, Any]) -> None:
     """
     path = out / CONFIG
     if not path.exists():
-        if out.is_dir() and any(not found.name.startswith(".") for found in out.iterdir()):
+        if out.is_dir() and any(found.name[0] != "." and found.name != REPLIES for found in out.iterdir()):
             raise UsageError(f"{out} is not empty and holds no run; choose another folder with --out")
         return
     try:

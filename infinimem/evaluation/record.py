@@ -47,21 +47,10 @@ def ingested_of(line: str) -> Ingested:
     """
     values = object_of(line)
     try:
-        return Ingested(**{**values, **made_of(values)})
+        made = {"usage": _usage(values["usage"]), "sizes": tuple(values["sizes"])}
+        return Ingested(**{**values, **made})
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError("no whole costs of a case; remove the line and resume the run") from error
-
-
-def made_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage and sizes of what was made, from JSON.
-
-    Raises:
-        KeyError, TypeError, AttributeError: they are not there whole.
-    """
-    return {
-        "usage": _usage(values["usage"]),
-        "sizes": tuple(values["sizes"]),
-    }
 
 
 def records(path: Path, record_of: Callable[[str], _Record]) -> Iterator[_Record]:

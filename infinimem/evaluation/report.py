@@ -114,7 +114,6 @@ def _figures(tallies: Tallies) -> dict[str, Any]:
         "primary": primary(tallies),
         "columns": ["method", "questions", *measures],
         "rows": rows,
-        "requests": tallies.requests,
         "methods": {tally.name: _method(tally, tallies) for tally in tallies.methods},
     }
 

@@ -28,7 +28,7 @@ class Request:
         jobs: threads.
         max_tokens: what this start of the run may spend.
         keep: leave the libraries that were made.
-        replay: folder of kept replies; what is there is not asked.
+        run: number of the run; another one asks the models anew.
     """
 
     data: Path
@@ -45,4 +45,4 @@ class Request:
     jobs: int = 1
     max_tokens: int | None = None
     keep: bool = False
-    replay: Path | None = None
+    run: int = 1

@@ -24,13 +24,13 @@ from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.embedding import Embedders
 from infinimem.evaluation.methods.spec import parse_all
 from infinimem.evaluation.model import Benchmark, Case
-from infinimem.evaluation.replay import Replayed
 from infinimem.evaluation.request import Request
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.evaluation.workers import Workers
 from infinimem.evaluation.working import Working
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE
+from infinimem.llm.replies import Cached
 
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
 
@@ -112,7 +112,7 @@ class Run:
             book = Book(out, self._specs)
             book.open()
             models = (request.keeper, request.answerer, request.judge)
-            keeper, answerer, judge = (self._client(llm, book) for llm in models)
+            keeper, answerer, judge = (self._client(llm, book.replies) for llm in models)
             means = Means(book.work, keeper, answerer, judge, self._embedders, spending)
             steps, turn = count(1), Lock()
 
@@ -142,6 +142,7 @@ class Run:
             "corrections": _file(request.corrections) if request.corrections else None,
             "methods": [spec.text for spec in self._specs],
             "limit": request.limit,
+            "run": request.run if request.run > 1 else None,
             "retrieval_only": request.retrieval_only,
             "budget": request.budget if asks else None,
             "models": {
@@ -156,12 +157,10 @@ class Run:
             },
         }
 
-    def _client(self, llm: LLM, book: Book) -> LLM:
-        """A client whose calls are booked; the offline rules are not worth replaying."""
-        metered = Metered(llm, self._spending)
-        if self._request.replay is None or llm.name == OFFLINE:
-            return metered
-        return Replayed(metered, self._spending, self._request.replay, book.told)
+    def _client(self, llm: LLM, replies: Path) -> LLM:
+        """A client whose calls are booked, and whose replies are kept; the offline rules cost nothing."""
+        is_free = llm.name == OFFLINE
+        return Metered(llm if is_free else Cached(llm, replies, self._request.run), self._spending)
 
     def _cases(self) -> Iterator[Case]:
         return self._benchmark.cases(self._request.data, self._request.limit)

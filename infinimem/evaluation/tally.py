@@ -16,7 +16,6 @@ from infinimem.evaluation.methods.spec import OWN
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of
-from infinimem.evaluation.replay import requests_of
 from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)
@@ -174,12 +173,10 @@ class Tallies:
     Args:
         config: what was asked for.
         methods: in the order in which they were asked for.
-        requests: of a run that keeps replies, by task.
     """
 
     config: Mapping[str, Any]
     methods: tuple[Tally, ...]
-    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def measures(self) -> list[str]:
@@ -245,7 +242,7 @@ def read(folder: Path) -> Tallies:
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
     methods = tuple(tally for tally in tallies.values() if tally.asked)
-    return Tallies(config, methods, requests_of(folder))
+    return Tallies(config, methods)
 
 
 def _records(folder: Path, record_of: Callable[[str], _Record]) -> Iterable[_Record]:

@@ -220,7 +220,11 @@ def test_what_the_law_withholds_waits_for_a_person(shell: Shell, way: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [("consolidate --dry-run --keep", "--keep is gone; `consolidate`")]
+    ("words", "told"),
+    [
+        ("consolidate --dry-run --keep", "--keep is gone; `consolidate` makes what `--dry-run` showed"),
+        ("bench locomo --replay kept", "--replay is gone; a run's replies lie in its folder"),
+    ],
 )
 def test_an_option_that_is_gone_says_what_to_do_instead(shell: Shell, words: str, told: str) -> None:
     """An option of an earlier version fails with one line that says what stands in its place."""

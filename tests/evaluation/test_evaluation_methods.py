@@ -73,10 +73,12 @@ def spending() -> Spending:
 
 @pytest.fixture
 def make(tmp_path: Path, spending: Spending) -> Any:
+    making: dict[int, Making] = {}  # of a keeper one
+
     def maker(text: str, keeper: LLM | None = None, answerer: LLM | None = None) -> Method:
         models = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer, None))
         means = Means(tmp_path / "work", *models, Embedders("lexical"), spending)
-        return method(text, means, Making(means))
+        return method(text, means, making.setdefault(id(keeper), Making(means)))
 
     return maker
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,10 +99,11 @@ def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
     assert Run(request(tmp_path, "bm25", answerer=second), Small()).estimate().questions == 5
     assert raw.read_bytes() == torn, "an estimate writes nothing: another process may be at it"
     assert start(request(tmp_path, "bm25", answerer=second)).done == 8
-    assert (len(first.calls), len(second.calls)) == (8, 5), "three are whole, a torn line is cut"
+    assert (len(first.calls), second.calls) == (8, []), "three are whole, of the others the replies are"
     assert len({result.question for result in results(tmp_path / "out")}) == 8
-    assert start(request(tmp_path, "bm25", answerer=second)).done == 8
-    assert len(second.calls) == 5
+    shutil.copytree(tmp_path / "out/replies", tmp_path / "two/replies")
+    other = replace(request(tmp_path, "bm25", answerer=second, run=2), out=tmp_path / "two")
+    assert start(other).done == 8 and len(second.calls) == 8, "another run asks anew"
 
 
 def test_the_cap_ends_a_run_that_then_goes_on(tmp_path: Path) -> None:
