@@ -20,8 +20,7 @@ from infinimem.results import counted
 
 if TYPE_CHECKING:
     from infinimem.evaluation.estimate import Estimate
-    from infinimem.evaluation.request import Request
-    from infinimem.evaluation.runner import Run
+    from infinimem.evaluation.runner import Request, Run
     from infinimem.llm.base import LLM
 
 DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
@@ -103,7 +102,7 @@ def bench(
     """NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
     Run the same command again to resume a run that ended early.
     """
-    from infinimem.evaluation.request import Request
+    from infinimem.evaluation.runner import Request
 
     how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from infinimem.errors import UsageError
+from infinimem.evaluation.book import ingested_of, records, result_of
 from infinimem.evaluation.methods.spec import OWN
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested, Result
-from infinimem.evaluation.record import ingested_of, records, result_of
 from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)

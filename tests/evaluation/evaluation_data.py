@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from infinimem.evaluation.book import lines_of, result_of
 from infinimem.evaluation.model import Case, Found, Question, Result
-from infinimem.evaluation.record import lines_of, result_of
-from infinimem.evaluation.request import Request
+from infinimem.evaluation.runner import Request
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Turn
 

@@ -6,8 +6,8 @@ import pytest
 from cases import each
 
 from infinimem.errors import UsageError
+from infinimem.evaluation.book import ingested_of, result_of, to_json
 from infinimem.evaluation.model import Found, Ingested, Result
-from infinimem.evaluation.record import ingested_of, result_of, to_json
 from infinimem.model import Usage
 
 RESULT = Result(
