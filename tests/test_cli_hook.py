@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -298,8 +299,7 @@ def test_a_paid_model_draws_up_to_a_cap_a_day(shell: Shell, monkeypatch: pytest.
 
         def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
             asked.append(task.name)
-            self.usage.book(task.name, Usage(1, 900, 100))
-            return super().complete(task, variables)
+            return replace(super().complete(task, variables), usage=Usage(1, 900, 100))
 
     monkeypatch.setattr(memory, "permitted", lambda *_: Paid())
     write_trusted(shell.library, "[hooks]\ndaily_tokens = 1000\n")

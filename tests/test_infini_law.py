@@ -12,7 +12,7 @@ from infini_library import Library, document, entry
 
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, Task
-from infinimem.model import CURRENT, Plan, Usage
+from infinimem.model import CURRENT, Plan
 from infinimem.strategies.base import Plans
 from infinimem.strategies.infini.strategy import Infini
 
@@ -37,7 +37,6 @@ class Faulty:
         self._garbage = GarbageLLM(seed)
         self._calls = seed
         self._dead = dead
-        self.usage: dict[str, Usage] = {}
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         self._calls += 1

@@ -285,8 +285,7 @@ def test_tokens_that_are_no_numbers_count_as_none() -> None:
         body = json.loads(GOOD.body) | {"usage": told}
         with serve(Say(body=json.dumps(body))) as server:
             client = OpenAIClient("m", server.url, KEY, 5, 0)
-            client.complete(ANSWER, ASK)
-        spent = client.usage["answer"]
+            spent = client.complete(ANSWER, ASK).usage
         assert (spent.calls, spent.tokens_in, spent.tokens_out) == (1, 0, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from fake_server import chat, serve
 from garbage import GarbageLLM
 
-from infinimem.llm.base import LLM, Failure, total
+from infinimem.llm.base import LLM, Failure
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.reading import read
@@ -47,17 +47,14 @@ def test_a_reply_has_data_that_fits_or_a_failure(llm: LLM) -> None:
             assert read(json.dumps(reply.data), task.schema).data == reply.data
 
 
-def test_usage_adds_up_by_task(llm: LLM) -> None:
-    replies = [llm.complete(ANSWER, ASK), llm.complete(ANSWER, ASK), llm.complete(EXTRACT, TOLD)]
-    assert set(llm.usage) == {"answer", "extract"} and llm.usage["answer"].calls == 2
-    assert total(llm.usage) == total({str(n): reply.usage for n, reply in enumerate(replies)})
+def test_a_reply_says_what_it_took(llm: LLM) -> None:
+    assert llm.complete(ANSWER, ASK).usage.calls == llm.complete(EXTRACT, TOLD).usage.calls == 1
 
 
 def test_variables_must_be_exactly_those_of_the_task(llm: LLM) -> None:
     for wrong in ({}, {**ASK, "more": 1}):
         with pytest.raises(ValueError, match=r"missing|unused"):
             llm.complete(ANSWER, wrong)
-    assert total(llm.usage).calls == 0
 
 
 def test_it_has_a_name(llm: LLM) -> None:

@@ -10,7 +10,7 @@ from garbage import GarbageLLM
 from language_tasks import ALL
 
 from infinimem.errors import ModelUnavailable
-from infinimem.llm.base import Reply, total
+from infinimem.llm.base import Reply
 from infinimem.llm.reading import read
 from infinimem.llm.tasks import ANSWER
 from infinimem.strategies.infini.tasks import MERGE, REWRITE
@@ -24,7 +24,7 @@ def test_answers_in_order_reads_them_like_a_models_and_records_the_calls() -> No
     replies = [llm.complete(ANSWER, ASK) for _ in range(3)]
     assert [r.failure for r in replies] == [None, "JSON_PARSE_FAIL", "SCHEMA_FAIL"]
     assert [c.task for c in llm.calls] == ["answer"] * 3 and llm.calls[0].variables == ASK
-    assert llm.usage["answer"].calls == 3 == total(llm.usage).calls
+    assert [r.usage.calls for r in replies] == [1, 1, 1]
 
 
 def test_plays_errors_failures_and_functions() -> None:

@@ -1,4 +1,4 @@
-"""Clients under several threads: no call is lost from the bill, results stand in the order of asking."""
+"""Clients under several threads: no call is lost from the account, results stand in the order of asking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm.base import Bill, Reply, total
+from infinimem.llm.base import Reply
 from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
 from infinimem.llm.replies import Cached
@@ -28,36 +28,11 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-class _Hesitant(Bill):
-    """Lets other threads in between looking and writing."""
-
-    def get(self, key, default=None):  # type: ignore[no-untyped-def, override]
-        found = super().get(key, default)
-        time.sleep(0)
-        return found
-
-
-def test_a_bill_loses_nothing(restless: None) -> None:
-    bill = _Hesitant()
-
-    def work(_: int) -> None:
-        for _ in range(200):
-            bill.book("a", Usage(1, 2, 3))
-            total(bill)
-            bill.book(f"t{threading.get_ident()}", Usage(1))
-
-    in_order(work, range(8), 8)
-    assert bill["a"] == Usage(1600, 3200, 4800)
-    assert total(bill).calls == 3200
-
-
-@pytest.mark.parametrize("kind", ["offline", "scripted"])
-def test_a_client_counts_every_call(restless: None, kind: str) -> None:
+def test_no_call_is_lost_from_the_account(restless: None) -> None:
     turn = {"id": "1", "role": "user", "speaker": None, "time": None, "text": "I live in Rome."}
-    replies = [{"cards": []}] * 200
-    llm = OfflineClient() if kind == "offline" else ScriptedLLM({"describe": replies})
+    llm = Cached(OfflineClient())
     in_order(lambda _: llm.complete(tasks.DESCRIBE, {"context": [], "turns": [turn]}), range(200), 8)
-    assert llm.usage["describe"].calls == 200
+    assert llm.usage == llm.spent == Usage(calls=200)
 
 
 def test_results_stand_in_the_order_of_what_was_asked() -> None:

@@ -219,7 +219,6 @@ def test_the_cap_on_tokens_stops_before_the_next_call(tmp_path: Path) -> None:
     from infinimem.model import Usage
 
     costly = ScriptedLLM({"rewrite": lambda v: Reply(None, "EMPTY", usage=Usage(1, 900, 200))})
-    costly.usage["rewrite"] = Usage(1, 500, 0)
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     memory.observe(turns(TALK))
     memory = open_memory(tmp_path / "m", model=costly)

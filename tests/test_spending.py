@@ -14,7 +14,7 @@ from fake_server import chat, serve
 
 from infinimem import Turn, estimate, open_memory
 from infinimem.errors import ModelUnavailable
-from infinimem.llm.base import LLM, Reply, Task, total
+from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Usage
@@ -56,7 +56,7 @@ def test_each_call_of_a_library_is_booked_once(memory: Memory) -> None:
     memory.ask("Where did I move?", "hybrid")
     memory.rebuild()
     (booked,) = memory.status()["spent"].values()
-    calls = sum(one.calls for one in memory.llm.usage.values())
+    calls = memory.llm.usage.calls
     assert booked == {"calls": calls, "tokens_in": 100 * calls, "tokens_out": 10 * calls}
 
 
@@ -145,4 +145,4 @@ def test_what_calls_side_by_side_spend_is_booked_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(memory.ask, ["Where does she live?", "Where did she move?"]))
     (spent,) = usage.by_day(memory.library.files).values()
-    assert spent.tokens_in == total(memory.llm.usage).tokens_in
+    assert spent.tokens_in == memory.llm.usage.tokens_in

@@ -9,7 +9,6 @@ from history_library import filled
 from hostile_library import hostile_library
 from web_site import HOST, Web, addresses, web
 
-from infinimem.llm.base import total
 from infinimem.web.app import FORMS
 from infinimem.web.guard import MAX_FORM
 
@@ -85,7 +84,7 @@ def test_what_is_read_writes_nothing(site: Web) -> None:
     for path in FORMS:
         site.client.get(path)
     assert contents(site.memory.library.root) == before
-    assert total(site.memory.llm.usage).calls == 0
+    assert site.memory.llm.usage.calls == 0
 
 
 def test_read_only_has_no_form_and_takes_none(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from infinimem.results import answer_json, place, receipt_json
 
 if TYPE_CHECKING:
     from infinimem.llm.base import Reply, Task
-    from infinimem.model import Answer, Receipt, Usage
+    from infinimem.model import Answer, Receipt
     from infinimem.store.view import View
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
@@ -36,10 +36,6 @@ class _Demonstrator:
 
         self._rules = OfflineClient()
         self._old, self._new = old, new
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._rules.usage
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         reply = self._rules.complete(task, variables)

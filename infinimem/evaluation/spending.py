@@ -18,7 +18,7 @@ from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
 from infinimem.llm import tasks
-from infinimem.llm.base import LLM, Reply, Task, Wrapper, total
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.llm.connect import OFFLINE
 from infinimem.model import Usage
 
@@ -182,9 +182,9 @@ class Booked:
     @contextmanager
     def _booking(self) -> Iterator[None]:
         with self._lock:
-            before = total(self._counts.usage)
+            before = sum(self._counts.usage.values(), Usage())
             try:
                 yield
             finally:
-                if (spent := total(self._counts.usage) - before).calls:
+                if (spent := sum(self._counts.usage.values(), Usage()) - before).calls:
                     self._spending.add(EMBEDDING, spent)

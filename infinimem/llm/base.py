@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, Literal, Protocol
 
 from infinimem.model import Usage
@@ -61,27 +60,11 @@ class Reply:
     kept: bool = False
 
 
-class Bill(dict[str, Usage]):
-    """Usage by task name; several threads may book at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = Lock()
-
-    def book(self, task: str, used: Usage) -> None:
-        """Add what a call took."""
-        with self._lock:
-            self[task] = self.get(task, Usage()) + used
-
-
 class LLM(Protocol):
-    """A client. `name` goes into receipts, `usage` adds up per task name. Several threads may ask."""
+    """A client. `name` goes into receipts. Several threads may ask."""
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def usage(self) -> dict[str, Usage]: ...
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once.
@@ -98,13 +81,8 @@ class LLM(Protocol):
         ...
 
 
-def total(usage: Mapping[str, Usage]) -> Usage:
-    """The sum over all tasks."""
-    return sum(tuple(usage.values()), Usage())  # a copy: another thread may book meanwhile
-
-
 class Wrapper:
-    """Goes by the name of the client that it asks, and has its usage; what derives from it says how it asks.
+    """Goes by the name of the client that it asks; what derives from it says how it asks.
 
     Args:
         llm: the client.
@@ -116,10 +94,6 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self._llm.name
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._llm.usage
 
     def close(self) -> None:
         """End connections, of a client that has any."""

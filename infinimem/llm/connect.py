@@ -9,7 +9,6 @@ from typing import Any
 from infinimem.configuration import Configuration, advice
 from infinimem.errors import NotTrusted
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.model import Usage
 from infinimem.settings import ModelSettings
 
 OFFLINE = "offline"
@@ -56,7 +55,6 @@ class Untrusted:
     name = "not trusted"
 
     def __init__(self, advice: str) -> None:
-        self.usage: dict[str, Usage] = {}
         self._advice = advice
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:

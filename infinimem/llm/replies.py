@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from threading import Lock
 from typing import Any
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
 from infinimem.llm import reading, tasks
-from infinimem.llm.base import LLM, Bill, Reply, Task, Wrapper, total
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import one_line
 from infinimem.model import Usage
 
@@ -45,6 +46,8 @@ class Bounds:
 class Cached(Wrapper):
     """A client that is asked only what was not asked before, up to a cap. Several threads may ask.
 
+    `usage` is what all replies took, those too that were kept; `spent` what was asked for.
+
     Args:
         llm: is asked.
         folder: of the replies; None keeps none outside of `within`.
@@ -53,21 +56,12 @@ class Cached(Wrapper):
 
     def __init__(self, llm: LLM, folder: Path | None = None, run: int = 1) -> None:
         super().__init__(llm)
-        self._bill, self.paid = Bill(), Bill()
+        self.usage = self.spent = Usage()
+        self._lock = Lock()
         self._folder = ContextVar("folder", default=folder)
         self._run = run
         self._ceiling: float | None = None
         self._is_grown = False
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        """What the replies took by task, those too that were kept; of calls alone see `paid`."""
-        return self._bill
-
-    @property
-    def spent(self) -> Usage:
-        """What calls took."""
-        return total(self.paid)
 
     @property
     def address(self) -> str | None:
@@ -125,15 +119,15 @@ class Cached(Wrapper):
             if reply.data is not None and not reply.kept:
                 self._is_grown = True
                 _write(path, task, request, reply)
-        self._bill.book(task.name, reply.usage)
+        with self._lock:
+            self.usage += reply.usage
+            self.spent += Usage() if reply.kept else reply.usage
         return reply
 
     def _ask(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         if self._ceiling is not None and _tokens(self.spent) >= self._ceiling:
             raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
-        reply = self._llm.complete(task, variables)
-        self.paid.book(task.name, reply.usage)
-        return reply
+        return self._llm.complete(task, variables)
 
     def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:
         """What decides the reply; how the server wants to be asked (openai_client.Dialect) does not."""
@@ -158,7 +152,6 @@ class Nobody:
     def __init__(self, name: str, base_url: str | None) -> None:
         self.name = name
         self.base_url = base_url
-        self.usage: dict[str, Usage] = {}
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """See `LLM.complete`; raises ModelUnavailable."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from infinimem.llm.base import LLM, total
+from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.model import Plan, Receipt
 from infinimem.store.library import Library
@@ -17,7 +17,7 @@ Note = Callable[[Plan, Outcome], Outcome]
 
 
 def drive(
-    library: Library, llm: LLM, propose: Callable[[View], Plans], view: View, note: Note | None = None
+    library: Library, llm: Cached, propose: Callable[[View], Plans], view: View, note: Note | None = None
 ) -> list[Receipt]:
     """Apply plans until there are no more, and give the receipts.
 
@@ -36,14 +36,14 @@ def drive(
         forgotten, plans, outcome = last_forget(view), propose(view), None
         try:
             while outcome is None or last_forget(outcome.view) == forgotten:
-                spent, began = total(llm.usage), library.clock()
+                spent, began = llm.usage, library.clock()
                 plan = plans.send(outcome) if outcome else next(plans)
                 outcome = library.apply(
                     plan,
                     base=view,
                     strategy=library.spec.name,
                     model=llm.name,
-                    usage=total(llm.usage) - spent,
+                    usage=llm.usage - spent,
                     began=began,
                 )
                 if isinstance(outcome, Applied) and outcome.receipt:
