@@ -340,9 +340,8 @@ class Memory(Upkeep):
             ModelUnavailable: what was done stays; the next `observe` goes on with what is pending.
         """
         self.library.demand_initialised()
-        view = self.view
         with self._spending(max_tokens):
-            receipts = self._drive(self.strategy.rebuild, view)
+            receipts = self._drive(self.strategy.rebuild, self.view)
             self._extract(progress)
             if not self.library.spec.has_entries and (last := self._consolidated()):
                 receipts.append(last)

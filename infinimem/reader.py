@@ -139,9 +139,9 @@ class Reader:
         from infinimem.answer import answer
         from infinimem.strategies.readers.agentic import search
 
-        view, before = self._seen(sources), self.llm.spent
-        day = now or self._clock().date().isoformat()
+        before, day = self.llm.spent, now or self._clock().date().isoformat()
         with self._spend(max_tokens):
+            view = self._seen(sources)  # in the block: no reply is kept that a `forget` meanwhile concerns
             evidence = self._begin(view, question, reader)
             more = search(view, question, self.chosen(reader))
             found = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)

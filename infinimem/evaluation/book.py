@@ -1,4 +1,4 @@
-"""The folder of a run: what was asked for, and what is done. Only grows; a line that was torn is cut.
+"""The folder of a run: what was asked for, and what is done. Only grows; a line that was torn is none.
 
 config.json              a run that goes on must ask for the same
 raw/<method>.jsonl       a Result a line         cases/<method>.jsonl   an Ingested a line
@@ -11,11 +11,11 @@ from __future__ import annotations
 import fcntl
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from infinimem.errors import LockTimeout, UsageError
 from infinimem.evaluation.methods.spec import Spec
@@ -25,7 +25,6 @@ from infinimem.model import Usage
 CONFIG = "config.json"
 WORK, REPLIES = "work", "replies"
 _LOCK = ".lock"
-_Record = TypeVar("_Record", Result, Ingested)
 
 
 class Book:
@@ -34,9 +33,6 @@ class Book:
     Args:
         out: its folder; one that is not there yet has done nothing.
         specs: the methods.
-
-    Raises:
-        UsageError: a line of it is damaged.
     """
 
     def __init__(self, out: Path, specs: Sequence[Spec]) -> None:
@@ -46,10 +42,8 @@ class Book:
         self._asked: dict[str, set[tuple[str, str]]] = {}
         self._made: dict[str, set[str]] = {}
         for spec in specs:
-            results = records(self._raw(spec), result_of)
-            self._asked[spec.text] = {(result.case, result.question) for result in results}
-            cases = records(self._cases(spec), ingested_of)
-            self._made[spec.text] = {ingested.case for ingested in cases}
+            self._asked[spec.text] = {(one.case, one.question) for one in results(self._raw(spec))}
+            self._made[spec.text] = {one.case for one in ingested(self._cases(spec))}
         self._specs = specs
 
     def open(self) -> None:
@@ -58,7 +52,8 @@ class Book:
         for spec in self._specs:
             for path in (self._raw(spec), self._cases(spec)):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _cut(path)
+                if path.exists() and not path.read_bytes().endswith(b"\n"):
+                    _append(path, "")  # ends a line that was torn
 
     @property
     def done(self) -> int:
@@ -160,17 +155,6 @@ def _append(path: Path, line: str) -> None:
         file.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
 
-def _cut(path: Path) -> None:
-    """Take off what stands after the last line end: the process was killed while it wrote that."""
-    if not path.exists():
-        return
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with path.open("r+b") as file:
-            file.truncate(whole)
-
-
 # ── a line for each record ──────────────────────────────────────────────────────────────────────
 
 
@@ -179,84 +163,28 @@ def to_json(record: Result | Ingested) -> str:
     return json.dumps(asdict(record), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def result_of(line: str) -> Result:
-    """The Result of a line that `to_json` made.
-
-    Raises:
-        UsageError: the line is no whole Result.
-    """
-    values = object_of(line)
-    try:
-        found = tuple(Found(**{**item, "turns": tuple(item["turns"])}) for item in values["found"])
-        steps = tuple(values["steps"])
-        return Result(**{**values, "found": found, "steps": steps, "usage": _usage(values["usage"])})
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError("no whole result; remove the line and resume the run") from error
+def results(path: Path) -> Iterator[Result]:
+    """The Results of a file; of one that is not there, and of lines that are damaged, none."""
+    for row in _rows(path):
+        with suppress(KeyError, TypeError, AttributeError):
+            found = tuple(Found(**{**item, "turns": tuple(item["turns"])}) for item in row["found"])
+            read = {"found": found, "steps": tuple(row["steps"]), "usage": _usage(row["usage"])}
+            yield Result(**{**row, **read})
 
 
-def ingested_of(line: str) -> Ingested:
-    """The Ingested of a line that `to_json` made.
-
-    Raises:
-        UsageError: the line is no whole Ingested.
-    """
-    values = object_of(line)
-    try:
-        made = {"usage": _usage(values["usage"]), "sizes": tuple(values["sizes"])}
-        return Ingested(**{**values, **made})
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError("no whole costs of a case; remove the line and resume the run") from error
+def ingested(path: Path) -> Iterator[Ingested]:
+    """What taking in cases cost, likewise."""
+    for row in _rows(path):
+        with suppress(KeyError, TypeError, AttributeError):
+            yield Ingested(**{**row, "usage": _usage(row["usage"]), "sizes": tuple(row["sizes"])})
 
 
-def records(path: Path, record_of: Callable[[str], _Record]) -> Iterator[_Record]:
-    """The records of a file.
-
-    Args:
-        path: one that is not there has none.
-        record_of: `result_of` or `ingested_of`.
-
-    Raises:
-        UsageError: a line is damaged; file and line are named.
-    """
-    for number, line in enumerate(lines_of(path), 1):
-        try:
-            yield record_of(line)
-        except UsageError as error:
-            raise UsageError(f"{path}, line {number}: {error}") from error
-
-
-def lines_of(path: Path) -> Iterator[str]:
-    """The whole lines of a file; a last one without a line end was cut off while it was written.
-
-    Raises:
-        UsageError: a whole line is no UTF-8.
-    """
-    if not path.exists():
-        return
-    with path.open("rb") as file:  # what was cut off may end inside a character
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n"):
-                try:
-                    yield line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    told = "no UTF-8; remove the line and resume the run"
-                    raise UsageError(f"{path}, line {number}: {told}") from error
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            with suppress(ValueError, RecursionError):
+                yield dict(json.loads(line))
 
 
 def _usage(values: Mapping[str, Mapping[str, int]]) -> dict[str, Usage]:
     return {phase: Usage(**counts) for phase, counts in values.items()}
-
-
-def object_of(line: str) -> dict[str, Any]:
-    """The object of a line.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        values = json.loads(line)
-    except ValueError as error:
-        raise UsageError("no JSON; remove the line and resume the run") from error
-    if not isinstance(values, dict):
-        raise UsageError("no JSON object; remove the line and resume the run")
-    return values

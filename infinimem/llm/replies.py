@@ -20,12 +20,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from threading import Lock
 from typing import Any
 
-from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm import reading, tasks
+from infinimem.errors import ModelError, ModelUnavailable, SpendingCapReached
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import one_line
 from infinimem.model import Usage
@@ -70,7 +68,7 @@ class Cached(Wrapper):
 
     def silent(self) -> Nobody:
         """A client of the same name and address that asks nobody."""
-        return Nobody(self.name, self.address)
+        return Nobody(self.name, self.address, ModelUnavailable(f"a reply of {self.name} is kept no more"))
 
     @contextmanager
     def cap(self, max_tokens: int | None) -> Iterator[None]:
@@ -131,6 +129,8 @@ class Cached(Wrapper):
 
     def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:
         """What decides the reply; how the server wants to be asked (openai_client.Dialect) does not."""
+        from infinimem.llm import tasks
+
         prompt = tasks.render(task, variables)
         return {
             "messages": [*prompt],
@@ -143,21 +143,19 @@ class Cached(Wrapper):
 
 
 class Nobody:
-    """Stands for a model that is not to be asked: what it once said is there, or there is nothing.
+    """Stands for a model that is not to be asked.
 
     Args:
         name, base_url: of the model.
+        why: it is not.
     """
 
-    def __init__(self, name: str, base_url: str | None) -> None:
-        self.name = name
-        self.base_url = base_url
+    def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
+        self.name, self.base_url, self._why = name, base_url, why
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`; raises ModelUnavailable."""
-        raise ModelUnavailable(
-            f"no reply of {self.name} is kept for a request of the task {task.name} any more"
-        )
+        """See `LLM.complete`; raises `why`."""
+        raise self._why
 
 
 def prune(folder: Path, bounds: Bounds) -> None:
@@ -183,6 +181,8 @@ def _key(request: Mapping[str, Any]) -> str:
 
 def _read(path: Path, task: Task) -> Reply | None:
     """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
+    from infinimem.llm import reading
+
     try:
         parts = _FILE.match(path.read_bytes().decode("utf-8"))
         if parts is None:
@@ -203,6 +203,8 @@ def _read(path: Path, task: Task) -> Reply | None:
 
 
 def _write(path: Path, task: Task, request: Mapping[str, Any], reply: Reply) -> None:
+    from tempfile import NamedTemporaryFile
+
     instructions, material = request["messages"]
     head = {
         "task": task.name,

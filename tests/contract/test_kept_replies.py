@@ -148,7 +148,7 @@ def test_a_consolidation_is_repeated_from_its_receipt(tmp_path: Path, strategy: 
     assert memory.repeat(receipt.id) == (name,)
     for reply in kept():
         reply.unlink()
-    with pytest.raises(ModelUnavailable, match="no reply of small is kept"):
+    with pytest.raises(ModelUnavailable, match="a reply of small is kept no more"):
         memory.repeat(receipt.id)
     assert model.calls == []
 
@@ -205,7 +205,7 @@ def test_a_dry_run_and_a_run_on_the_command_line(shell: Shell, served: FakeServe
     assert (again["equal"], again["differ"]) == (True, [])
     for path in kept():
         path.unlink()
-    shell("consolidate", "--as-of", receipt["id"], "--check").failed(1, "no reply of small is kept")
+    shell("consolidate", "--as-of", receipt["id"], "--check").failed(1, "a reply of small is kept no more")
     assert len(served.requests) == asked + calls
 
 
