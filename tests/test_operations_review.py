@@ -239,6 +239,12 @@ def test_proposals_hold_no_word_of_the_lines(memory: Memory) -> None:
     assert "Porto" not in text
 
 
+@pytest.mark.parametrize("junk", ["{", '[{"move": {}, "code": "PROTECTED"}]'])
+def test_a_damaged_proposal_is_passed_over(memory: Memory, junk: str) -> None:
+    (memory.library.root / ".infinimem/withheld/0009.json").write_text(junk)
+    assert [row.item for row in memory.review()] == ["5"]
+
+
 def test_a_proposal_of_before_marks_were_kept_can_be_approved(memory: Memory) -> None:
     path = memory.library.root / f".infinimem/withheld/{int(item(memory)):04d}.json"
     path.write_text(
