@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from infinimem.configuration import Configuration, advice
 from infinimem.errors import NotTrusted
 from infinimem.llm.base import LLM
 from infinimem.llm.replies import Nobody
-from infinimem.settings import ModelSettings
+from infinimem.settings import Configuration, ModelSettings, advice
 
 OFFLINE = "offline"
 
