@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,7 @@ from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError, escape
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE, permitted
-from infinimem.llm.replies import Bounds, Cached
+from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
@@ -30,8 +30,7 @@ from infinimem.retrieval.cache import cache_folder
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.receipts import last_forget, later, named
-from infinimem.store.spec import JOURNAL
+from infinimem.store.receipts import last_forget
 from infinimem.store.state import usage
 from infinimem.store.state.unanswered import newly
 from infinimem.store.view import View
@@ -310,66 +309,37 @@ class Memory(Reader):
 
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
-        `consolidate` that follows makes the same of the replies that were kept.
-
-        Args:
-            max_tokens: as in `consolidate`, which takes as many.
-
-        Raises:
-            NotALibrary, ModelUnavailable: as `consolidate`.
+        `consolidate` that follows makes the same of the replies that were kept. Arguments, errors: as its own.
         """
-        from infinimem.operations.rehearsal import copied
+        from infinimem.operations.rehearsal import copied, differences
 
         with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
-            before = _documents(library.view())
-            memory = Memory(library, self.llm)
+            before, memory = library.view(), Memory(library, self.llm)
             memory._extract()
             memory._consolidated()
-            after = _documents(library.view())
-        both = ((doc_id, before.get(doc_id, b""), after.get(doc_id, b"")) for doc_id in {**before, **after})
-        return {doc_id: (was, now) for doc_id, was, now in sorted(both) if was != now}
+            return differences(before, library.view())
 
     def repeat(self, receipt: str) -> tuple[str, ...]:
-        """Repeat a consolidation from the library as it stood before it, of replies that were kept alone.
+        """Repeat a consolidation from the library as it stood before it, of kept replies alone, and return the
+        ids of documents that came out other than then.
 
         Args:
-            receipt: that `consolidate` gave, by id or number; others of the same call are compared too.
-
-        Returns:
-            Ids of documents that came out other than then; none where it gave the same bytes.
+            receipt: that `consolidate` gave, by id or number.
 
         Raises:
             UsageError: there is no such receipt, or another strategy or model made it.
             ModelUnavailable: replies are gone, or a later receipt of the same call was named.
         """
-        from infinimem.operations.as_of import Moment, as_of
-        from infinimem.operations.rehearsal import copied
-        from infinimem.store.state import sequence
-
-        view = self.view
-        first = named(self.receipts(), receipt)
-        if (first.strategy, first.model) != (self.library.spec.name, self.llm.name):
-            raise UsageError(
-                f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
-            )
-        done = [first, *later(view, first.number)]
-        past = as_of(view, Moment(first.number - 1, first.high))
-        files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
-        files |= {sequence.MARK: b"%d\n" % first.high, sequence.GIVEN: b""}
-        made: list[Receipt] = []
-
-        def clock() -> datetime:
-            return datetime.fromisoformat(done[min(len(made), len(done) - 1)].time)
+        from infinimem.operations.rehearsal import before, changed
 
         client = self.llm if self.llm.name == OFFLINE else Cached(self.llm.silent(), self._replies())
-        with copied(self.library, clock, files) as library:
+        made: list[Receipt] = []
+        with before(self.library, receipt, self.llm.name, made) as (library, done):
             memory = Memory(library, client)
             for attempt in memory._drive(lambda view: memory.strategy.tick(view, "consolidate"), memory.view):
                 if isinstance(attempt.outcome, Applied) and attempt.outcome.receipt:
                     made.append(attempt.outcome.receipt)  # noqa: PERF401 - the clock looks at it meanwhile
-        pairs = zip(made, done, strict=False)
-        differ = {name for new, old in pairs for name in _written(new).items() ^ _written(old).items()}
-        return tuple(sorted({name for name, _ in differ} if made else {first.id}))
+        return changed(made, done)
 
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
@@ -416,9 +386,8 @@ class Memory(Reader):
     def _spending(self, max_tokens: int | None = None) -> Iterator[None]:
         """Hold a cap and keep replies for the time of the block, and log on the day what was spent."""
         own = self.library.settings.llm
-        bounds = Bounds(own.replies_days, own.replies_mb * 2**20)
         try:
-            with self.llm.cap(max_tokens), self.llm.within(self._replies(), bounds):
+            with self.llm.cap(max_tokens), self.llm.within(self._replies(), own.replies_days, own.replies_mb):
                 yield
         finally:
             if self.library.initialised and not self.library.read_only:
@@ -629,14 +598,3 @@ def _pending_kept() -> Iterator[None]:
         yield
     except ModelUnavailable as error:
         raise type(error)(f"{error}; what was said is recorded and drawn from at the next call") from error
-
-
-def _written(receipt: Receipt) -> dict[str, str]:
-    """Checksums of the documents that a receipt left."""
-    return {name: after for name, _, after in receipt.files}
-
-
-def _documents(view: View) -> dict[str, bytes]:
-    """The program's documents but receipts, as they are on disk."""
-    ours = (one for one in view.ids("all") if not (view.is_note(one) or one.startswith(JOURNAL)))
-    return {doc_id: view.document(doc_id).to_bytes() for doc_id in ours}

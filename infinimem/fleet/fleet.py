@@ -24,7 +24,7 @@ from infinimem.fleet.places import SWEEP, Places
 from infinimem.fleet.turns import from_lines, to_lines
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import connect
-from infinimem.llm.replies import Bounds, Cached
+from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
@@ -293,7 +293,7 @@ class Fleet:
             self.home.drop(library, sorted(taken))
             return done, more
 
-        with self._places.scratch() as folder, llm.within(folder, Bounds()):
+        with self._places.scratch() as folder, llm.within(folder):
             return _anew(library, attempt)  # of a library that changed only what it changed is asked again
 
     def _inbox(self, library: str, head: Head, names: list[str]) -> tuple[list[Turn], frozenset[str], bool]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Lock
@@ -31,14 +31,6 @@ from infinimem.model import Usage
 _DAY = 24 * 3600
 _FILE = re.compile(r"---\n(.*?)\n---\n\n# Reply\n\n(`{3,})\n(.*?)\n\2\n", re.DOTALL)
 _TOOK = ("calls", "tokens_in", "tokens_out")
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """How long replies stay that nobody asks for, in days, and how many bytes of them."""
-
-    days: float = inf
-    size: float = inf
 
 
 class Cached(Wrapper):
@@ -82,12 +74,13 @@ class Cached(Wrapper):
             self._ceiling = before
 
     @contextmanager
-    def within(self, folder: Path | None, bounds: Bounds) -> Iterator[None]:
+    def within(self, folder: Path | None, days: float = inf, size: float = inf) -> Iterator[None]:
         """For the time of the block, keep replies in a folder; where they are kept in one already, there.
 
         Args:
             folder: for its owner alone. One that somebody deletes meanwhile is not made anew.
-            bounds: the oldest beyond them go when the block ends.
+            days, size: where a reply was added, those go that nobody used for so many days, and the oldest
+                beyond so many MiB.
         """
         if folder is None or self._folder.get():
             yield
@@ -99,7 +92,7 @@ class Cached(Wrapper):
             self._folder.reset(mark)
             if self._is_grown:
                 self._is_grown = False
-                prune(folder, bounds)
+                prune(folder, days, size)
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`. Of calls side by side those under way are let end at the cap.
@@ -158,13 +151,13 @@ class Nobody:
         raise self._why
 
 
-def prune(folder: Path, bounds: Bounds) -> None:
-    """Delete what nobody asked for in so many days, and the oldest beyond a size."""
+def prune(folder: Path, days: float, size: float) -> None:
+    """Delete what nobody used for so many days, and the oldest beyond so many MiB."""
     with suppress(OSError), os.scandir(folder) as listed:
         files = [(info.st_mtime, info.st_size, item.path) for item in listed if (info := item.stat())]
-        left, oldest = bounds.size, time.time() - bounds.days * _DAY
-        for used, size, path in sorted(files, reverse=True):
-            left -= size
+        left, oldest = size * 2**20, time.time() - days * _DAY
+        for used, taken, path in sorted(files, reverse=True):
+            left -= taken
             if left < 0 or used < oldest:
                 with suppress(OSError):
                     Path(path).unlink()
