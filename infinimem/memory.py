@@ -309,7 +309,7 @@ class Memory(Reader):
 
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
-        `consolidate` that follows makes the same of the replies that were kept. Arguments, errors: as its own.
+        `consolidate` that follows makes the same of the replies that were kept. Arguments as its own.
         """
         from infinimem.operations.rehearsal import copied, differences
 
@@ -320,8 +320,8 @@ class Memory(Reader):
             return differences(before, library.view())
 
     def repeat(self, receipt: str) -> tuple[str, ...]:
-        """Repeat a consolidation from the library as it stood before it, of kept replies alone, and return the
-        ids of documents that came out other than then.
+        """Repeat a consolidation from the library as it stood before it, of kept replies alone, and return what
+        came out other than then, by document id.
 
         Args:
             receipt: that `consolidate` gave, by id or number.
