@@ -320,8 +320,8 @@ class Memory(Reader):
             return differences(before, library.view())
 
     def repeat(self, receipt: str) -> tuple[str, ...]:
-        """Repeat a consolidation from the library as it stood before it, of kept replies alone, and return what
-        came out other than then, by document id.
+        """Repeat a consolidation from the library as it stood, of kept replies alone, and return the ids of
+        documents that came out other than then.
 
         Args:
             receipt: that `consolidate` gave, by id or number.
