@@ -20,10 +20,9 @@ from infinimem.store.library import Library
 from infinimem.store.state import usage
 
 if TYPE_CHECKING:
-    from infinimem.operations.blame import Blamed
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.forget.rename import Renamed
-    from infinimem.operations.history import Event
+    from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
     from infinimem.strategies.base import Strategy
 
@@ -149,7 +148,7 @@ class Upkeep(Reader):
         Raises:
             LibraryError: there is no such document, or it has no such line.
         """
-        from infinimem.operations.blame import blame
+        from infinimem.operations.history import blame
 
         return blame(self.view, doc_id, line, self.library.seen_lines())
 
@@ -196,7 +195,7 @@ class Upkeep(Reader):
 
     def doctor(self) -> list[Finding]:
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""
-        from infinimem.operations.doctor.examine import examine
+        from infinimem.operations.doctor import examine
 
         found = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
@@ -213,6 +212,6 @@ class Upkeep(Reader):
         Raises:
             LibraryError: the disk refused, or the library is busy.
         """
-        from infinimem.operations.doctor.repair import repair
+        from infinimem.operations.doctor import repair
 
         return repair(self.library)

@@ -20,7 +20,7 @@ NEVER = (
     "infinimem.llm.offline.extract",
     "infinimem.llm.openai_client",
     "infinimem.llm.tasks",
-    "infinimem.operations.blame",
+    "infinimem.operations.history",
     "infinimem.operations.doctor",
     "infinimem.operations.forget.forget",
     "infinimem.operations.git",
@@ -49,7 +49,7 @@ COMMANDS = {
         "tiktoken",
         "re2",
         "yaml",
-        "infinimem.cli.lookup",
+        "infinimem.cli.reading",
         "infinimem.settings",
     ),
 }

@@ -15,8 +15,7 @@ from infinimem.errors import LibraryError
 from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
-from infinimem.operations.doctor.examine import examine
-from infinimem.operations.doctor.repair import repair
+from infinimem.operations.doctor import examine, repair
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
 from infinimem.store.state import withheld

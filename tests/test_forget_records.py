@@ -29,7 +29,7 @@ from forget_library import held
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Put, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM

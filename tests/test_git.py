@@ -21,10 +21,11 @@ from trusting import write_trusted
 
 from infinimem import open_memory
 from infinimem.model import NewEntry, Plan, Receipt, ReceiptRow, Turn, Usage
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations import git as commits
+from infinimem.operations import git as repository
+from infinimem.operations.doctor import examine
 from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import forget
-from infinimem.operations.git import commits, repository
 from infinimem.settings import Settings, parse_settings, template
 from infinimem.store.create import init
 from infinimem.store.library import Library

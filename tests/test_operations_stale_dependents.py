@@ -8,7 +8,7 @@ from pathlib import Path
 from history_library import DOG, LISBON, PORTO, filled, rewrite
 
 from infinimem.memory import Memory
-from infinimem.operations.stale_dependents import stale_dependents
+from infinimem.operations.status import stale_dependents
 
 
 def flags(memory: Memory) -> list[tuple[str, int | None, int, int]]:

@@ -13,11 +13,12 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
+from keyword import iskeyword
 from typing import Any
 
 import click
 
-from infinimem.cli.commands import COMMANDS, GONE, SECTIONS
+from infinimem.cli.commands import COMMANDS, GONE, MODULES, SECTIONS
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
@@ -51,9 +52,9 @@ class _Root(Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].module.partition(":")
-        found: click.Command = getattr(import_module(f"infinimem.cli.{module}"), attribute or name)
-        return found
+        module = import_module(f"infinimem.cli.{MODULES[name]}")
+        command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -24,33 +24,22 @@ class Location(NamedTuple):
 
 
 def locate(option: str | None, cwd: Path) -> Location:
-    """The folder: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an infinimem.toml, else
-    $XDG_DATA_HOME/infinimem/default.
-
-    Args:
-        option: what --library said.
-        cwd: the current folder; it counts as its own parent.
+    """Locate the library: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an
+    infinimem.toml, the current folder first, else $XDG_DATA_HOME/infinimem/default.
 
     Raises:
         UsageError: nothing is named and there is no home folder.
     """
-    named = option or os.environ.get("INFINIMEM_LIBRARY")
-    if named:
+    if named := option or os.environ.get("INFINIMEM_LIBRARY"):
         return Location(cwd / Path(named).expanduser())
-    for folder in (cwd, *cwd.parents):
-        if (folder / SETTINGS).is_file():
-            return Location(folder)
-    return default()
+    above = (folder for folder in (cwd, *cwd.parents) if (folder / SETTINGS).is_file())
+    return Location(folder) if (folder := next(above, None)) else default()
 
 
 def or_notes(place: Location, cwd: Path) -> Location:
-    """Instead of a default library that nobody made yet, the current folder if notes lie in it.
+    """Return the current folder, if notes lie in it, instead of a default library that nobody made yet.
 
     Never the home folder nor one above it: much lies there, and nobody asked for it.
-
-    Args:
-        place: what `locate` gave.
-        cwd: the current folder.
 
     Raises:
         UsageError: there are notes, but so many files that the folder must be named.
@@ -71,7 +60,7 @@ def or_notes(place: Location, cwd: Path) -> Location:
 
 
 def default() -> Location:
-    """The default library.
+    """Return the default library.
 
     Raises:
         UsageError: there is no home folder.
@@ -83,7 +72,7 @@ def default() -> Location:
 
 
 def configuration_of(library: Path) -> Configuration:
-    """The settings in force for a folder, which may be missing.
+    """Return the settings in force for a folder, which may be missing.
 
     Raises:
         LibraryError, SettingsError: its infinimem.toml cannot be read.
