@@ -34,10 +34,6 @@ def test_the_script_of_each_shell(shell: Shell, name: str) -> None:
     assert shell("--json", "completion", name).json == {"shell": name, "script": ran.out.removesuffix("\n")}
 
 
-def test_a_shell_that_is_not_known_is_wrong_usage(shell: Shell) -> None:
-    shell("completion", "tcsh").failed(2, "'tcsh' is not one of")
-
-
 def test_commands_and_options_are_offered(shell: Shell) -> None:
     assert offered([], "co") == ["compare", "completion", "config", "consolidate"]
     assert offered(["search"], "--sc") == ["--scope"]

@@ -93,17 +93,6 @@ def test_twice_interrupted_it_goes_on_and_repeated_it_adds_nothing(
     assert evidence(whole) == broken
 
 
-def test_an_interrupted_import_says_how_far_it_came(
-    library: Shell, export: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Memory, "draw", stopped)
-    assert "interrupted: 20 turns recorded" in library("import", export).err
-    monkeypatch.undo()
-
-
 def test_what_is_only_recorded_is_found_and_drawn_from_later(library: Shell, export: str) -> None:
     done = library("import", export, "--record")
     assert "20 turns, 0 entries" in done.out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from cli_runner import Shell
 
 SAID = ("I moved to Lisbon in March.", "My sister Ana is allergic to peanuts.")
@@ -43,25 +42,6 @@ def test_what_is_kept_by_one_can_be_kept_by_another_too(shell: Shell) -> None:
     found = shell("retrieve", "peanuts", "--strategy", "allmem", "--json").json["items"]
     assert found[0]["doc_id"].startswith("evidence/") and "peanuts" in found[0]["text"]
     assert shell("retrieve", "peanuts", "--json").json["items"][0]["doc_id"].startswith("topics/")
-
-
-@pytest.mark.parametrize("strategy", ["infini", "allmem"])
-def test_a_rebuild_loses_no_line(shell: Shell, strategy: str) -> None:
-    assert shell("init", "--strategy", strategy).code == 0
-    told(shell)
-    assert shell("consolidate").code == 0
-    before = shell("retrieve", "Where did I move to?", "--json").json["items"]
-    assert shell("rebuild").code == 0
-    after = shell("retrieve", "Where did I move to?", "--json").json["items"]
-    assert [(item["seqs"], item["text"]) for item in before] == [
-        (item["seqs"], item["text"]) for item in after
-    ]
-    assert shell("doctor", "--json").json["findings"] == []
-
-
-def test_an_unknown_strategy_is_told_in_one_line(shell: Shell) -> None:
-    shell("--strategy", "none", "init").failed(2, "there are infini, allmem")
-    assert not (shell.library / "infinimem.toml").exists()
 
 
 def test_rebuild_of_plain_notes_is_refused(shell: Shell) -> None:

@@ -154,12 +154,6 @@ def test_an_import_that_is_interrupted_is_no_failure(
             signal.signal(each, handler)
 
 
-def test_what_other_processes_write_is_told(root: Path, watching: Watching) -> None:
-    watching.begun()
-    open_memory(root, model="offline").observe([Turn("I have a cat.", session="s", time="2025-03-02")])
-    watching.until("saved\tCURRENT\n")
-
-
 def test_in_a_folder_of_notes_it_only_tells(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     (notes / "topics").mkdir(parents=True)
@@ -172,16 +166,6 @@ def test_in_a_folder_of_notes_it_only_tells(tmp_path: Path) -> None:
         assert watching.end() == (0, "")
     assert (notes / "topics/tea.md").read_text() == "- Green\n"
     assert sorted(path.name for path in notes.iterdir()) == ["CURRENT.md", "topics"]
-
-
-def test_where_there_is_no_library_it_says_so(tmp_path: Path) -> None:
-    with Watching(tmp_path / "nowhere") as watching:
-        assert watching.process.wait(PATIENCE) == 1
-        assert watching.process.stderr is not None
-        error = watching.process.stderr.read()
-    assert watching.lines.empty()
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
 
 
 def test_what_is_still_being_typed_is_not_signed(root: Path) -> None:

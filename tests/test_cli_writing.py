@@ -23,21 +23,6 @@ CHAT = [
     },
     {"role": "user", "content": "", "session": "s2"},
 ]
-RECEIPT = {
-    "id",
-    "number",
-    "op",
-    "time",
-    "strategy",
-    "model",
-    "usage",
-    "seconds",
-    "rows",
-    "files",
-    "notes",
-    "quoted",
-    "high",
-}
 
 
 @pytest.fixture
@@ -69,18 +54,6 @@ def test_init_makes_the_folder_that_is_named(shell: Shell, tmp_path: Path) -> No
 
 
 # ── add ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_add_tells_what_it_recorded(library: Shell) -> None:
-    done = library(
-        "--json", "add", "I moved to Lisbon in March.", "--session", "s1", "--time", "2025-03-03"
-    ).json
-    assert set(done) == {"evidence", "entries", "receipt"}
-    assert done["receipt"] is None
-    assert len(done["evidence"]) == len(done["entries"]) == 1
-    shown = library("grep", "Lisbon").out
-    assert f"[{done['entries'][0]}] 2025-03-03 user: I moved to Lisbon" in shown
-    assert "Lisbon" in library("grep", "Lisbon", "--scope", "evidence").out
 
 
 def test_add_reads_standard_input(library: Shell) -> None:
@@ -143,29 +116,12 @@ def test_what_is_no_text_and_no_time_is_refused(library: Shell) -> None:
     assert library.tree() == before
 
 
-def test_a_folder_of_notes_is_not_written_into(shell: Shell) -> None:
-    (shell.library / "mine.md").write_text("- a\n")
-    before = shell.tree()
-    shell("--library", ".", "-q", "add", "I moved.").failed(1, "infinimem init")
-    shell("--library", ".", "-q", "import", "mine.md").failed(1, "infinimem init")
-    shell("--library", "none", "-q", "add", "I moved.").failed(1, "none")
-    assert shell.tree() == before
-
-
 def test_the_default_library_is_made_when_something_is_kept(shell: Shell) -> None:
     shell("ls").failed(1, "there is no library")
     assert shell("add", "I moved to Lisbon in March.").code == 0
     default = shell.home / ".local/share/infinimem/default"
     assert (default / "infinimem.toml").exists()
     assert "CURRENT" in shell("ls").out
-
-
-def test_a_folder_without_permission(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(library.library / "evidence"))
-
-    monkeypatch.setattr("infinimem.store.library.Library.record", denied)
-    library("-q", "add", "I moved.").failed(1, "Permission denied")
 
 
 # ── import ──────────────────────────────────────────────────────────────────────────────────────
@@ -202,29 +158,3 @@ def test_a_damaged_file_leaves_nothing(library: Shell) -> None:
 
 
 # ── consolidate ─────────────────────────────────────────────────────────────────────────────────
-
-
-def test_consolidate_moves_the_buffer_and_then_has_nothing_to_do(library: Shell) -> None:
-    library("import", chat(library))
-    receipt = library("consolidate", "--json").json["receipt"]
-    assert set(receipt) == RECEIPT
-    assert receipt["id"] == "journal/0001-consolidate"
-    assert list((library.library / "topics").glob("*.md"))
-    assert library("consolidate", "--json").json == {"receipt": None}
-    nothing = library("consolidate")
-    assert (nothing.code, nothing.out) == (0, "")
-    assert "nothing to do" in nothing.err
-
-
-def test_dry_run_shows_a_diff_and_estimate_a_number_and_neither_writes(library: Shell) -> None:
-    library("import", chat(library))
-    before = library.tree()
-    diff = library("consolidate", "--dry-run").out
-    assert "--- CURRENT.md" in diff
-    assert "\n+++ topics/" in diff
-    assert "I moved to Lisbon in March." in diff
-    assert library("consolidate", "--dry-run", "--json").json["receipt"] is None
-    assert library("consolidate", "--estimate", "--json").json["estimate"] > 0
-    library("consolidate", "--dry-run", "--estimate").failed(2, "exclude")
-    assert library.tree() == before
-    assert "lines" in library("consolidate").out

@@ -10,7 +10,7 @@ from history_library import DOG, FLAT, HOME, LISBON, PORTO, REX, apply, moved, r
 from history_library import filled as sorted_library
 
 from infinimem import law
-from infinimem.errors import LibraryError, NotALibrary, UsageError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.grounding.claims import is_repetition
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Derived, Move, NewEntry, Plan, Put, Turn
@@ -247,15 +247,6 @@ def test_a_proposal_of_before_marks_were_kept_can_be_approved(memory: Memory) ->
         json.dumps([{k: v for k, v in row.items() if k != "marks"} for row in json.loads(path.read_text())])
     )
     assert len(memory.decide([item(memory)])) == 1
-
-
-def test_a_folder_of_notes_has_nothing_to_review(tmp_path: Path) -> None:
-    (tmp_path / "note.md").write_text("# Mine\n")
-    memory = open_memory(tmp_path, model="offline")
-    assert memory.review() == ()
-    with pytest.raises(NotALibrary):
-        memory.decide(["1"])
-    assert [path.name for path in tmp_path.iterdir()] == ["note.md"]
 
 
 # ── kept plans ──────────────────────────────────────────────────────────────────────────────────
