@@ -18,8 +18,8 @@ from typing import Any
 
 import click
 
-from infinimem.cli.commands import COMMANDS, GONE, MODULES, SECTIONS
-from infinimem.cli.options import Group, Options
+from infinimem.cli.commands import COMMANDS, FIRST_STEPS, GONE, MODULES, SECTIONS
+from infinimem.cli.options import Options, global_options, write_examples
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
 
@@ -43,8 +43,12 @@ class _WrongCall(_Failure):
     exit_code = 2
 
 
-class _Root(Group):
+class _Root(click.Group):
     """Imports a command when it is called: an agent's hook must not wait for what the others need."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += global_options()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -71,6 +75,9 @@ class _Root(Group):
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{width}}", row.summary) for name, row in section.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, FIRST_STEPS)
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         given = sys.argv[1:] if args is None else args  # a wrong call may end before its options are read
@@ -114,16 +121,16 @@ class _Root(Group):
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:
-    """Click's three lines about a wrong call as one; a call without any command still shows the help."""
+    """Return click's three lines about a wrong call as one; a call without a command still shows the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return error
-    command, told = "infinimem", error.format_message().rstrip(".")
+    command, text = "infinimem", error.format_message().rstrip(".")
     if error.ctx:
         command = error.ctx.command_path
         if isinstance(error, click.NoSuchOption):
             known = (name for param in error.ctx.command.params for name in param.opts)
-            told = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
-    return _WrongCall(f"{told}{'' if told.endswith('?') else ';'} see: {command} --help")
+            text = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
+    return _WrongCall(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help")
 
 
 def _failure(error: Exception) -> _Failure:

@@ -28,23 +28,25 @@ PATIENCE, QUIET = 1.0, 0.1
 
 
 def run(event: str, option: str | None = None, say: Say | None = None) -> None:
-    """Do what an event asks for, and print what it shows.
+    """Do what an event asks for, and print what it shows; its JSON is on standard input.
 
     Args:
-        event: its name; its JSON is on standard input.
-        option: what --library said.
-        say: tells what is wrong, a line each; None writes to standard error.
+        option: the value of --library.
+        say: prints what is wrong, a line each; None writes to standard error.
     """
     say = say or _say
     try:
-        happened = given(_input(), event)
-        cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
+        event_ = given(_input(), event)
+        cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()
         place = library_of(option, cwd, say)
-        if happened.name in REMEMBERS:
-            _advise(say, place.path)
-        if happened.name in RECALLS and _is_off(place.path):
+        if event_.name in REMEMBERS:
+            from infinimem.configuration import advice
+
+            if suspended := configuration_of(place.path).suspended:
+                _say_daily(say, place.path, advice(place.path, suspended))
+        if event_.name in RECALLS and _is_off(place.path):
             return
-        if text := answer(happened, place.path, place.is_default):
+        if text := answer(event_, place.path, place.is_default):
             sys.stdout.write(f"{text}\n")  # JSON in ASCII: nothing in it controls a terminal
     except Exception as error:
         say(f"infinimem hook: {' '.join(str(error).split())}")
@@ -58,33 +60,25 @@ def _say(text: str) -> None:
 
 
 def library_of(option: str | None, cwd: Path, say: Say) -> Location:
-    """That of a session's folder; what is not trusted is neither shown nor written."""
+    """Return the library of a session's folder; what is not trusted is neither shown nor written."""
     place = locate(option, cwd)
     if not place.path.is_dir() or is_mine(place.path):
         return place
     instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
-    _tell(say, place.path, f"{place.path} {instead} {place.path}")
+    _say_daily(say, place.path, f"{place.path} {instead} {place.path}")
     return default()
 
 
 def _is_off(library: Path) -> bool:
-    """Whether nothing is to be recalled: then no process is started that would say so."""
+    """Tell whether nothing is to be recalled: then no process is started that would say so."""
     with suppress(FileNotFoundError, NotADirectoryError):  # notes
         hooks = tomllib.loads((library / SETTINGS).read_text("utf-8-sig")).get("hooks")
         return isinstance(hooks, dict) and hooks.get("recall") == "off"
     return False
 
 
-def _advise(say: Say, library: Path) -> None:
-    """Tell of settings that do not count."""
-    from infinimem.configuration import advice
-
-    if suspended := configuration_of(library).suspended:
-        _tell(say, library, advice(library, suspended))
-
-
-def _tell(say: Say, library: Path, text: str) -> None:
-    """Once a day a library: a hook runs at each prompt."""
+def _say_daily(say: Say, library: Path, text: str) -> None:
+    """Say it once a day a library: a hook runs at each prompt."""
     from infinimem.hooks.rendezvous import first_today
 
     if first_today(library):
@@ -92,17 +86,17 @@ def _tell(say: Say, library: Path, text: str) -> None:
 
 
 def _input() -> bytes:
-    """Standard input to its end, or as far as it came: a program that ends may forget to close it."""
+    """Read standard input to its end, or as far as it came: a program that ends may forget to close it."""
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):  # no real stream
         return sys.stdin.buffer.read(LONGEST)
     if sys.stdin.isatty():
         raise ValueError("a program's hook runs this and gives it JSON on standard input")
-    said = bytearray()
-    while len(said) < LONGEST and select.select([descriptor], [], [], QUIET if said else PATIENCE)[0]:
+    data = bytearray()
+    while len(data) < LONGEST and select.select([descriptor], [], [], QUIET if data else PATIENCE)[0]:
         part = os.read(descriptor, 1 << 16)
         if not part:
             break
-        said += part
-    return bytes(said)
+        data += part
+    return bytes(data)

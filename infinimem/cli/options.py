@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from infinimem.cli.commands import COMMANDS, FIRST_STEPS
+from infinimem.cli.commands import COMMANDS
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
 
@@ -37,7 +37,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 @dataclass
 class Options:
-    """The options of one invocation; see `_globals` and the decorators below."""
+    """The options of one invocation; see `global_options` and the decorators below."""
 
     library: str | None = None
     model: str | None = None
@@ -118,10 +118,8 @@ class Options:
         if place.is_default and not place.path.is_dir():
             from tempfile import TemporaryDirectory
 
-            from infinimem.memory import open_memory
-
             with TemporaryDirectory() as nothing:
-                empty = open_memory(nothing, model=self.model, embedder=self.embedder, strategy=self.strategy)
+                empty = self._open_at(nothing, self.model)
 
             def begin(make: bool) -> Memory | None:  # with the same client, for a cap on tokens is on that
                 return self._open(empty.llm, create=True) if make or place.path.is_dir() else None
@@ -135,32 +133,21 @@ class Options:
         )
         return self._tell_offline(self._open(self.model, read_only=True)), None
 
-    def _open(
-        self,
-        model: str | LLM | None,
-        *,
-        create: bool = False,
-        read_only: bool = False,
-        notes: bool = False,
-    ) -> Memory:
-        from infinimem.memory import open_memory
-
+    def _open(self, model: str | LLM | None, *, notes: bool = False, **how: bool) -> Memory:
         place = self.place(notes)
         if place != self.place():
             self.out.say(f"there is no library here: reading the notes in {place.path}")
-        if place.is_default and not create and not place.path.is_dir():
+        if place.is_default and not how.get("create") and not place.path.is_dir():
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
                 " or a folder of notes"
             )
-        return open_memory(
-            place.path,
-            model=model,
-            create=create,
-            embedder=self.embedder,
-            strategy=self.strategy,
-            read_only=read_only,
-        )
+        return self._open_at(place.path, model, **how)
+
+    def _open_at(self, path: str | Path, model: str | LLM | None, **how: Any) -> Memory:
+        from infinimem.memory import open_memory
+
+        return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
 
     def _tell_offline(self, memory: Memory) -> Memory:
         """Tell a person once a day that no model is asked."""
@@ -192,8 +179,7 @@ class Options:
     def _warned(self, memory: Memory) -> Memory:
         from infinimem.configuration import advice
 
-        suspended = memory.library.configuration.suspended
-        if suspended and not self.quiet:
+        if (suspended := memory.library.configuration.suspended) and not self.quiet:
             click.echo(advice(memory.library.root, suspended), err=True)
         return memory
 
@@ -216,7 +202,7 @@ def _shared(*names: str, **attributes: Any) -> Callable[[C], C]:
     return click.option(*names, expose_value=False, callback=_remember, **attributes)
 
 
-def _globals() -> list[click.Option]:
+def global_options() -> list[click.Option]:
     kept: dict[str, Any] = {"expose_value": False, "callback": _remember}
     return [
         click.Option(["--library"], metavar="DIR", help="The library's folder.", **kept),
@@ -285,7 +271,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
 # ── classes of commands ─────────────────────────────────────────────────────────────────────────
 
 
-def _write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> None:
+def write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> None:
     with formatter.section("Examples"):
         for example in examples:
             formatter.write(f"{'':{formatter.current_indent}}infinimem {example}\n")
@@ -297,7 +283,7 @@ class Inner(click.Command):
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         kwargs["context_settings"] = {"show_default": True, **(kwargs.get("context_settings") or {})}
         super().__init__(name, *args, **kwargs)
-        self._globals = _globals()
+        self._globals = global_options()
         self.params += self._globals
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -318,7 +304,7 @@ class Command(Inner):
         super().__init__(name, *args, **kwargs)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(formatter, self._listed.examples)
+        write_examples(formatter, self._listed.examples)
 
 
 class Section(Command, click.Group):
@@ -329,16 +315,3 @@ class Section(Command, click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
-
-
-class Group(click.Group):
-    """The root: its options are the global ones."""
-
-    command_class = Command
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params += _globals()
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(formatter, FIRST_STEPS)
