@@ -51,15 +51,6 @@ def test_fix_repairs_tells_and_is_done(library: Shell) -> None:
     assert "- <seq= > broken" in (library.library / "CURRENT.md").read_text()
 
 
-def test_fix_in_a_folder_of_notes_has_nothing_to_do(shell: Shell) -> None:
-    write(shell, "food.md", "- figs\n[[nowhere]]\n")
-    before = shell.tree()
-    ran = shell("--library", ".", "doctor", "--fix", "--json")
-    assert ran.code == 0
-    assert [item["level"] for item in ran.json["findings"]] == ["note"]
-    assert shell.tree() == before
-
-
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("text", ["[infini]\nfeeed = 1\n", "format = 99\n", "<<<<<<< HEAD\n"])
 def test_settings_that_cannot_be_used_are_a_finding(library: Shell, text: str) -> None:

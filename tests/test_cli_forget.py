@@ -69,14 +69,6 @@ def test_what_git_keeps_is_said_even_where_talk_is_not_wanted(shell: Shell) -> N
     assert "git keeps what earlier commits held" in shell("-q", "forget", "--seq", "1", "--yes").out
 
 
-def test_sources_and_sessions(shell: Shell) -> None:
-    shell("-q", "add", "Peanuts are legumes.", "--role", "assistant", "--session", "t")
-    texts = {row["text"] for row in shell("--json", "forget", "--source", "AI").json["rows"]}
-    assert texts == {"Peanuts are legumes."}
-    assert shell("--json", "forget", "--source", "AI", "--session", "s").json["rows"] == []
-    assert "nothing to forget" in shell("forget", "--source", "human").err
-
-
 class Keyboard(io.BytesIO):
     """Standard input that a person types at a terminal."""
 
@@ -114,23 +106,9 @@ def test_wrong_calls(shell: Shell, arguments: list[str], words: str) -> None:
     assert shell.tree() == before
 
 
-def test_what_was_forgotten_is_told_and_not_undone(shell: Shell) -> None:
-    shell("forget", "--seq", "1", "--yes")
-    shell("forget", "--seq", "1").failed(2, "forgotten already: 1 (receipt 2)")
-    shell("undo", "2").failed(1, "cannot be undone")
-    assert "forgotten" in shell("history", "1").out
-
-
 def test_a_session_goes_by_its_name(shell: Shell) -> None:
     shell("-q", "add", "I keep a fish.", "--session", "On the zebrafish")
     found = shell("--json", "forget", "--session", "On the zebrafish", "--yes").json
     assert [row["seq"] for row in found["rows"]] == [5, 6]
     (left,) = found["left"]
     assert left["path"].endswith("-on-the-zebrafish.md") and "infinimem rename evidence/" in left["why"]
-
-
-def test_what_is_no_pattern_is_taken_literally(shell: Shell) -> None:
-    shell("-q", "add", "Costs 3 (three euros", "--session", "s")
-    ran = shell("forget", "--match", "3 (three", "--yes")
-    assert "searched for literally" in ran.err
-    assert held(["Costs 3 (three euros"], shell.library) == {}

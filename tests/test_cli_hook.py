@@ -165,20 +165,6 @@ def test_the_first_prompt_of_a_cold_start_brings_it(shell: Shell, monkeypatch: p
     assert "[of heron]" in text
 
 
-def test_recall_shows_what_is_injected_and_why(shell: Shell) -> None:
-    recall = Recall(facts(shell.library))
-    ran = shell("--json", "recall", "On which port does Heron run?", "--cwd", str(shell.library))
-    assert ran.json["text"] == recall.prompt("s", "On which port does Heron run?")
-    (line,) = [line for line in ran.json["lines"] if FACTS[1] in line["text"]]
-    assert (line["where"], line["why"]) == ("CURRENT:6", "")
-    assert line["score"] > 0
-    assert {"heron", "port"} <= set(line["words"])
-    assert all(line["why"] for line in ran.json["lines"] if line["text"] not in ran.json["text"])
-    assert END in shell("recall", "On which port does Heron run?").out
-    assert "nothing is injected" in shell("recall", "ok").out
-    assert "[newest]" in shell("recall").out
-
-
 def test_nonsense_on_the_socket_harms_nobody(shell: Shell) -> None:
     facts(shell.library)
     place = rendezvous(shell.library)
@@ -430,20 +416,11 @@ def life(tmp_path: Path) -> Recall:
         ("/home/ann/shop", "run the tests", (5,)),
         ("/home/ann/blog", "what should I not eat?", (2, 6)),
         ("/home/ann/blog", "how do I run my test file?", ()),
-        ("/home/ann/blog", "do I use tabs or spaces?", ()),
         ("/home/ann/blog", "what is a marathon?", ()),
-        ("/home/ann/blog", "what's the difference between a NAS and a SAN?", ()),
         ("/home/ann/blog", "where do I find my photos, on heron?", (3,)),
         ("/home/ann/shop", "the indentation of cart.ts is off", (4,)),
-        ("/home/ann/shop/src", "tabs or spaces?", (4,)),
         ("/home/ann/blog", "tabs or spaces in this project?", ()),
-        (
-            "/home/ann/blog",
-            "Summarise this:\n\nThe marathon in April was won in a Dutch record by a vegetarian.",
-            (),
-        ),
         ("/home/ann/shop", "Proofread this, and the tabs too:\n\nThe Postgres of the docker.", (4,)),
-        ("/home/ann/blog", 'Translate: "My marathon in April was on a heron."', ()),
         ("/home/ann/blog", 'Traceback:\n  File "/home/ann/blog/test.py", line 3\nKeyError: Ann', ()),
     ],
 )

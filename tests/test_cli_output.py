@@ -6,6 +6,7 @@ import io
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
@@ -13,7 +14,9 @@ from trusting import write_trusted
 
 from infinimem.cli.app import COMMANDS
 from infinimem.cli.output import Output, filtered_streams
+from infinimem.errors import ModelUnavailable
 from infinimem.log import log
+from infinimem.memory import Memory
 
 
 class Terminal(io.StringIO):
@@ -188,3 +191,24 @@ def test_a_dead_endpoint_strands_nothing(library: Shell, monkeypatch: pytest.Mon
     assert library("--model", "offline", "consolidate", "--json").json["receipt"]
     assert library("status", "--json").json["pending"] == 0
     assert "Lisbon" in library("grep", "Lisbon").out
+
+
+def test_a_cap_holds_as_long_as_it_serves(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mcp")
+    served: list[Memory] = []
+
+    def serve(serving: Any) -> None:
+        (memory,) = served
+        with pytest.raises(ModelUnavailable, match="cap is spent"):
+            memory.ask("Where?", "hybrid")
+
+    monkeypatch.setattr(
+        "infinimem.mcp.server.make_server", lambda memory, trust, project, begin: served.append(memory)
+    )
+    monkeypatch.setattr("infinimem.mcp.server.serve_stdio", serve)
+    assert library("mcp", "--max-tokens", "0").code == 0
+    assert len(served) == 1
+
+
+def test_remote_alone_is_refused(shell: Shell) -> None:
+    shell("mcp", "--remote").failed(2, "give both")

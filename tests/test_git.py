@@ -215,19 +215,6 @@ def test_a_work_tree_of_another_branch(place: Repository) -> None:
     assert place.subjects() == ["Begin"]
 
 
-def test_a_submodule_is_a_repository_of_its_own(place: Repository) -> None:
-    inner = Repository.begun(place.root.parent / "inner")
-    place.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
-    place.save("With a submodule")
-    sub = Repository(place.root / "sub")
-    for key, value in (("user.name", "Mira"), ("user.email", "mira@example.org")):
-        sub.git("config", key, value)
-    sort(sub.keep(), "Tea")
-    assert sub.subjects()[-1] == "consolidate: 1 line"
-    assert place.subjects()[-1] == "With a submodule"
-    assert place.git("diff", "--cached", "--name-only") == ""
-
-
 def test_files_that_a_person_ignores_or_takes_out_stay_out(
     place: Repository, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -285,31 +272,25 @@ def settle(place: Repository) -> None:
     place.git("add", "note.md")
 
 
-def rebase(place: Repository) -> Callable[[], object]:
-    conflict(place)
-    place.git("rebase", "other", fails=True)
-    # Git goes on only where no file that it knows is changed: a person adds ours to theirs.
-    return lambda: (settle(place), place.git("add", "--update"), place.git("rebase", "--continue"))
+def stuck(*command: str) -> Callable[[Repository], Callable[[], object]]:
+    """Begin what ends in a conflict, and return what goes on with it."""
 
+    def begin(place: Repository) -> Callable[[], object]:
+        conflict(place)
+        if command[0] == "revert":
+            (place.root / "note.md").write_text("again\n")
+            place.git("commit", "--quiet", "--all", "--message", "Again")
+        place.git(*command, fails=True)
 
-def merge(place: Repository) -> Callable[[], object]:
-    conflict(place)
-    place.git("merge", "other", fails=True)
-    return lambda: (settle(place), place.git("commit", "--no-edit"))
+        def go_on() -> None:
+            settle(place)
+            if command[0] == "rebase":  # only where no file that git knows is changed
+                place.git("add", "--update")
+            place.git(command[0], "--continue")
 
+        return go_on
 
-def pick(place: Repository) -> Callable[[], object]:
-    conflict(place)
-    place.git("cherry-pick", "other", fails=True)
-    return lambda: (settle(place), place.git("cherry-pick", "--continue"))
-
-
-def revert(place: Repository) -> Callable[[], object]:
-    conflict(place)
-    (place.root / "note.md").write_text("again\n")
-    place.git("commit", "--quiet", "--all", "--message", "Again")
-    place.git("revert", "--no-edit", "HEAD~", fails=True)
-    return lambda: (settle(place), place.git("revert", "--continue"))
+    return begin
 
 
 def bisect(place: Repository) -> Callable[[], object]:
@@ -327,10 +308,10 @@ def locked(place: Repository) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("begin", "why"),
     [
-        (rebase, "a rebase is under way"),
-        (merge, "a merge is under way"),
-        (pick, "a cherry-pick is under way"),
-        (revert, "a revert is under way"),
+        (stuck("rebase", "other"), "a rebase is under way"),
+        (stuck("merge", "other"), "a merge is under way"),
+        (stuck("cherry-pick", "other"), "a cherry-pick is under way"),
+        (stuck("revert", "--no-edit", "HEAD~"), "a revert is under way"),
         (bisect, "a bisect is under way"),
         (locked, "another git command runs (or one was killed: then delete index.lock)"),
     ],

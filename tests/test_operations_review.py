@@ -106,13 +106,6 @@ def test_approved_is_archived_with_a_receipt(memory: Memory) -> None:
     assert memory.status()["lines_awaiting_review"] == 0
 
 
-def test_an_approval_can_be_taken_back(memory: Memory) -> None:
-    before = (memory.library.root / f"{HOME}.md").read_bytes()
-    memory.decide([item(memory)])
-    memory.undo()
-    assert (memory.library.root / f"{HOME}.md").read_bytes() == before
-
-
 def test_the_line_goes_from_where_it_is_now_to_the_archive_of_its_survivors_document(memory: Memory) -> None:
     apply(memory, moved(LISBON, "topics/old", "Old"), moved(PORTO, "topics/new", "New"))
     (receipt,) = memory.decide([item(memory)])
@@ -140,14 +133,6 @@ def test_one_line_of_several(tmp_path: Path) -> None:
     assert [row.seq for row in memory.review()] == [LISBON]
     memory.decide(reject=[name])
     assert memory.review() == ()
-
-
-def test_a_second_proposal_for_a_line_is_settled_with_the_first(memory: Memory) -> None:
-    apply(memory, superseded(LISBON, PORTO))
-    first, second = (str(proposal.receipt) for proposal in memory.library.proposals())
-    memory.decide([first])
-    assert where(memory, LISBON) == "archive/home"
-    assert memory.library.proposals() == () and second != first
 
 
 def test_a_chain_is_archived_link_by_link(memory: Memory) -> None:

@@ -1,5 +1,5 @@
-"""A receipt taken back restores the bytes before it; what others did since stays, and what cannot be taken back
-is refused whole. The library as of a moment is what stood then."""
+"""A receipt taken back restores the bytes before it; what others did since stays, and what cannot be taken
+back is refused whole. The library as of a moment is what stood then."""
 
 from __future__ import annotations
 

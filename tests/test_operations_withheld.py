@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from infinimem.memory import open_memory
 from infinimem.model import Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.store.create import init
 from infinimem.store.library import Library
@@ -20,21 +19,6 @@ def filled(root: Path) -> tuple[Library, list[int]]:
     outcome = library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
     assert isinstance(outcome, Applied)
     return library, [place.seq for place in outcome.view.buffer.entries]
-
-
-def test_a_proposal_is_kept_and_counted_and_both_lines_stay_live(tmp_path: Path) -> None:
-    library, (lisbon, porto, tea) = filled(tmp_path / "memory")
-    moves = (
-        Move(lisbon, "topics/home", "Home", "superseded", porto),
-        Move(porto, "topics/home", "Home"),
-        Move(tea, "topics/home", "Home", "duplicate", porto),
-    )
-    outcome = library.apply(Plan("consolidate", moves=moves))
-    assert isinstance(outcome, Applied)
-    assert {place.seq for place in outcome.view.document("topics/home").entries} == {lisbon, porto, tea}
-    (proposal,) = library.proposals()
-    assert (proposal.receipt, proposal.move, proposal.code) == (2, moves[0], "PROTECTED")
-    assert open_memory(library.root, model="offline").status()["lines_awaiting_review"] == 1
 
 
 def test_what_a_strategy_did_not_even_propose_to_move_is_kept_too(tmp_path: Path) -> None:
