@@ -96,8 +96,8 @@ class _Root(click.Group):
 
         from infinimem.log import log
 
-        log.addHandler(shown := logging.StreamHandler())
-        shown.setLevel(logging.WARNING)
+        log.addHandler(handler := logging.StreamHandler())
+        handler.setLevel(logging.WARNING)
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -115,9 +115,14 @@ class _Root(click.Group):
                 import traceback
 
                 click.echo(traceback.format_exc(), err=True)
-            raise _failure(error) from error
+            if isinstance(error, InfinimemError):
+                raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
+            if isinstance(error, OSError) and error.strerror:
+                raise _Failure(f"{error.filename or 'a file'}: {error.strerror}") from error
+            what = f"unexpected {type(error).__name__}: {error}"
+            raise _Failure(f"{what}; -v shows where, please report it") from error
         finally:
-            log.removeHandler(shown)
+            log.removeHandler(handler)
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:
@@ -131,14 +136,6 @@ def _one_line(error: click.UsageError) -> click.ClickException:
             known = (name for param in error.ctx.command.params for name in param.opts)
             text = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
     return _WrongCall(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help")
-
-
-def _failure(error: Exception) -> _Failure:
-    if isinstance(error, InfinimemError):
-        return (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error))
-    if isinstance(error, OSError) and error.strerror:
-        return _Failure(f"{error.filename or 'a file'}: {error.strerror}")
-    return _Failure(f"unexpected {type(error).__name__}: {error}; -v shows where, please report it")
 
 
 # Colour: click would drop some escape sequences in a pipe, which are to be seen (output.py).

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -72,7 +72,15 @@ _sources = click.option(
 def search(options: Options, query: str, limit: int, scope: str) -> None:
     reader = options.snapshot(options.reading(notes=True))
     result = _run(reader.tools.search, query=query, k=limit, scope=scope)
-    _show(options, result, reader.view, lambda: _asked(query, reader.view))
+
+    def marks() -> Marks:
+        from infinimem.terms import analyzer
+
+        language = analyzer(reader.view.settings.search.language)
+        terms = frozenset(language.query_terms(query))
+        return lambda line: asked_for(line, terms, language)
+
+    _show(options, result, reader.view, marks)
 
 
 @click.command(cls=Command)
@@ -136,7 +144,12 @@ def ls(options: Options, offset: int, limit: int, scope: str) -> None:
 @pass_options
 def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
     """Lines count from 1, the header included."""
-    start, end = _range(lines)
+    match = re.fullmatch(r"(\d{0,9})(:?)(\d{0,9})", lines or ":")
+    if match is None or (lines and not (match[1] or match[3])):
+        raise UsageError(f"lines {lines!r}: write START:END, for example 12:40")
+    start, end = (int(part) if part else None for part in (match[1], match[3] if match[2] else match[1]))
+    if start == 0 or end == 0 or (start and end and end < start):
+        raise UsageError(f"lines {lines!r}: lines count from 1, and START comes before END")
     reader = options.snapshot(options.reading(notes=True))
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
     result = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
@@ -149,17 +162,6 @@ def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
         for row in rows:
             row["text"] = reader.view.document(result["doc_id"]).text_line(row["line"])
     _show(options, result, reader.view)
-
-
-def _range(text: str | None) -> tuple[int | None, int | None]:
-    """Parse "12:40", "12:", ":40", or "12" for that line alone."""
-    match = re.fullmatch(r"(\d{0,9})(:?)(\d{0,9})", text or ":")
-    if match is None or (text and not (match[1] or match[3])):
-        raise UsageError(f"lines {text!r}: write START:END, for example 12:40")
-    start, end = (int(part) if part else None for part in (match[1], match[3] if match[2] else match[1]))
-    if start == 0 or end == 0 or (start and end and end < start):
-        raise UsageError(f"lines {text!r}: lines count from 1, and START comes before END")
-    return start, end
 
 
 def _run(tool: Callable[..., Result], **arguments: object) -> Result:
@@ -192,15 +194,6 @@ def _show(options: Options, result: Result, view: View, marks: Callable[[], Mark
             out.say(note)
 
     out.result(result, show)
-
-
-def _asked(query: str, view: View) -> Marks:
-    """Return what finds the words of a line that a query asks for, in any form."""
-    from infinimem.terms import analyzer
-
-    language = analyzer(view.settings.search.language)
-    wanted = frozenset(language.query_terms(query))
-    return lambda line: asked_for(line, wanted, language)
 
 
 # ── questions ───────────────────────────────────────────────────────────────────────────────────
@@ -285,22 +278,21 @@ def compare(options: Options, question: str) -> None:
     out, memory = options.out, options.asking()
     with out.progress("Reading"):
         results = memory.compare(question, options.max_tokens)
-    data = {"strategies": [_compared_json(one) for one in results]}
-    out.result(data, lambda: _show_compared(out, results, options.verbose))
+    data = [
+        {
+            "strategy": one.strategy,
+            "reader": one.reader,
+            **answer_json(one.answer),
+            "evidence": [asdict(item) for item in one.evidence.items],
+            "evidence_tokens": _tokens(one),
+            "ms": one.ms,
+        }
+        for one in results
+    ]
+    out.result({"strategies": data}, lambda: _show_compared(out, results, options.verbose))
     if len(results) == 1 and memory.view.initialised:
         name = results[0].strategy
         out.say(f"only {name} keeps this library; to add one: infinimem rebuild --strategy NAME")
-
-
-def _compared_json(one: Compared) -> dict[str, Any]:
-    return {
-        "strategy": one.strategy,
-        "reader": one.reader,
-        **answer_json(one.answer),
-        "evidence": [asdict(item) for item in one.evidence.items],
-        "evidence_tokens": _tokens(one),
-        "ms": one.ms,
-    }
 
 
 def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool) -> None:
@@ -365,18 +357,18 @@ def graph(options: Options, name: str | None, hops: int) -> None:
         raise LibraryError(
             f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
-    found = strategy.graph(memory.view, name, hops)
+    part = strategy.graph(memory.view, name, hops)
 
     def show() -> None:
-        units = [(n.id, n.hop, "" if n.visible else "archived", n.label) for n in found.nodes]
+        units = [(n.id, n.hop, "" if n.visible else "archived", n.label) for n in part.nodes]
         out.table(("unit", "hops", "", "what it says"), units)
         links = [
             (source, link.kind, link.to, "" if link.weight is None else f"{link.weight:.3f}")
-            for source, link in found.links
+            for source, link in part.links
         ]
         out.table(("from", "link", "to", "weight"), links)
 
-    out.result(found.data(), show)
-    out.say(f"{counted(len(found.nodes), 'unit')}, {counted(len(found.links), 'link')} around {found.root}")
-    if found.cut:
+    out.result(part.data(), show)
+    out.say(f"{counted(len(part.nodes), 'unit')}, {counted(len(part.links), 'link')} around {part.root}")
+    if part.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")

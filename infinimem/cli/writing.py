@@ -68,8 +68,20 @@ def init(options: Options, directory: str | None) -> None:
 @pass_options
 def add(options: Options, /, text: str, **about: Any) -> None:
     """`-` reads the message from standard input."""
-    turn = Turn(text=_stdin() if text == "-" else text, **about)
-    if not turn.text.strip():
+    if text == "-":
+        data = sys.stdin.buffer.read(MAX_STDIN + 1)
+        if len(data) > MAX_STDIN:
+            raise UsageError(
+                f"over {MAX_STDIN >> 20} MB on standard input; save it to a file and import that"
+            )
+        try:
+            text = data.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                "standard input is not UTF-8 text; convert it first, or import a file"
+            ) from error
+    turn = Turn(text=text, **about)
+    if not text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
     from infinimem.store.receipts import later, next_number
 
@@ -95,8 +107,8 @@ def add(options: Options, /, text: str, **about: Any) -> None:
             show_receipt(out, receipt)
 
     seqs = [place.entry.seq for place in entries]
-    data = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
-    _end(options, data, show, entries.unanswered)
+    result = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
+    _end(options, result, show, entries.unanswered)
 
 
 def _estimate(
@@ -118,16 +130,6 @@ def _end(
         click.echo(f"error: {unanswered.words(failed)}", err=True)
     if failed:
         click.get_current_context().exit(3)
-
-
-def _stdin() -> str:
-    data = sys.stdin.buffer.read(MAX_STDIN + 1)
-    if len(data) > MAX_STDIN:
-        raise UsageError(f"over {MAX_STDIN >> 20} MB on standard input; save it to a file and import that")
-    try:
-        return data.decode("utf-8").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise UsageError("standard input is not UTF-8 text; convert it first, or import a file") from error
 
 
 @click.command("import", cls=Command)

@@ -131,17 +131,14 @@ def _before(
             left[back.doc_id] = from_line_map(back.doc_id, rows, lines)
         elif not back.doc_id.startswith(whole_folders()):  # a record that someone changed is as it is now
             # Of others the lines go back, the rest stays as someone made it.
-            left[back.doc_id] = _lines_back(here or Document.empty(back.doc_id), receipt, lines)
+            here = here or Document.empty(back.doc_id)
+            came = {row.seq for row in receipt.rows if row.now == here.id != row.was}
+            there = {place.seq for place in here.entries} - came
+            away = [r.seq for r in receipt.rows if r.was == here.id != r.now and r.seq not in there]
+            left[here.id] = here.without(came).insert([lines[seq] for seq in away if seq in lines])
     for doc_id in {row.was for row in receipt.rows if row.why == "moved by hand"} - left.keys():
         left[doc_id] = Document.empty(doc_id)
     return _as_seen(left, receipt, lines)
-
-
-def _lines_back(document: Document, receipt: Receipt, lines: Mapping[int, str]) -> Document:
-    came = {row.seq for row in receipt.rows if row.now == document.id != row.was}
-    there = {place.seq for place in document.entries} - came
-    gone = [row.seq for row in receipt.rows if row.was == document.id != row.now and row.seq not in there]
-    return document.without(came).insert([lines[seq] for seq in gone if seq in lines])
 
 
 def _as_seen(

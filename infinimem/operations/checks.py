@@ -175,8 +175,18 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
         level: Level = "note" if note else "error"
         if document.header.problem:
             yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
-        yield from _characters(document)
-        yield from _conflicts(document, level)
+        nul = undecoded = 0
+        for number, line in enumerate(document.lines, 1):
+            nul = nul or number * ("\x00" in line)
+            undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
+            if line.startswith(_CONFLICT):
+                what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
+                yield Finding(level, what, f"{document.id}:{number}")
+        if nul:
+            yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
+        if undecoded:
+            what = "contains bytes that are not UTF-8; save it as UTF-8 text"
+            yield Finding("note", what, f"{document.id}:{undecoded}")
         named = None if note else _other_id(document)
         if named:
             fix = RENAMED if mended(document, inspection.view) else ""
@@ -212,25 +222,6 @@ def mended(document: Document, view: View) -> Document | None:
     return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
-def _characters(document: Document) -> Iterator[Finding]:
-    nul = undecoded = 0
-    for number, line in enumerate(document.lines, 1):
-        nul = nul or number * ("\x00" in line)
-        undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
-    if nul:
-        yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
-    if undecoded:
-        where = f"{document.id}:{undecoded}"
-        yield Finding("note", "contains bytes that are not UTF-8; save it as UTF-8 text", where)
-
-
-def _conflicts(document: Document, level: Level) -> Iterator[Finding]:
-    for number, line in enumerate(document.lines, 1):
-        if line.startswith(_CONFLICT):
-            what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
-            yield Finding(level, what, f"{document.id}:{number}")
-
-
 # ── links ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -249,21 +240,16 @@ def links(inspection: Inspection) -> Iterator[Finding]:
         document = inspection.documents.get(doc_id)
         if document is None or (doc_id.startswith(ledger_folders()) and not view.is_note(doc_id)):
             continue
-        for number, line in _prose(document):
-            for target in _targets(line, doc_id):
+        start, end = document.header.end, 0
+        closed = fences(document.lines, start, indented=True)
+        for number, line in enumerate(document.lines[start:], start + 1):
+            end = max(end, closed.get(number, 0))
+            if number <= end or not ("](" in line or "[[" in line):
+                continue
+            for target in _targets(document.text_line(number), doc_id):
                 if fold(target.strip("/")) not in ends and not _resolves(target, view):
                     what = f"links to {target}, which does not exist"
                     yield Finding("note", what, f"{doc_id}:{number}")
-
-
-def _prose(document: Document) -> Iterator[tuple[int, str]]:
-    """Yield lines below the header and outside fences that hold a bracket, with their numbers."""
-    start, end = document.header.end, 0
-    closed = fences(document.lines, start, indented=True)
-    for number, line in enumerate(document.lines[start:], start + 1):
-        end = max(end, closed.get(number, 0))
-        if number > end and ("](" in line or "[[" in line):
-            yield number, document.text_line(number)
 
 
 def _targets(line: str, doc_id: str) -> Iterator[str]:
@@ -312,7 +298,13 @@ def lines(inspection: Inspection) -> Iterator[Finding]:
         others = listed([line.seq for line in one.others()])
         what = f"cites {one.seq}, which another line had before a merge; it may come from {others}"
         yield Finding("note", what, at(one.by), LED)
-    yield from _archive(inspection)
+    for place in inspection.entries(ARCHIVE):
+        heir = successor(place.headings[-1]) if place.headings else None
+        if not place.headings:
+            what = "archived without a reason; add a heading above it that gives one"
+            yield Finding("error", what, at(place))
+        elif heir and heir[1] not in inspection.places and inspection.complete:
+            yield Finding("note", f"its successor {heir[1]} is no longer in the library", at(place))
     if inspection.complete:
         yield from _origins(inspection)
 
@@ -328,7 +320,12 @@ def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[
         places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in renumbered)
         advice = "" if inspection.complete else "; repair the unreadable document first"
         fix = "" if inspection.crowded or not inspection.complete else RENUMBERED
-        yield Finding("error", f"{_doubled(seqs, places)}{advice}", at(places[-1]), fix)
+        stand = "stands" if len(seqs) == 1 else "stand"
+        times = "twice" if len(places) == 2 else f"{len(places)} times"
+        names = " and ".join(dict.fromkeys(place.doc_id for place in places))
+        where = ", ".join(map(at, places)) if len(seqs) == 1 else names
+        what = f"seq {listed(seqs)} {stand} {times}: {where}{advice}"
+        yield Finding("error", what, at(places[-1]), fix)
     if inspection.crowded:
         free = 1 + max((seq for seq in inspection.places if seq <= MAX_SEQ - ROOM), default=0)
         what = f"seq {highest} leaves no room for new ones; give the line a lower one, {free} is free"
@@ -336,25 +333,6 @@ def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[
     elif high_water is not None and highest > high_water:
         what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
         yield Finding("error", what, at(inspection.places[highest][0]), RAISED)
-
-
-def _doubled(seqs: Sequence[int], places: Sequence[Located]) -> str:
-    """Describe seqs that are doubled in the same documents."""
-    times = "twice" if len(places) == 2 else f"{len(places)} times"
-    if len(seqs) == 1:
-        return f"seq {listed(seqs)} stands {times}: {', '.join(map(at, places))}"
-    names = " and ".join(dict.fromkeys(place.doc_id for place in places))
-    return f"seq {listed(seqs)} stand {times}: {names}"
-
-
-def _archive(inspection: Inspection) -> Iterator[Finding]:
-    for place in inspection.entries(ARCHIVE):
-        heir = successor(place.headings[-1]) if place.headings else None
-        if not place.headings:
-            what = "archived without a reason; add a heading above it that gives one"
-            yield Finding("error", what, at(place))
-        elif heir and heir[1] not in inspection.places and inspection.complete:
-            yield Finding("note", f"its successor {heir[1]} is no longer in the library", at(place))
 
 
 def _origins(inspection: Inspection) -> Iterator[Finding]:
@@ -420,7 +398,15 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
             yield Finding("note", f"several receipts have the number {number}: {', '.join(same)}", same[1])
     if not inspection.complete:
         return
-    for (doc_id, receipt_id), seqs in sorted(_gone(inspection).items()):
+    last: dict[int, tuple[str, str]] = {}
+    for receipt in inspection.receipts:
+        last.update((row.seq, (row.now, receipt.id)) for row in receipt.rows)
+    in_notes = {place.seq for document in inspection.documents.values() for place in document.entries}
+    missing: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for seq, (now, receipt_id) in sorted(last.items()):
+        if seq not in inspection.places and seq not in in_notes and now not in ("", "-"):
+            missing[now, receipt_id].append(seq)
+    for (doc_id, receipt_id), seqs in sorted(missing.items()):
         which = f"{'line' if len(seqs) == 1 else 'lines'} {listed(seqs)}"
         if _is_ours(inspection, doc_id, receipt_id):
             what = f"{receipt_id} put {which} here, and it is lost; restore it from a backup or from git"
@@ -428,19 +414,6 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
         else:
             what = f"{which}, put here by {receipt_id}, went when the file was changed by hand"
             yield Finding("note", what, doc_id)
-
-
-def _gone(inspection: Inspection) -> dict[tuple[str, str], list[int]]:
-    """Return seqs that stand nowhere, by the document and the receipt that named them last."""
-    last: dict[int, tuple[str, str]] = {}
-    for receipt in inspection.receipts:
-        last.update((row.seq, (row.now, receipt.id)) for row in receipt.rows)
-    in_notes = {place.seq for document in inspection.documents.values() for place in document.entries}
-    gone: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for seq, (now, receipt_id) in sorted(last.items()):
-        if seq not in inspection.places and seq not in in_notes and now not in ("", "-"):
-            gone[now, receipt_id].append(seq)
-    return gone
 
 
 def _is_ours(inspection: Inspection, doc_id: str, receipt_id: str) -> bool:

@@ -83,8 +83,13 @@ def run(checks: Iterable[Check], inspection: Inspection, most: int = MOST) -> li
             if more := notes[most:]:
                 what = f"{len(more)} more like this one from here on ({check.name})"
                 findings.append(replace(more[0], what=what))
-    if findings:
-        findings = _without_names(findings, inspection.view.ids("all"))
+    hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
+    for doc_id in hidden:  # the name of a file may be a secret, too
+        shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
+        findings = [
+            replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))
+            for one in findings
+        ]
     return sorted(findings, key=lambda finding: (finding.level, _place(finding.where), finding.what))
 
 
@@ -141,21 +146,13 @@ def secrets(inspection: Inspection) -> Iterator[Finding]:
                     else "remove it from the file"
                 )
                 yield Finding("error", f"looks like a secret: {kind}", f"{document.id}:{number}", advice)
-    for doc_id in inspection.view.ids("all"):
-        if _detected(doc_id, scanner()):
-            where = doc_id.rpartition("/")[0] or "."
-            yield Finding("error", "a file's name looks like a secret", where, "rename the file")
+    for doc_id in filter(_is_secret, inspection.view.ids("all")):
+        where = doc_id.rpartition("/")[0] or "."
+        yield Finding("error", "a file's name looks like a secret", where, "rename the file")
 
 
-def _without_names(findings: list[Finding], ids: Iterable[str]) -> list[Finding]:
-    """Return findings in which no file's name that looks like a secret can be read."""
-    for doc_id in (doc_id for doc_id in ids if _detected(doc_id, scanner())):
-        hidden = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
-        findings = [
-            replace(one, what=one.what.replace(doc_id, hidden), where=one.where.replace(doc_id, hidden))
-            for one in findings
-        ]
-    return findings
+def _is_secret(name: str) -> bool:
+    return bool(_detected(name, scanner()))
 
 
 def _detected(text: str, detectors: Iterable[Detector]) -> list[Detector]:
