@@ -182,7 +182,7 @@ def _console(stream: IO[str] | None = None) -> Console:
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """Return JSON on one line, in which what may not be printed stands as an escape of JSON."""
+    """Write JSON on one line, in which what may not be printed stands as an escape of JSON."""
     text = json.dumps(data, ensure_ascii=False)
     return text if printable(text) == text else json.dumps(data)
 

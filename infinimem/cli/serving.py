@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.hooked import library_of, run
+from infinimem.cli.locate import library_of, run
 from infinimem.cli.options import (
     OFFLINE,
     Command,
