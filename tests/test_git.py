@@ -10,10 +10,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -391,9 +389,7 @@ def test_a_crash_before_the_commit_is_made_up_for(place: Repository, monkeypatch
 # ── it asks nobody, runs nothing, breaks nothing ────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("what", ["fails", "hangs", "writes"])
-def test_hooks_are_not_run(place: Repository, what: str) -> None:
-    body = {"fails": "exit 1", "hangs": "sleep 30", "writes": "echo x >> note.md; git add note.md"}[what]
+def test_hooks_are_not_run(place: Repository) -> None:
     hooks = place.root / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     for name in (
@@ -401,7 +397,7 @@ def test_hooks_are_not_run(place: Repository, what: str) -> None:
         *("reference-transaction", "fsmonitor", "pre-auto-gc"),
     ):
         hook = hooks / name
-        hook.write_text(f"#!/bin/sh\ntouch '{place.root.parent}/ran'\n{body}\n")
+        hook.write_text(f"#!/bin/sh\ntouch '{place.root.parent}/ran'\nsleep 30\nexit 1\n")
         hook.chmod(0o755)
     for key, value in (("core.fsmonitor", str(hooks / "fsmonitor")), ("core.hooksPath", str(hooks))):
         place.git("config", key, value)
@@ -409,7 +405,6 @@ def test_hooks_are_not_run(place: Repository, what: str) -> None:
     place.git("config", "core.fsmonitor", "false")
     assert not (place.root.parent / "ran").exists()
     assert waiting(place.keep()) == git.Uncommitted()
-    assert (place.root / "note.md").read_text().startswith("line 1\n")
 
 
 def test_nothing_is_signed_edited_or_paged(place: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -633,71 +628,15 @@ def test_the_page_shows_what_the_program_does() -> None:
 
 # ── git itself shows a consolidation as moves: lines by --color-moved, units as renames ─────────────
 
-MOVED = {"\x1b[1;35m": "-", "\x1b[1;34m": "-", "\x1b[1;36m": "+", "\x1b[1;33m": "+"}
-"""Git's colours of moved lines: magenta and blue where they were, cyan and yellow where they are."""
-CHANGED = {"\x1b[31m": "-", "\x1b[32m": "+"}
-"""Red and green: taken out, put in."""
-_CODE = re.compile(r"\x1b\[[0-9;]*m")
-_SIGNED = re.compile(r"[-+]- <seq=(\d+)[,>]")
 
-
-@dataclass(frozen=True)
-class Row:
-    """A line of a diff: "-" or "+", whether git paints it as moved, and its text."""
-
-    sign: str
-    moved: bool
-    text: str
-
-    @property
-    def seq(self) -> int | None:
-        found = _SIGNED.match(self.text)
-        return int(found[1]) if found else None
-
-
-def painted(diff: str) -> Iterator[Row]:
-    """The lines that a coloured diff takes out and puts in."""
-    for line in diff.splitlines():
-        code = _CODE.match(line)
-        colour = code[0] if code else ""
-        plain = _CODE.sub("", line)
-        if plain.startswith(("---", "+++")) and not _SIGNED.match(plain):
-            continue
-        if colour in MOVED or colour in CHANGED:
-            yield Row({**MOVED, **CHANGED}[colour], colour in MOVED, plain)
-
-
-def consolidations(root: Path, git: Callable[..., str]) -> list[str]:
-    """Of consolidations, oldest first."""
-    told = git(root, "log", "--reverse", "--format=%H %s").splitlines()
-    return [row.split()[0] for row in told if row.split()[1].startswith("consolidate")]
-
-
-def test_a_years_consolidations_are_moves(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
-    builder = load("git_diary")
-    root = tmp_path / "repo"
-    root.mkdir()
-    builder.begin(root)
-    builder.keep(root)
-    memory = open_memory(root / "memory", model="offline")
-    receipts = {receipt.number: receipt for receipt in memory.receipts()}
-    asked = ("--color=always", "--color-moved=zebra", "--unified=0")
-    checked = 0
-    for commit in consolidations(root, builder.git):
-        files = builder.git(root, "show", "--format=", "--name-only", commit)
-        (number,) = map(int, re.findall(r"journal/(\d+)-", files))
-        moved = {row.seq for row in receipts[number].rows}
-        rows = [*painted(builder.git(root, "diff", *asked, f"{commit}~1", commit, "--", ":!memory/journal"))]
-        signed = [row for row in rows if row.seq is not None]
-        stayed = moved - {row.seq for row in signed}  # another heading stands above them now
-        assert all(row.was == row.now for row in receipts[number].rows if row.seq in stayed), commit
-        assert {row.seq for row in signed} == moved - stayed, commit
-        assert [row.text for row in signed if not row.moved] == [], commit
-        for seq in moved - stayed:  # once taken from where it was, once put where it is
-            assert sorted(row.sign for row in signed if row.seq == seq) == ["+", "-"], (commit, seq)
-        assert not [row for row in rows if row.moved and row.seq is None and "<seq=" in row.text]
-        checked += len(moved - stayed)
-    assert checked > 80
+def test_moved_lines_are_moved_in_the_diff(place: Repository) -> None:
+    library = place.keep()
+    for text in ("I drink oat-milk latte in the morning.", "The bike is in the cellar, its lock is blue."):
+        sort(library, text)
+        shown = place.git("show", "--color=always", "--color-moved", "--unified=0", "--format=")
+        lines = [line for line in shown.splitlines() if "<seq=" in line]
+        assert len(lines) == 2
+        assert all(re.match(r"\x1b\[1;3[3-6]m[-+]", line) for line in lines), lines
 
 
 @pytest.mark.usefixtures("updates")
@@ -706,25 +645,16 @@ def test_an_archived_unit_is_a_rename(tmp_path: Path) -> None:
     place.memory.mkdir()
     write_trusted(place.memory, 'format = 1\nstrategy = "allmem"\ngit = true\n')
     memory = open_memory(place.memory, model="offline", create=True)
-    said = (
-        ("s1", "I moved to Porto.", "I have a cat called Olive.", "My favourite tea is Darjeeling."),
-        ("s2", "I moved to Lisbon.", "My favourite tea is Assam."),
-    )
-    for day, (session, *texts) in enumerate(said, 1):
-        memory.observe([Turn(text, speaker="Ana", session=session, time=f"2025-03-0{day}") for text in texts])
+    for day, text in enumerate(
+        ("I moved to Porto.", "My favourite tea is Darjeeling.", "I moved to Lisbon."), 1
+    ):
+        memory.observe([Turn(text, speaker="Ana", session=f"s{day // 3}", time=f"2025-03-0{day}")])
     receipt = memory.consolidate()
     assert receipt is not None
-    archived = [
-        name for name, before, _ in receipt.files if name.startswith("allmem/archive/") and before == "-"
+    archived = [name for name, *_ in receipt.files if name.startswith("allmem/archive/")]
+    rows = [
+        row.split("\t") for row in place.git("diff", "-M", "--name-status", "HEAD~1", "HEAD").splitlines()
     ]
-    told = place.git("diff", "-M", "--name-status", "HEAD~1", "HEAD").splitlines()
-    renames = {
-        old.removeprefix("memory/").removesuffix(".md"): new.removeprefix("memory/").removesuffix(".md")
-        for kind, old, new in (row.split("\t") for row in told if row.startswith("R"))
-        if int(kind[1:]) >= 50
-    }
-    assert renames == {name.replace("archive", "units"): name for name in archived}
-    assert len(archived) == 2
-    stat = place.git("log", "-1", "--stat", "-M", "--format=")
-    assert stat.count("allmem/{units => archive}/u-") == 2
-    assert place.git("log", "--follow", "-M", "--format=%s", f"memory/{archived[0]}.md").count("\n") >= 2
+    renames = {(old, new) for kind, old, new in (row for row in rows if row[0].startswith("R"))}
+    pairs = {(f"memory/{name.replace('archive', 'units')}.md", f"memory/{name}.md") for name in archived}
+    assert archived and renames == pairs

@@ -1,6 +1,7 @@
 """Which library a command or a hook means; what `infinimem hook EVENT` does.
 
-A person waits for a hook: it does without the packages of the command line. Whatever happens, a session goes on.
+A person waits for a hook: it does without the packages of the command line. Whatever happens, the session
+goes on.
 """
 
 from __future__ import annotations
