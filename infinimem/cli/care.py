@@ -177,8 +177,7 @@ def config(options: Options) -> None:
         for name, value in {**defaults(), **settings.values, **given}.items()
     ]
     mine = place.is_default or book.is_mine(place.path)
-
-    def show() -> None:
+    if out.result({"library": str(place.path), "mine": mine, "settings": rows}):
         whose = "yours" if mine else "not yours: hooks and MCP clients do not write here"
         out.line(f"{place.path} ({whose})")
         cells = [
@@ -189,8 +188,6 @@ def config(options: Options) -> None:
         for name, value in settings.suspended.items():
             what = f"{name} = {shown(name, value)} does not count: the library is not trusted"
             out.line(what, "bold yellow")
-
-    out.result({"library": str(place.path), "mine": mine, "settings": rows}, show)
 
 
 @click.command(cls=Command)
@@ -213,7 +210,7 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     path = Path.cwd() / Path(directory).expanduser() if directory else options.place().path
     if remove:
         done = book.revoke(path)
-        out.result({"library": str(path), "trusted": False}, lambda: None)
+        out.result({"library": str(path), "trusted": False})
         out.say(f"{path} is {'trusted no more' if done else 'not trusted anyway'}")
         return
     if not path.is_dir():
@@ -228,7 +225,7 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
         raise UsageError("HOME is not set, so nothing can be noted; name the library in INFINIMEM_TRUST")
     trusted = agreed or book.is_named(path) or book.approved(path) == settings.digest
     acting = [{"name": name, "value": shown(name, value)} for name, value in settings.proposed.items()]
-    out.result({"library": str(path), "settings": acting, "trusted": trusted}, lambda: None)
+    out.result({"library": str(path), "settings": acting, "trusted": trusted})
     out.say(f"{path} is {'trusted' if trusted else 'not trusted; add --yes to trust it'}")
 
 

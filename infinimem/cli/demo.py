@@ -66,8 +66,9 @@ def demo(options: Options) -> None:
         receipt = memory.consolidate()
         answer = memory.ask(QUESTION)
     library = str(memory.library.root)
-
-    def show() -> None:
+    answers = [{"question": QUESTION, **answer_json(answer)}]
+    data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
+    if out.result({"library": library, **data}):
         out.line(f"A year of notes to an assistant, {len(turns)} messages. Five of them:", "bold")
         for turn in excerpt[:-1]:
             out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
@@ -82,10 +83,6 @@ def demo(options: Options) -> None:
         if not options.model:
             out.line("Done offline by rules. Noticing a change takes a model; here it is scripted.")
         out.line(f"Look around: cd {library} && infinimem history {changed}")
-
-    answers = [{"question": QUESTION, **answer_json(answer)}]
-    data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
-    out.result({"library": library, **data}, show)
 
 
 def _show_answer(out: Output, view: View, answer: Answer) -> None:

@@ -147,8 +147,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().receipts()[::-1][:limit]
-
-    def show() -> None:
+    if out.result(log_json(receipts)):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -160,8 +159,6 @@ def log(options: Options, limit: int | None) -> None:
         if not receipts:
             out.say("no receipts: nothing was consolidated yet")
 
-    out.result(log_json(receipts), show)
-
 
 @click.command(cls=Command)
 @click.argument("receipt", metavar="[RECEIPT]", required=False)
@@ -171,12 +168,9 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
     out = options.out
     done = options.reading().undo(receipt, together)
-
-    def show() -> None:
+    if out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}):
         for one in done:
             show_receipt(out, one)
-
-    out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}, show)
 
 
 @click.command(cls=Command)
@@ -196,8 +190,8 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
         return
     receipts = memory.decide(approve, reject)
     left = memory.review()
-
-    def show() -> None:
+    told = [receipt_json(receipt) for receipt in receipts]
+    if out.result({"receipts": told, "rows": [asdict(row) for row in left]}):
         for receipt in receipts:
             show_receipt(out, receipt)
         if not receipts:
@@ -205,9 +199,6 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
         out.say(
             f"{counted(len(left), 'line')} still awaiting review" if left else "nothing else awaits review"
         )
-
-    told = [receipt_json(receipt) for receipt in receipts]
-    out.result({"receipts": told, "rows": [asdict(row) for row in left]}, show)
 
 
 def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:

@@ -71,12 +71,13 @@ class Output:
     def talks(self) -> bool:
         return not (self.as_json or self.quiet)
 
-    def result(self, data: Mapping[str, Any], show: Callable[[], None]) -> None:
-        """Print a result: `data` as JSON, or what `show` prints."""
+    def result(self, data: Mapping[str, Any], show: Callable[[], None] | None = None) -> bool:
+        """Print `data` as JSON, or what `show` prints; return whether it is for the caller to print."""
         if self.as_json:
             click.echo(as_json(data))
-        else:
+        elif show:
             show()
+        return not (self.as_json or show)
 
     def line(
         self, text: str = "", style: str | None = None, hang: int = 0, marks: Marks | None = None

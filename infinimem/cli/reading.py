@@ -125,14 +125,11 @@ def ls(options: Options, offset: int, limit: int, scope: str) -> None:
         left = min(limit - len(docs), PAGE)
         result = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
         docs += result["docs"]
-
-    def show() -> None:
+    if out.result({**result, "docs": docs}):
         length = SUMMARY if out.for_people else None
         rows = [(d["id"], d["tokens"], d["archived"] or "", d["title"], d["summary"][:length]) for d in docs]
         out.table(("id", "tokens", "archived", "title", "summary"), rows)
         out.say(f"{len(docs)} of {result['total']} documents")
-
-    out.result({**result, "docs": docs}, show)
 
 
 @click.command(cls=Command)
@@ -180,8 +177,7 @@ def _show(options: Options, result: Result, view: View, marks: Callable[[], Mark
     from infinimem.tools.compact import rows
 
     out, raw = options.out, options.raw
-
-    def show() -> None:
+    if out.result(result):
         whole = (lambda doc_id, number: view.document(doc_id).text_line(number)) if raw else None
         *lines, total = rows(result, ids=True, dated=ago if out.for_people else None, raw=whole)
         mark = marks() if marks and out.for_people else None
@@ -192,8 +188,6 @@ def _show(options: Options, result: Result, view: View, marks: Callable[[], Mark
                 out.line(line, "bold")
         for note in (total, *result.get("notes", ())):
             out.say(note)
-
-    out.result(result, show)
 
 
 # ── questions ───────────────────────────────────────────────────────────────────────────────────
@@ -217,16 +211,13 @@ def ask(options: Options, question: str, reader: str | None, sources: tuple[str,
         return
     with out.progress("Reading"):
         answer = options.snapshot(memory).ask(question, reader, sources or None, options.max_tokens)
-
-    def show() -> None:
+    if out.result(answer_json(answer)):
         show_answer(out, answer)
         if options.verbose:
             _show_trace(out, answer.trace)
             usage = answer.usage
             spent = f"{usage.calls} calls, {usage.tokens_in} tokens in, {usage.tokens_out} out"
             out.say(f"{escape(memory.llm.name)}: {spent}")
-
-    out.result(answer_json(answer), show)
 
 
 def show_answer(out: Output, answer: Answer) -> None:
@@ -260,13 +251,10 @@ def retrieve(options: Options, question: str, budget: int | None, sources: tuple
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")
-
-    def show() -> None:
+    if out.result(asdict(evidence)):
         out.table(("score", "where", "line"), rows)
         if options.verbose:
             _show_trace(out, evidence.trace)
-
-    out.result(asdict(evidence), show)
 
 
 @click.command(cls=Command)
@@ -358,8 +346,7 @@ def graph(options: Options, name: str | None, hops: int) -> None:
             f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
     part = strategy.graph(memory.view, name, hops)
-
-    def show() -> None:
+    if out.result(part.data()):
         units = [(n.id, n.hop, "" if n.visible else "archived", n.label) for n in part.nodes]
         out.table(("unit", "hops", "", "what it says"), units)
         links = [
@@ -367,8 +354,6 @@ def graph(options: Options, name: str | None, hops: int) -> None:
             for source, link in part.links
         ]
         out.table(("from", "link", "to", "weight"), links)
-
-    out.result(part.data(), show)
     out.say(f"{counted(len(part.nodes), 'unit')}, {counted(len(part.links), 'link')} around {part.root}")
     if part.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")

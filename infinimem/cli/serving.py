@@ -161,13 +161,10 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     else:
         text = recalled.text(Event("UserPromptSubmit", cwd=str(folder), prompt=prompt))
         hits = recalled.near(said(prompt), str(folder))
-
-    def show() -> None:
+    if out.result(recall_json(text, hits)):
         if rows := [(f"{h.score:.2f}", ", ".join(h.words), h.why or "shown", h.where, h.text) for h in hits]:
             out.table(("score", "words", "why", "where", "line"), rows)
         out.line(text or "nothing is injected")
-
-    out.result(recall_json(text, hits), show)
 
 
 # ── many libraries in an object store: docs/FLEET.md ────────────────────────────────────────────
@@ -315,11 +312,8 @@ def forget(options: Options, name: str, pattern: str, yes: bool) -> None:
             with opened.open(name) as memory:
                 done = memory.forget(match=pattern, dry_run=True)
     data = {"seqs": list(done.seqs), "left": [asdict(item) for item in done.left], "forgotten": yes}
-
-    def show() -> None:
+    if out.result(data):
         what = "forgotten" if yes else "would go; --yes forgets them"
         out.line(f"{counted(len(done.seqs), 'line')} {what}")
         for left in done.left:
             out.line(f"{left.path} still holds some of it ({left.why})", "bold yellow")
-
-    out.result(data, show)

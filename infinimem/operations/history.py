@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import forgotten_in, parse_entry
 from infinimem.model import CURRENT, Located, Receipt
-from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at, recorded
+from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
 from infinimem.spec import archive_folders, record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.lines import drawn_from
@@ -74,7 +74,7 @@ def history(view: View, seq: int) -> tuple[Event, ...]:
     return tuple(_story(records, seq))
 
 
-def _story(records: Records, seq: int) -> Iterator[Event]:
+def _story(records: Lineage, seq: int) -> Iterator[Event]:
     entry, own = records.entry(seq), records.steps(seq)
     ancestors = records.ancestors(entry) if entry else []
     turns = [turn for one in ancestors if (turn := records.said(one))]
@@ -96,7 +96,7 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
     yield from _after(records, seq)
 
 
-def _beginning(records: Records, seq: int) -> Iterator[Event]:
+def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
     """Yield how an entry came to be, where that is no receipt's to tell."""
     entry, steps = records.entry(seq), records.steps(seq)
     if entry is None or (steps and steps[0].brings):
@@ -118,7 +118,7 @@ def _beginning(records: Records, seq: int) -> Iterator[Event]:
     )
 
 
-def _receipt(step: Step) -> Event:
+def _receipt(step: LineStep) -> Event:
     receipt, row = step.receipt, step.row
     return Event(
         "receipt",
@@ -133,7 +133,7 @@ def _receipt(step: Step) -> Event:
     )
 
 
-def _now(records: Records, seq: int) -> Event:
+def _now(records: Lineage, seq: int) -> Event:
     place = records.view.entry(seq)
     if place is not None:
         why = ""
@@ -151,7 +151,7 @@ def _now(records: Records, seq: int) -> Event:
     return Event("now", seq, why=last.row.why, text=entry.text if entry else "")
 
 
-def _after(records: Records, seq: int) -> Iterator[Event]:
+def _after(records: Lineage, seq: int) -> Iterator[Event]:
     """Yield what came after it; of what replaced it also what replaced that."""
     known = {seq}
     pending = [seq]
@@ -210,7 +210,7 @@ def blame(
     return lines if line is None else lines[line - 1 : line]
 
 
-def _blamed(records: Records, document: Document, seen: Mapping[int, SeenLine]) -> Iterator[Blamed]:
+def _blamed(records: Lineage, document: Document, seen: Mapping[int, SeenLine]) -> Iterator[Blamed]:
     view, doc_id = records.view, document.id
     steps = [(r, *f[1:]) for r in records.receipts for f in r.files if f[0] == doc_id]
     by_model = doc_id.startswith(MEMORIES) and bool(steps)  # and not what a person put beside its files
@@ -256,7 +256,7 @@ def _quoted(turns: Sequence[TurnRef], document: Document) -> dict[int, tuple[Tur
     return quoted
 
 
-def _arrived(records: Records, place: Located, text: str, seen: Mapping[int, SeenLine]) -> Blamed:
+def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, SeenLine]) -> Blamed:
     """Blame an entry: on the receipt that brought it into this document, or who changed it since."""
     entry, doc_id, steps = place.entry, place.doc_id, records.steps(place.seq)[::-1]
     names = {f"{doc_id.split('/', 1)[0]}/{alias}" for alias in aliases_of(records.view.document(doc_id))}
@@ -286,7 +286,7 @@ def _arrived(records: Records, place: Located, text: str, seen: Mapping[int, See
 
 
 def _written(
-    records: Records, document: Document, steps: Sequence[tuple[Receipt, str, str]]
+    records: Lineage, document: Document, steps: Sequence[tuple[Receipt, str, str]]
 ) -> Iterator[Blamed]:
     """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person.
 

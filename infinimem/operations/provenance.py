@@ -33,7 +33,7 @@ ByLine = Mapping[int, Sequence[Located]]
 
 
 @dataclass(frozen=True)
-class Step:
+class LineStep:
     """A row of a receipt.
 
     Args:
@@ -66,19 +66,19 @@ class TurnRef:
     text: str
 
 
-class Records:
+class Lineage:
     """What the files and the receipts, oldest first, together know of each line."""
 
     def __init__(self, view: View, receipts: Sequence[Receipt]) -> None:
         self.view = view
         self.receipts = tuple(receipts)
-        self._steps: dict[int, list[Step]] = {}
+        self._steps: dict[int, list[LineStep]] = {}
         self._heirs: dict[int, dict[int, str]] = {}
         for order, receipt in enumerate(self.receipts):
             quoted = {entry.seq: entry for line in receipt.quoted if (entry := parse_entry(line))}
             for row in receipt.rows:
                 steps = self._steps.setdefault(row.seq, [])
-                steps.append(Step(receipt, order, row, quoted.get(row.seq)))
+                steps.append(LineStep(receipt, order, row, quoted.get(row.seq)))
                 if heir := successor(row.why):
                     self._heirs.setdefault(row.seq, {})[heir[1]] = heir[0]
                 elif copied := _COPY.match(row.why):
@@ -89,7 +89,7 @@ class Records:
         """Return the highest seq that the files or a receipt know of; 0 for none."""
         return max(self.view.max_seq, *self._steps, *(receipt.high for receipt in self.receipts), 0)
 
-    def steps(self, seq: int) -> Sequence[Step]:
+    def steps(self, seq: int) -> Sequence[LineStep]:
         """Return what receipts did to a line, oldest first."""
         return self._steps.get(seq, ())
 
@@ -166,15 +166,15 @@ class Records:
         return heirs
 
 
-def recorded(view: View) -> Records:
+def recorded(view: View) -> Lineage:
     """Return what a snapshot tells of its lines, read once."""
     return view.derived(_recorded)
 
 
-def _recorded(view: View, known: Records | None, changed: Collection[str] | None) -> Records:
+def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None) -> Lineage:
     if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
-        return Records(view, known.receipts)
-    return Records(view, receipts_of(view) if view.initialised else ())
+        return Lineage(view, known.receipts)
+    return Lineage(view, receipts_of(view) if view.initialised else ())
 
 
 def superseded(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
