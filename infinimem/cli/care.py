@@ -14,15 +14,14 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from infinimem import trust as book
+from infinimem import user_folders as book
 from infinimem.cli.locate import configuration_of
 from infinimem.cli.options import COMPLETION, Command, Options, pass_options
 from infinimem.cli.output import Output, ago, as_json
-from infinimem.configuration import Configuration, host_of, shown
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError, escape
 from infinimem.model import KINDS, Finding
 from infinimem.results import counted
-from infinimem.settings import defaults
+from infinimem.settings import Configuration, defaults, host_of, shown
 
 _LABELS = {
     "entries": "live lines",

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import UsageError
-from infinimem.trust import is_mine
-from infinimem.user_folders import SETTINGS, default_library
+from infinimem.user_folders import SETTINGS, default_library, is_mine
 
 if TYPE_CHECKING:
-    from infinimem.configuration import Configuration
+    from infinimem.settings import Configuration
 
 MOST = 20_000
 """Files of a folder that is searched without being named: more are hardly somebody's notes."""
@@ -92,7 +91,7 @@ def configuration_of(library: Path) -> Configuration:
     Raises:
         LibraryError, SettingsError: its infinimem.toml cannot be read.
     """
-    from infinimem.configuration import configuration  # a hook that recalls does without both
+    from infinimem.settings import configuration  # a hook that recalls does without both
     from infinimem.store.files import Files
 
     data = Files(library).read(SETTINGS) if library.is_dir() else None
@@ -118,7 +117,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
         cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()
         place = library_of(option, cwd, say)
         if event_.name in REMEMBERS:
-            from infinimem.configuration import advice
+            from infinimem.settings import advice
 
             if suspended := configuration_of(place.path).suspended:
                 _say_daily(say, place.path, advice(place.path, suspended))

@@ -112,7 +112,7 @@ class Options:
 
         In the place of a default library that nobody made yet: an empty one, and what gives it once it is.
         """
-        from infinimem.trust import is_mine
+        from infinimem.user_folders import is_mine
 
         place = self.place()
         if place.is_default and not place.path.is_dir():
@@ -177,7 +177,7 @@ class Options:
             click.echo(f"passed over: {listed}{more}; infinimem doctor names all", err=True)
 
     def _warned(self, memory: Memory) -> Memory:
-        from infinimem.configuration import advice
+        from infinimem.settings import advice
 
         if (suspended := memory.library.configuration.suspended) and not self.quiet:
             click.echo(advice(memory.library.root, suspended), err=True)

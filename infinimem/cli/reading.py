@@ -24,7 +24,7 @@ from infinimem.cli.options import (
 )
 from infinimem.cli.output import Marks, Output, ago
 from infinimem.errors import LibraryError, UsageError, escape
-from infinimem.model import SOURCES, Answer, Step
+from infinimem.model import SOURCES, Answer, Stage
 from infinimem.results import answer_json, asked_for, counted, place
 from infinimem.settings import reader_names
 
@@ -229,7 +229,7 @@ def show_answer(out: Output, answer: Answer) -> None:
         out.table(("where", "seq", "line"), rows)
 
 
-def _show_trace(out: Output, trace: Iterable[Step]) -> None:
+def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
     for step in trace:
         stage = f"{step.stage}: {len(step.found)} found, {counted(step.tokens, 'token')}, {step.ms:.1f} ms"
         out.say("; ".join(filter(None, (stage, *step.asked, step.stop, step.failure))))

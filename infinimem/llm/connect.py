@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infinimem.configuration import Configuration, advice
 from infinimem.errors import NotTrusted
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.model import Usage
-from infinimem.settings import ModelSettings
+from infinimem.settings import Configuration, ModelSettings, advice
 
 OFFLINE = "offline"
 

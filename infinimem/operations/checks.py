@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
-from infinimem.configuration import SETTINGS, shown
 from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
 from infinimem.grounding.when import day_of, is_outdated
 from infinimem.markdown.document import Document
@@ -26,6 +25,7 @@ from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.status import stale_dependents
+from infinimem.settings import SETTINGS, shown
 from infinimem.spec import broken, ledger_folders, record_folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
