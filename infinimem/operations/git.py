@@ -422,7 +422,12 @@ class Repository:
             try:
                 out, err = process.communicate(given, max(0.1, self._deadline - time.monotonic()))
             except BaseException as error:
-                _end(process)
+                for how in (signal.SIGTERM, signal.SIGKILL):  # asked politely git takes its index.lock along
+                    with suppress(OSError):
+                        os.killpg(process.pid, how)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(0.5)
+                        break
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise GitUnusable(f"git took longer than {TIMEOUT:g} s") from None
                 raise
@@ -434,13 +439,3 @@ class Repository:
             off = f" (off, as .git/config names it: {min(self._off)})" if self._off else ""
             raise GitUnusable(f"git failed: {fatal.removeprefix('fatal: ') or command[0]}{off}")
         return out
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git and what it started; asked politely it takes its index.lock along."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(OSError):
-            os.killpg(process.pid, how)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.5)
-            return
