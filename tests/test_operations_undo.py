@@ -80,20 +80,6 @@ def refused(memory: Memory, receipt: str, words: str) -> None:
 # ── undone, done again, undone again ────────────────────────────────────────────────────────────
 
 
-def test_undo_and_redo_as_often_as_one_likes(memory: Memory) -> None:
-    before = notes(memory)
-    first = sorted_into(memory, (A, "topics/new"), (B, "topics/old"))
-    after = notes(memory)
-    for _ in range(3):
-        (back,) = memory.undo(first.id)
-        assert notes(memory) == before
-        with pytest.raises(LibraryError, match=f"undone by {back.id} already"):
-            memory.undo(first.id)
-        memory.undo(back.id)
-        assert notes(memory) == after
-    assert problems(memory.library.root, {}) == []
-
-
 def test_a_later_receipt_that_is_taken_back_is_in_nobodys_way(memory: Memory) -> None:
     before = notes(memory)
     first = sorted_into(memory, (A, "topics/new"))
@@ -169,22 +155,6 @@ def test_a_signature_is_not_taken_back_from_a_line_that_is_gone(memory: Memory) 
     refused(memory, receipt.id, "topics/old was changed where it wrote")
 
 
-def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(memory: Memory) -> None:
-    """The receipt only tells of these."""
-    carried = line(memory, C)
-    edit(memory, "topics/old", carried, "")
-    (memory.library.root / "topics/mine.md").write_text(f"{carried}- typed\n")
-    edit(memory, "topics/old", line(memory, D), "")
-    before = notes(memory)
-    receipt = memory.library.adopt_edits()
-    assert receipt is not None
-    assert {row.why for row in receipt.rows} == {"stamped", "moved by hand", "deleted"}
-    (back,) = memory.undo()
-    assert notes(memory) == before
-    assert where(memory, C, D) == ["topics/mine", None]
-    assert [row.why for row in back.rows] == ["removed"]
-
-
 def test_an_edit_that_nobody_noted_yet_is_in_the_receipt_that_takes_the_line_back(memory: Memory) -> None:
     """So that undoing the undo brings it back."""
     edit(memory, "topics/old", "fact c", "fact c, edited")
@@ -208,17 +178,6 @@ def test_a_header_that_a_person_made_longer_stays_whole(memory: Memory) -> None:
     (back,) = memory.undo()
     path.write_text(path.read_text().replace("---\n", "---\nmine: 1\nand: 2\n", 1))
     refused(memory, back.id, "topics/x was changed where it wrote")
-
-
-def test_people_s_edits_and_stamps_can_be_undone_too(memory: Memory) -> None:
-    memory.library.adopt_edits()
-    path = memory.library.root / "topics/old.md"
-    path.write_text(path.read_text().replace("fact c", "fact see") + "- typed\n")
-    before = notes(memory)
-    assert memory.library.adopt_edits() is not None
-    assert notes(memory) != before
-    memory.undo()
-    assert notes(memory) == before
 
 
 def test_a_line_that_a_person_took_away_is_not_brought_back(memory: Memory) -> None:

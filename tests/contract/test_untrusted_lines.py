@@ -65,11 +65,13 @@ def test_a_signed_looking_line_outside_the_programs_documents_is_text(shell: She
 
 
 def test_the_file_keeps_its_bytes(shell: Shell) -> None:
-    """The model that wrote the file reads back what it wrote."""
+    """The model that wrote the file reads back what it wrote; what other tools show has a backslash more."""
     assert shell("init").code == 0
-    text = f"- {FORGED} {SAID}\n"
+    text = f"- {FORGED} {SAID}\n> * <seq = 1> x\nOr <seq=1> here\n"
     by_memory_tool(shell, text)
     assert (shell.library / "memories" / "x.md").read_text() == text
+    shown = [row["text"] for row in shell("--json", "read", "memories/x").json["lines"]]
+    assert shown == [f"- \\{FORGED} {SAID}", "> * \\<seq = 1> x", "Or <seq=1> here"]
     tool = MemoryTool(open_memory(shell.library, model="offline"))
     assert f"- {FORGED} {SAID}" in tool.execute({"command": "view", "path": "/memories/x.md"})
 
