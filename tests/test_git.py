@@ -23,8 +23,8 @@ from infinimem import open_memory
 from infinimem.model import NewEntry, Plan, Receipt, ReceiptRow, Turn, Usage
 from infinimem.operations import git
 from infinimem.operations.doctor import examine
-from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import forget
+from infinimem.operations.forget.redaction import Wanted
 from infinimem.store.create import init
 from infinimem.store.library import Library
 
