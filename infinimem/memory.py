@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from infinimem.messages import Message
-    from infinimem.operations.blame import Blamed
     from infinimem.operations.forget.forget import Forgotten, Renamed
-    from infinimem.operations.history import Event
+    from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
     from infinimem.strategies.base import Event as Tick
     from infinimem.strategies.base import Plans
@@ -460,7 +459,7 @@ class Memory(Reader):
         Raises:
             LibraryError: there is no such document, or it has no such line.
         """
-        from infinimem.operations.blame import blame
+        from infinimem.operations.history import blame
 
         return blame(self.view, doc_id, line, self.library.seen_lines())
 
@@ -571,7 +570,7 @@ class Memory(Reader):
 
     def doctor(self) -> list[Finding]:
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""
-        from infinimem.operations.doctor.examine import examine
+        from infinimem.operations.doctor import examine
 
         findings = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
@@ -585,7 +584,7 @@ class Memory(Reader):
         Raises:
             LibraryError: the disk refused, or the library is busy.
         """
-        from infinimem.operations.doctor.repair import repair
+        from infinimem.operations.doctor import repair
 
         return repair(self.library)
 

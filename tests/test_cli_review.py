@@ -33,12 +33,7 @@ def test_what_waits_reads_as_a_diff(shell: Shell, memory: Memory) -> None:
     assert (row["item"], row["seq"], row["by"], row["code"], row["void"]) == ("5", 5, 7, "PROTECTED", "")
 
 
-def test_wrong_names(shell: Shell, memory: Memory) -> None:
-    before = shell.tree()
-    shell("review", "--approve", "9").failed(2, "infinimem review lists")
-    shell("review", "--approve", "5:x").failed(2, "5:5")
-    shell("review", "--approve", "5", "--reject", "5:5").failed(2, "choose one")
+def test_void_is_shown_once(shell: Shell, memory: Memory) -> None:
     rewrite(memory, HOME, "I live in Lisbon.", "I live in Lisbon, mostly.")
-    shell("review", "--approve", "5:5").failed(1, "edited")
-    rewrite(memory, HOME, "I live in Lisbon, mostly.", "I live in Lisbon.")
-    assert shell.tree() == before
+    assert "void: line 5 was edited since" in shell("review").out
+    assert shell("review").out == ""

@@ -10,9 +10,9 @@ from history_library import DOG, FLAT, HOME, LISBON, PORTO, apply, moved, rewrit
 from history_library import filled as sorted_library
 
 from infinimem import law
-from infinimem.errors import LibraryError, NotALibrary, UsageError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.grounding.claims import is_repetition
-from infinimem.memory import Memory, open_memory
+from infinimem.memory import Memory
 from infinimem.model import Move, NewEntry, Plan, Turn
 
 
@@ -104,13 +104,6 @@ def test_approved_is_archived_with_a_receipt(memory: Memory) -> None:
     assert memory.status()["lines_awaiting_review"] == 0
 
 
-def test_an_approval_can_be_taken_back(memory: Memory) -> None:
-    before = (memory.library.root / f"{HOME}.md").read_bytes()
-    memory.decide([item(memory)])
-    memory.undo()
-    assert (memory.library.root / f"{HOME}.md").read_bytes() == before
-
-
 def test_the_line_goes_from_where_it_is_now_to_the_archive_of_its_survivors_document(memory: Memory) -> None:
     apply(memory, moved(LISBON, "topics/old", "Old"), moved(PORTO, "topics/new", "New"))
     (receipt,) = memory.decide([item(memory)])
@@ -138,14 +131,6 @@ def test_one_line_of_several(tmp_path: Path) -> None:
     assert [row.seq for row in memory.review()] == [LISBON]
     memory.decide(reject=[name])
     assert memory.review() == ()
-
-
-def test_a_second_proposal_for_a_line_is_settled_with_the_first(memory: Memory) -> None:
-    apply(memory, superseded(LISBON, PORTO))
-    first, second = (str(proposal.receipt) for proposal in memory.library.proposals())
-    memory.decide([first])
-    assert where(memory, LISBON) == "archive/home"
-    assert memory.library.proposals() == () and second != first
 
 
 def test_a_chain_is_archived_link_by_link(memory: Memory) -> None:
@@ -251,12 +236,3 @@ def test_a_proposal_of_before_marks_were_kept_can_be_approved(memory: Memory) ->
         json.dumps([{k: v for k, v in row.items() if k != "marks"} for row in json.loads(path.read_text())])
     )
     assert len(memory.decide([item(memory)])) == 1
-
-
-def test_a_folder_of_notes_has_nothing_to_review(tmp_path: Path) -> None:
-    (tmp_path / "note.md").write_text("# Mine\n")
-    memory = open_memory(tmp_path, model="offline")
-    assert memory.review() == ()
-    with pytest.raises(NotALibrary):
-        memory.decide(["1"])
-    assert [path.name for path in tmp_path.iterdir()] == ["note.md"]

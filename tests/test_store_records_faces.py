@@ -13,7 +13,7 @@ from trusting import write_trusted
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.create import init
 from infinimem.store.outcome import Applied
 from infinimem.strategies.records.record import record_id

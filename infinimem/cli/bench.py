@@ -193,13 +193,10 @@ def _show_estimate(out: Output, size: Estimate) -> None:
         for row in size.rows
     ]
     names = ("method", "phase", "calls", "tokens_in", "tokens_out")
-
-    def show() -> None:
+    data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
+    if out.result(data):
         out.table(names, rows)
         out.say(f"{counted(size.questions, 'question')} to ask, {size}")
-
-    data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
-    out.result(data, show)
 
 
 def _show(out: Output, report: Any, folder: Path) -> None:
