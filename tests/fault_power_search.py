@@ -21,7 +21,7 @@ from fault_library import lines, problems
 from fault_power import Cache, Fate, Names, Promise, Tape, Write, fates, nuls, plant, whole
 
 from infinimem.model import Located, Move, NewEntry, Plan, Receipt, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store import disk
 from infinimem.store.disk import At
 from infinimem.store.folders import located

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 
 from infinimem.grounding.claims import unsupported
 from infinimem.model import Located, Move, NewEntry, Plan, Turn
-from infinimem.operations.doctor.checks import RENUMBERED
-from infinimem.operations.doctor.examine import examine
-from infinimem.operations.doctor.repair import repair
+from infinimem.operations.checks import RENUMBERED
+from infinimem.operations.doctor import examine, repair
 from infinimem.store.library import Library, init
 from infinimem.store.lines import drawn_from
 from infinimem.store.view import Applied

@@ -18,7 +18,7 @@ from fault_library import problems
 from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.model import NewEntry, Plan, Usage
+from infinimem.model import NewEntry, Plan
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied
 
@@ -135,10 +135,6 @@ class Slow:
     def __init__(self) -> None:
         self._inner = OfflineClient()
         self.grown = 0
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._inner.usage
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         before = shared.said.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,8 +23,7 @@ class Paid(OfflineClient):
 
     def complete(self, task: Task, variables: object) -> Reply:
         reply = super().complete(task, variables)  # type: ignore[arg-type]
-        self.usage[task.name] = self.usage[task.name] + Usage(0, 100, 10)
-        return reply
+        return replace(reply, usage=reply.usage + Usage(0, 100, 10))
 
 
 class Clock:
@@ -52,7 +52,7 @@ def test_each_call_of_a_library_is_booked_once(memory: Memory) -> None:
     memory.ask("Where did I move?", "hybrid")
     memory.rebuild()
     (booked,) = memory.status()["spent"].values()
-    calls = sum(one.calls for one in memory.llm.usage.values())
+    calls = memory.llm.usage.calls
     assert booked == {"calls": calls, "tokens_in": 100 * calls, "tokens_out": 10 * calls}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Derived, Entry, Move, NewEntry, Plan, Receipt, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library, init
 from infinimem.store.line_map import from_line_map, line_map, reverted
