@@ -24,8 +24,7 @@ from resource import RUSAGE_SELF, getrusage
 
 from infinimem import Turn, open_memory
 from infinimem.evaluation.datasets import benchmark
-from infinimem.evaluation.metrics.retrieval import within
-from infinimem.evaluation.metrics.statistics import mean, percentile
+from infinimem.evaluation.metrics import mean, percentile, within
 from infinimem.evaluation.model import Case, Question
 
 FILES = {

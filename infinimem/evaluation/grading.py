@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from infinimem.evaluation.metrics import says_nothing
 from infinimem.llm.base import Task
 from infinimem.llm.tasks import TEXT, list_of, object_of
 from infinimem.terms import MONTHS, fold, query_terms
@@ -43,18 +44,8 @@ ENOUGH = 0.5
 _MONTH = {
     name[:length].lower(): str(number) for number, name in enumerate(MONTHS, 1) for length in (3, len(name))
 }
-_NOTHING = re.compile(
-    r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
-    r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
-)
-"""Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
 _INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
 """What BEAM puts before an item of a rubric."""
-
-
-def says_nothing(text: str) -> bool:
-    """Whether an answer says that there is none; measures without a judge ask this too."""
-    return bool(_NOTHING.search(fold(text)))
 
 
 def strict(variables: Mapping[str, Any]) -> dict[str, Any]:

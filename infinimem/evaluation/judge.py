@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from infinimem.evaluation.grading import JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC, says_nothing
-from infinimem.evaluation.metrics.answers import normal
+from infinimem.evaluation.grading import JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC
+from infinimem.evaluation.metrics import normal, says_nothing
 from infinimem.evaluation.model import Question
 from infinimem.llm.base import LLM, Task
 from infinimem.model import Usage

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.evaluation import plots
-from infinimem.evaluation.metrics.statistics import mean, percentile
+from infinimem.evaluation.metrics import mean, percentile
 from infinimem.evaluation.table import percent
 from infinimem.evaluation.tables import headline, primary, tables
 from infinimem.evaluation.tally import WORDS, Tallies, Tally, read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
-from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
+from infinimem.evaluation.metrics import Difference, mean, percentile
 from infinimem.evaluation.table import NONE, Table, percent, tokens_of, whole
 from infinimem.evaluation.tally import UNTIL, WORDS, Tallies, Tally
 from infinimem.evaluation.written import written_table

@@ -15,7 +15,7 @@ from typing import Any
 from infinimem.errors import UsageError
 from infinimem.evaluation.book import ingested, results
 from infinimem.evaluation.methods.spec import OWN
-from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
+from infinimem.evaluation.metrics import Difference, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested
 from infinimem.model import Usage
 
@@ -102,7 +102,7 @@ class Tally:
         for item in self.counted:
             if measure in item.scores:
                 groups[item.category].append(item.scores[measure])
-        return macro(groups) if groups else None
+        return mean([mean(values) for values in groups.values()]) if groups else None
 
     def until_all(self, measure: str = UNTIL) -> list[float]:
         """Tokens until all evidence was read, or with `WORDS` all words of the answer, of each question with

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from infinimem.errors import UsageError
+from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota, as_text, entries, file_name, turns
-from infinimem.evaluation.metrics import answers
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.fields import Json
 from infinimem.importers.simple import MEMORYAGENTBENCH
@@ -51,15 +51,15 @@ class FactConsolidation:
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Whether an expected answer stands in one of the first k texts: "answer@1" and so on."""
         first = next(
-            (rank for rank, item in enumerate(found) if answers.holds(item.text, question.expected)), None
+            (rank for rank, item in enumerate(found) if metrics.holds(item.text, question.expected)), None
         )
         return {f"answer@{k}": float(first is not None and first < k) for k in CUTS}
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
         """Substring match ("match"), which is the data set's own measure, and token F1."""
         return {
-            "match": float(answers.holds(answer, question.expected)),
-            "F1": answers.best(answers.token_f1, answer, question.expected),
+            "match": float(metrics.holds(answer, question.expected)),
+            "F1": metrics.best(metrics.token_f1, answer, question.expected),
         }
 
 

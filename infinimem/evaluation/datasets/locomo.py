@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from infinimem.errors import UsageError
+from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, objects, turns
-from infinimem.evaluation.metrics import answers
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.fields import Json
 from infinimem.importers.simple import LOCOMO
@@ -89,11 +89,11 @@ class LoCoMo:
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
         """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
-        f1 = partial(answers.locomo_f1, category=question.category)
-        scores = {"F1": answers.best(f1, answer, question.expected)}
+        f1 = partial(metrics.locomo_f1, category=question.category)
+        scores = {"F1": metrics.best(f1, answer, question.expected)}
         if question.answerable:
-            scores["BLEU-1"] = answers.best(answers.bleu1, answer, question.expected)
-            scores["ROUGE-L"] = answers.best(answers.rouge_l, answer, question.expected)
+            scores["BLEU-1"] = metrics.best(metrics.bleu1, answer, question.expected)
+            scores["ROUGE-L"] = metrics.best(metrics.rouge_l, answer, question.expected)
         return scores
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from infinimem.errors import UsageError
+from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evidence_read, file_name, turns
-from infinimem.evaluation.grading import says_nothing
-from infinimem.evaluation.metrics import answers, retrieval
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.fields import Json, moment, rows
 from infinimem.importers.simple import LONGMEMEVAL
@@ -68,13 +67,13 @@ class LongMemEval:
             return {}
         turn_of = {turn.turn: turn for turn in case.turns}
         ranked = [turn_of[name] for item in found for name in item.turns if name in turn_of]
-        scores = retrieval.measures([turn.session for turn in ranked], question.sessions)
+        scores = metrics.measures([turn.session for turn in ranked], question.sessions)
         if question.scored:
             users = [turn for turn in ranked if turn.role == "user"]
             gold = frozenset(name for name in question.turns if turn_of[name].role == "user")
             sessions = frozenset(turn_of[name].session for name in gold)
-            scores |= retrieval.measures([turn.session for turn in users], sessions, label="own ")
-            scores |= retrieval.measures([turn.turn for turn in users], gold, label="own turn ")
+            scores |= metrics.measures([turn.session for turn in users], sessions, label="own ")
+            scores |= metrics.measures([turn.turn for turn in users], gold, label="own turn ")
         if question.turns:
             scores |= evidence_read(found, question.turns, BUDGETS, "turns")
         return scores
@@ -85,11 +84,11 @@ class LongMemEval:
         The data set's own measure is a judge; preferences (a rubric is expected) fit no measure of words.
         """
         if not question.answerable:
-            return {"F1": float(says_nothing(answer))}
+            return {"F1": float(metrics.says_nothing(answer))}
         return {
-            "F1": answers.best(answers.token_f1, answer, question.expected),
-            "BLEU-1": answers.best(answers.bleu1, answer, question.expected),
-            "ROUGE-L": answers.best(answers.rouge_l, answer, question.expected),
+            "F1": metrics.best(metrics.token_f1, answer, question.expected),
+            "BLEU-1": metrics.best(metrics.bleu1, answer, question.expected),
+            "ROUGE-L": metrics.best(metrics.rouge_l, answer, question.expected),
         }
 
 

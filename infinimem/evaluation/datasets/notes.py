@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from infinimem.errors import UsageError
+from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota
-from infinimem.evaluation.metrics import retrieval
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
@@ -70,7 +70,7 @@ class Notes:
         gold = [_place(section) for section in question.turns]
         ranked: list[str] = []
         docs: list[str] = []
-        for rank, item in enumerate(found[: retrieval.CUTS[-1]]):
+        for rank, item in enumerate(found[: metrics.CUTS[-1]]):
             for doc, first, last in map(_place, item.turns):
                 touched = [
                     _id(doc, start, end)
@@ -80,10 +80,10 @@ class Notes:
                 ranked += [section for section in touched if section not in ranked] or [f"{rank}"]
                 docs.append(doc)
         return {
-            **retrieval.measures(ranked, question.turns, CUTS),
-            "MRR": retrieval.reciprocal_rank(ranked, question.turns),
-            **retrieval.measures(docs, question.sessions, CUTS, "doc "),
-            "doc MRR": retrieval.reciprocal_rank(retrieval.distinct(docs), question.sessions),
+            **metrics.measures(ranked, question.turns, CUTS),
+            "MRR": metrics.reciprocal_rank(ranked, question.turns),
+            **metrics.measures(docs, question.sessions, CUTS, "doc "),
+            "doc MRR": metrics.reciprocal_rank(dict.fromkeys(docs), question.sessions),
         }
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:

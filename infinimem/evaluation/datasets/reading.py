@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.evaluation.metrics import answers, retrieval
+from infinimem.evaluation import metrics
 from infinimem.evaluation.model import Found, Question
 from infinimem.importers.fields import Json
 from infinimem.importers.read import keyed
@@ -110,7 +110,7 @@ def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) 
     if not question.scored:
         return {}
     ranked = [turn for item in found for turn in item.turns]
-    scores = retrieval.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
+    scores = metrics.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
     needed = words_read(found, question)
     return scores if needed is None else {**scores, "tokens to words": float(needed)}
 
@@ -120,10 +120,10 @@ def words_read(found: Sequence[Found], question: Question) -> int | None:
 
     Source: xMemory (arXiv 2602.02007), section 5.2 (evidence coverage).
     """
-    words = {word for answer in question.expected[:1] for word in answers.stems(answer)}
-    telling = words.difference(*(answers.stems(word) for word in STOP_WORDS))
-    pieces = ((set(answers.stems(item.text)), item.tokens) for item in found)
-    return retrieval.tokens_until(pieces, telling) if telling else None
+    words = {word for answer in question.expected[:1] for word in metrics.stems(answer)}
+    telling = words.difference(*(metrics.stems(word) for word in STOP_WORDS))
+    pieces = ((set(metrics.stems(item.text)), item.tokens) for item in found)
+    return metrics.tokens_until(pieces, telling) if telling else None
 
 
 def evidence_read(
@@ -131,8 +131,8 @@ def evidence_read(
 ) -> dict[str, float]:
     """Measures of what a reader has read: "R in 512", …, and "tokens to all" where all of `gold` is found."""
     pieces = [(item.turns, item.tokens) for item in found]
-    scores = {f"{label} in {budget}": retrieval.within(pieces, gold, budget) for budget in budgets}
-    needed = retrieval.tokens_until(pieces, gold)
+    scores = {f"{label} in {budget}": metrics.within(pieces, gold, budget) for budget in budgets}
+    needed = metrics.tokens_until(pieces, gold)
     return scores if needed is None else {**scores, "tokens to all": float(needed)}
 
 

@@ -1,0 +1,286 @@
+"""Measures of rankings and of answers, means over questions, and how sure a difference of two methods is.
+
+A piece of a ranking is scored by the ids that it holds or cites; an id counts where it comes first, relevance
+is binary. Sources: recall, hit and nDCG as in Manning and others, Introduction to Information Retrieval
+(2008), chapter 8; nDCG with the discount 1/log2(rank + 1) of Järvelin and Kekäläinen (2002); token F1 and its rules
+by category as LoCoMo scores (Maharana and others, 2024); BLEU of Papineni and others (2002) for single words;
+ROUGE-L of Lin (2004); the substring match of MemoryAgentBench.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from infinimem.errors import UsageError
+from infinimem.terms import fold
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CUTS = (5, 10, 20, 50)
+"""Ranks at which a list is cut."""
+RESAMPLES = 10_000
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
+_WORDS = re.compile(r"\w+")
+_NOTHING = re.compile(
+    r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
+    r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
+)
+"""Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
+
+Piece = tuple[Collection[Hashable], int]
+"""The ids that a piece of evidence holds, and its tokens."""
+
+
+# ── rankings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def reciprocal_rank(ranked: Iterable[Hashable], gold: Collection[Hashable]) -> float:
+    """Return 1 over the rank of the first id in `gold`, or 0. Its mean is the MRR."""
+    return next((1 / rank for rank, item in enumerate(ranked, 1) if item in gold), 0.0)
+
+
+def measures(
+    ranked: Iterable[Hashable], gold: Collection[Hashable], cuts: Iterable[int] = CUTS, label: str = ""
+) -> dict[str, float]:
+    """Return all measures of a ranking by rank.
+
+    Args:
+        ranked: ids, best first; one that comes twice counts where it comes first.
+        gold: what should be found; not empty.
+        cuts: ranks.
+        label: set before the names.
+
+    Returns:
+        For each k "R@k" (recall), "N@k" (nDCG), "hit@k" (whether any is there), "all@k" (whether all are).
+    """
+    hits = [item in gold for item in dict.fromkeys(ranked)]
+    scores = {}
+    for k in cuts:
+        share = sum(hits[:k]) / len(gold)
+        gained = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(hits[:k]) if hit)
+        ideal = sum(1 / math.log2(rank + 2) for rank in range(min(len(gold), k)))
+        scores[f"{label}R@{k}"] = share
+        scores[f"{label}N@{k}"] = gained / ideal
+        scores[f"{label}hit@{k}"] = float(share > 0)
+        scores[f"{label}all@{k}"] = float(share == 1)
+    return scores
+
+
+def within(pieces: Iterable[Piece], gold: Collection[Hashable], budget: int) -> float:
+    """Return the share of `gold` in the pieces that are read before one exceeds the budget of tokens."""
+    seen: set[Hashable] = set()
+    for ids, tokens in pieces:
+        budget -= tokens
+        if budget < 0:
+            break
+        seen.update(ids)
+    return len(seen & set(gold)) / len(gold)
+
+
+def tokens_until(pieces: Iterable[Piece], gold: Collection[Hashable]) -> int | None:
+    """Return the tokens read until all of `gold` was seen, or None if the pieces never hold it all."""
+    missing, read = set(gold), 0
+    for ids, tokens in pieces:
+        if not missing:
+            break
+        read += tokens
+        missing.difference_update(ids)
+    return None if missing else read
+
+
+# ── answers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def says_nothing(text: str) -> bool:
+    """Return whether an answer says that there is none."""
+    return bool(_NOTHING.search(fold(text)))
+
+
+def normal(text: str) -> str:
+    """Return a text in lower case, without punctuation and articles: as MemoryAgentBench compares."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def holds(text: str, expected: Iterable[str]) -> bool:
+    """Return whether one of the expected answers is a part of the text, both as `normal` leaves them."""
+    whole = normal(text)
+    return any(wanted in whole for answer in expected if (wanted := normal(answer)))
+
+
+def stems(text: str) -> tuple[str, ...]:
+    """Return the words that LoCoMo compares: NLTK's Porter stems, without punctuation, articles and "and"."""
+    plain = _ARTICLES_AND.sub(" ", text.lower().translate(_PUNCTUATION))
+    return tuple(map(_stem, plain.split()))
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    stem: str = _stemmer().stem(word)
+    return stem
+
+
+@cache
+def _stemmer() -> Any:
+    try:
+        from nltk.stem.porter import PorterStemmer
+    except ImportError as error:
+        raise UsageError("answers are scored with nltk: pip install 'infinimem[bench]'") from error
+    return PorterStemmer()
+
+
+def token_f1(answer: str, expected: str) -> float:
+    """Return the harmonic mean of precision and recall of words, each counted as often as both have it."""
+    return _f1(stems(answer), stems(expected))
+
+
+def parts_f1(answer: str, expected: str) -> float:
+    """Split both at commas and return the mean over the expected parts of each one's best F1."""
+    given = [stems(part) for part in answer.split(",")]
+    return mean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
+
+
+def locomo_f1(answer: str, expected: str, category: str) -> float:
+    """Return LoCoMo's F1 under the rule of the question's category.
+
+    Args:
+        answer: as it was given.
+        expected: one answer of the data set; not looked at for "adversarial".
+        category: "multi-hop" splits at commas; "open-domain" takes what is expected before a ";";
+            "adversarial" is right where the answer says that there is none.
+    """
+    if category == "adversarial":
+        return float(says_nothing(answer))
+    if category == "multi-hop":
+        return parts_f1(answer, expected)
+    if category == "open-domain":
+        expected = expected.partition(";")[0].strip()
+    return token_f1(answer, expected)
+
+
+def words(text: str) -> list[str]:
+    """Return the runs of letters and digits in lower case: what BLEU and ROUGE count here."""
+    return _WORDS.findall(text.lower())
+
+
+def bleu1(answer: str, expected: str) -> float:
+    """Return BLEU of single words, not smoothed: clipped precision, times a penalty on short answers."""
+    given, wanted = words(answer), words(expected)
+    if not given:
+        return 0.0
+    common = (Counter(given) & Counter(wanted)).total()
+    brevity = 1.0 if len(given) > len(wanted) else math.exp(1 - len(wanted) / len(given))
+    return brevity * common / len(given)
+
+
+def rouge_l(answer: str, expected: str) -> float:
+    """Return ROUGE-L: F of the longest common subsequence of words, precision and recall alike."""
+    given, wanted = words(answer), words(expected)
+    row = [0] * (len(wanted) + 1)
+    for item in given:
+        before = 0
+        for at, against in enumerate(wanted, 1):
+            above = row[at]
+            row[at] = before + 1 if item == against else max(above, row[at - 1])
+            before = above
+    return _harmonic(row[-1], len(given), len(wanted))
+
+
+def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
+    """Return the measure against the expected answer that fits best; 0 if none is expected."""
+    return max((measure(answer, wanted) for wanted in expected), default=0.0)
+
+
+def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
+    return _harmonic((Counter(given) & Counter(wanted)).total(), len(given), len(wanted))
+
+
+def _harmonic(common: int, given: int, wanted: int) -> float:
+    return 2 * common / (given + wanted) if common else 0.0
+
+
+# ── over questions ──────────────────────────────────────────────────────────────────────────────
+
+
+def mean(values: Collection[float]) -> float:
+    """Return the arithmetic mean; 0 of nothing."""
+    return sum(values) / len(values) if values else 0.0
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return 0.0
+    return ordered[min(max(math.ceil(share * len(ordered)), 1), len(ordered)) - 1]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of one method minus the other over the same questions, and the ends of its interval."""
+
+    mean: float
+    low: float
+    high: float
+    questions: int
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+def paired_differences(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    resamples: int = RESAMPLES,
+    seed: int = 7,
+    level: float = 0.95,
+) -> dict[str, Difference]:
+    """Draw questions with replacement, both methods' scores of each together (paired bootstrap).
+
+    Args:
+        pairs: for each measure one method's score of each question and the other's, in the same order.
+        resamples: how often.
+        seed: the same seed gives the same interval.
+        level: of confidence; the interval lies between percentiles (Efron and Tibshirani, 1993).
+
+    Raises:
+        ValueError: two that belong together are not of one length.
+    """
+    import numpy as np
+
+    if any(len(ours) != len(theirs) for ours, theirs in pairs.values()):
+        raise ValueError("a paired difference needs two scores for each question")
+    differences = {name: Difference(0.0, 0.0, 0.0, 0) for name in pairs}
+    tail = (1 - level) / 2
+    for count in sorted({len(ours) for ours, _ in pairs.values()} - {0}):
+        names = [name for name, (ours, _) in pairs.items() if len(ours) == count]
+        ours, theirs = (np.array([pairs[name][side] for name in names]).T for side in (0, 1))
+        means = _times_drawn(count, resamples, seed) @ np.asarray(ours - theirs, dtype=np.float32) / count
+        lows, highs = np.quantile(means, [tail, 1 - tail], axis=0)
+        for name, middle, low, high in zip(names, (ours - theirs).mean(axis=0), lows, highs, strict=True):
+            differences[name] = Difference(float(middle), float(low), float(high), count)
+    return differences
+
+
+@lru_cache(maxsize=2)
+def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float32]:
+    """Return how often each resample draws each question: the same for all measures and methods of a run."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    times = np.empty((resamples, questions), dtype=np.float32)
+    for row in times:
+        row[:] = np.bincount(generator.integers(0, questions, questions), minlength=questions)
+    return times
