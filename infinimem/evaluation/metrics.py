@@ -2,9 +2,9 @@
 
 A piece of a ranking is scored by the ids that it holds or cites; an id counts where it comes first, relevance
 is binary. Sources: recall, hit and nDCG as in Manning and others, Introduction to Information Retrieval
-(2008), chapter 8; nDCG with the discount 1/log2(rank + 1) of Järvelin and Kekäläinen (2002); token F1 and its rules
-by category as LoCoMo scores (Maharana and others, 2024); BLEU of Papineni and others (2002) for single words;
-ROUGE-L of Lin (2004); the substring match of MemoryAgentBench.
+(2008), chapter 8; nDCG with the discount 1/log2(rank + 1) of Järvelin and Kekäläinen (2002); token F1 and
+its rules by category as LoCoMo scores (Maharana and others, 2024); BLEU of Papineni and others (2002) for
+single words; ROUGE-L of Lin (2004); the substring match of MemoryAgentBench.
 """
 
 from __future__ import annotations
