@@ -92,9 +92,9 @@ def _share(lines: Sequence[Topic], limit: int) -> int:
 
 
 def _offered(doc_id: str, view: View) -> dict[str, object]:
-    """A document as a model is told of it; programs read its lines too."""
+    """A document as a model is told of it."""
     told = {"title": title_of(doc_id, view), "tokens": view.row(doc_id).tokens}
-    return {**told, "told": [shown(told)], "lines": [at.entry.text for at in view.document(doc_id).entries]}
+    return {**told, "told": [shown(told)]}
 
 
 def _part(
