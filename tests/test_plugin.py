@@ -20,7 +20,7 @@ from cli_runner import Shell
 
 from infinimem import open_memory
 from infinimem.cli.app import COMMANDS
-from infinimem.hooks.event import EVENTS
+from infinimem.hooks.answer import EVENTS
 from infinimem.mcp import ask, remember
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ from web_browser import Served, entered, sample, served
 from web_browser import browser as browser
 
 from infinimem import open_memory
-from infinimem.hooks.event import Event
+from infinimem.hooks.answer import Event
 from infinimem.hooks.recall import Recall
 
 ROUTER, BEFORE = "The router is at 192.168.1.1 now", "The router is at 192.168.8.1"

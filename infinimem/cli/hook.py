@@ -35,7 +35,7 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
     what the start of a session is shown.
     """
-    from infinimem.hooks.event import Event
+    from infinimem.hooks.answer import Event
     from infinimem.hooks.recall import Recall, said
     from infinimem.memory import open_memory
 

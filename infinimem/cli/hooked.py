@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from infinimem.cli.locate import Location, configuration_of, default, locate
-from infinimem.hooks.answer import answer
-from infinimem.hooks.event import RECALLS, REMEMBERS, given
+from infinimem.hooks.answer import RECALLS, REMEMBERS, answer, given
 from infinimem.user_folders import SETTINGS, is_mine
 
 Say = Callable[[str], None]
@@ -84,7 +83,7 @@ def _advise(say: Say, library: Path) -> None:
 
 def _tell(say: Say, library: Path, text: str) -> None:
     """Once a day a library: a hook runs at each prompt."""
-    from infinimem.hooks.rendezvous import first_today
+    from infinimem.hooks.answer import first_today
 
     if first_today(library):
         say(f"infinimem hook: {text}")

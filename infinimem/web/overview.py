@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem import tokens
-from infinimem.hooks.event import Event
+from infinimem.hooks.answer import Event
 from infinimem.hooks.recall import Recall, said
 from infinimem.results import recall_json
 from infinimem.store.see_also import known
