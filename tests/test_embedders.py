@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fake_server import Say
 
-from infinimem.embedders import minilm, static
+from infinimem.embedders import local
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import connect
 from infinimem.embedders.local import folder_of
@@ -151,7 +151,6 @@ def test_a_semantic_model_finds_what_says_the_like(name: str, tmp_path: Path) ->
 def test_what_is_not_installed_is_told_in_one_line(
     name: str, package: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (static, minilm):
-        monkeypatch.setattr(module, "folder_of", lambda _: None)
+    monkeypatch.setattr(local, "folder_of", lambda _: None)
     with pytest.raises(ModelNotConfigured, match=f"{package}; .*{re.escape(advice)}"):
         connect(name, EmbedderSettings())

@@ -15,7 +15,7 @@ import pytest
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import read_turns, reading, survey
-from infinimem.importers.files import Survey
+from infinimem.importers.read import Survey
 
 CHAT = [{"role": "user", "content": "one", "session": "a"}, {"role": "assistant", "content": "two"}]
 LOG = {
@@ -155,13 +155,13 @@ def test_a_folder_that_holds_nothing_and_one_that_is_a_library(tmp_path: Path) -
 
 def test_batches_are_bounded_by_turns_and_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.json", [{"role": "user", "content": "x" * size} for size in (1, 1, 9, 1, 1)])
-    monkeypatch.setattr("infinimem.importers.files.BATCH_TURNS", 2)
-    monkeypatch.setattr("infinimem.importers.files.BATCH_LENGTH", 9)
+    monkeypatch.setattr("infinimem.importers.read.BATCH_TURNS", 2)
+    monkeypatch.setattr("infinimem.importers.read.BATCH_LENGTH", 9)
     assert [len(batch) for batch in survey(path).batches()] == [2, 1, 2]
 
 
 def test_progress_is_told_while_a_file_is_surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.importers.files.STEP", 1)
+    monkeypatch.setattr("infinimem.importers.read.TOLD", 1)
     steps: list[tuple[int, int]] = []
     survey(write(tmp_path / "a.json", CHAT), progress=lambda *step: steps.append(step))
     assert steps == [(1, 0), (2, 0)]

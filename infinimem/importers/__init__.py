@@ -4,7 +4,6 @@ A JSON format is a `Format` (fields.py): functions over one record, or over all 
 records and is what remains. What is to come in is surveyed first, then read.
 """
 
-from infinimem.importers.files import Survey, survey
-from infinimem.importers.read import Import, read_turns
+from infinimem.importers.read import Import, Survey, read_turns, survey
 
 __all__ = ["Import", "Survey", "read_turns", "survey"]

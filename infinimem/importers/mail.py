@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC
 from hashlib import blake2b
 from html import unescape
@@ -23,10 +24,8 @@ from infinimem.model import Turn
 if TYPE_CHECKING:
     from email.message import Message
 
-MAX_MAIL = 64 * 2**20
-"""Characters of one mail with all that is attached to it."""
-MAX_LINES, MAX_PARTS = 2**20, 2**16
-"""Of one mail; each costs more than its characters."""
+MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
+MAX_LINES, MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
 
 _FROM = re.compile(r"From \S.* \d\d:\d\d(?::\d\d)?.* \d{4}\s*\Z")
 _HEADERS = re.compile(
@@ -35,8 +34,7 @@ _HEADERS = re.compile(
     re.IGNORECASE,
 )
 _SENDER = re.compile(r"^From: ", re.IGNORECASE | re.MULTILINE)
-_LONG = 4000
-"""Characters of headers alone, of which the sender's may come later."""
+_LONG = 4000  # characters of headers alone, of which the sender's may come later
 _REPLY = re.compile(r"(?:\s*(?:re|aw|sv|antw|fwd?|wg|tr|rv|vs)(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
 _QUOTES = re.compile(
     r"^(?:On|Am|Le|El|Il|Op|Em|Den|Dnia)\s(?:(?!\n\n).){4,250}?"
@@ -55,6 +53,7 @@ _SENT_FROM = re.compile(
 
 
 def matches(head: str) -> bool:
+    """Return whether a file is a mail or a mailbox, by its beginning."""
     if _FROM.match(head.partition("\n")[0]):
         return True
     if (headers := _HEADERS.match(head)) is None or headers[0].count("\n") < 2:
@@ -63,7 +62,8 @@ def matches(head: str) -> bool:
 
 
 def turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of a mailbox or of one mail, in the order of the file; `stem` names one without a subject.
+    """Yield the turns of a mailbox or of one mail, in the order of the file; `stem` names one without a
+    subject.
 
     Lines have their ends, and bytes that are no UTF-8 as lone surrogates, for a mail says its own encoding.
     """
@@ -80,7 +80,7 @@ def turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _mails(lines: Iterable[str]) -> Iterator[str]:
-    """Mails of an mbox, between lines that begin with "From "; what has no such line is one mail."""
+    """Yield the mails between lines that begin with "From "; what has no such line is one mail."""
     mail: list[str] = []
     size, parts, blank = 0, 0, True
     for line in lines:
@@ -101,8 +101,8 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _turn(mail: Message, stem: str, skipped: Skipped) -> Turn | None:
-    """What was written, below its subject where that is new; None for a mail without text."""
-    from email.utils import parseaddr
+    """Return what was written, below its subject if that is new; None for a mail without text."""
+    from email.utils import parseaddr, parsedate_to_datetime
 
     subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
     answered = _REPLY.match(subject)
@@ -118,17 +118,21 @@ def _turn(mail: Message, stem: str, skipped: Skipped) -> Turn | None:
     thread = before[0] if before else ident  # the mail that began it
     root = blake2b(thread.encode("utf-8", "replace"), digest_size=4).hexdigest()
     name, address = parseaddr(_header(mail, "From"))
+    time = None
+    with suppress(ValueError, TypeError):
+        moment = parsedate_to_datetime(_header(mail, "Date"))
+        time = iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat())  # "-0000" is UTC
     return Turn(
         text=f"{about}: {text}" if about and not answered else text,
         speaker=name or address or None,
-        time=_time(_header(mail, "Date")),
+        time=time,
         session=f"{about[:200] or stem} {root}",
         turn=ident or None,
     )
 
 
 def _written(text: str) -> str:
-    """What its sender wrote in a mail: without quotes, the line that tells of them, history and signature."""
+    """Strip quotes, the line that tells of them, history and signature from a mail."""
     kept: list[str] = []
     for line in _QUOTES.sub("", text.replace("\r\n", "\n")).split("\n"):
         if line in ("-- ", "--") or (_HISTORY.fullmatch(line) and any(kept)):
@@ -144,7 +148,7 @@ def _header(message: Message, name: str) -> str:
 
 
 def _decoded(value: str) -> str:
-    """The words of a header; what is neither encoded nor UTF-8 is replaced."""
+    """Decode the words of a header; replace what is neither encoded nor UTF-8."""
     from email.header import decode_header, make_header
 
     plain = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -154,18 +158,8 @@ def _decoded(value: str) -> str:
         return " ".join(plain.split())
 
 
-def _time(value: str) -> str | None:
-    from email.utils import parsedate_to_datetime
-
-    try:
-        moment = parsedate_to_datetime(value)
-        return iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat())  # "-0000" is UTC
-    except (ValueError, TypeError):
-        return None
-
-
 def _parts(message: Message) -> tuple[list[str], list[str]]:
-    """Texts, and names of what is attached; of alternatives the first with words counts."""
+    """Return texts, and names of what is attached; of alternatives the first with words counts."""
     kind, name = message.get_content_type(), _decoded(message.get_filename() or "")
     inner: Any = message.get_payload() if kind.startswith("multipart/") else None
     if isinstance(inner, list):
@@ -206,10 +200,8 @@ MAX_TAGS = 2**20
 
 
 def text_of_html(html: str) -> str:
-    """The words of a page or a fragment as plain text, with lines where a reader sees lines.
-
-    Raises ImportFormatError where it holds more than `MAX_TAGS` tags.
-    """
+    """Return the words of a page or a fragment as plain text, with lines where a reader sees lines;
+    ImportFormatError if it holds more than `MAX_TAGS` tags."""
     if html.count("<") > MAX_TAGS:
         raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
     parts: list[str] = []

@@ -48,14 +48,14 @@ def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[T
 
 
 def _chats(record: Any) -> list[Json]:
-    """The chats with messages: result.json is of one, or of an account with a list of them."""
+    """Return the chats with messages: result.json is of one, or of an account with a list of them."""
     if isinstance(at(record, "messages"), list):
         return [record]
     return [chat for chat in rows(at(record, "chats", "list")) if rows(at(chat, "messages"))]
 
 
 def _telegram_text(value: Any) -> str:
-    """A message is a string, or a list of strings and of pieces that are formatted or linked."""
+    """Join a message: a string, or a list of strings and of pieces that are formatted or linked."""
     pieces = (at(piece, "text") or piece for piece in ([value] if isinstance(value, str) else rows(value)))
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
@@ -69,7 +69,8 @@ _MARKUP = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
 
 
 def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) -> Iterator[Turn]:
-    """The turns of an export, channel by channel, of paths and records in the order of `slack_files`."""
+    """Yield the turns of an export, channel by channel, of paths and records in the order of
+    `slack_files`."""
     people: dict[str, str] = {}
     channels: dict[str, str] = {}
     for path, records in files:
@@ -78,26 +79,23 @@ def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) ->
         if file in SLACK_LISTS[:2]:
             people |= {str(one.get("id")): _person(one) for one in listed}
         elif file in SLACK_LISTS:
-            named = ((as_name(one.get("name")) or one.get("id"), one) for one in listed)
-            channels |= {str(name): _channel(one, people) for name, one in named}
+            for one in listed:
+                # A channel is shown by its name; a talk without one by the people in it.
+                name = as_name(one.get("name"))
+                members = ", ".join(people.get(str(who), str(who)) for who in rows(one.get("members")))
+                is_named = name and not name.startswith("mpdm-")
+                shown = f"#{name}" if is_named else members or str(one.get("id"))
+                channels[str(name or one.get("id"))] = shown
         elif day := SLACK_DAY.fullmatch(path):
             yield from _slack_day(listed, channels.get(day[1], day[1]), people, skipped)
 
 
 def _person(person: Json) -> str:
-    """What others call a person: the name they chose, else their full name, else that of the account."""
+    """Return the name that a person chose, else their full name, else that of the account."""
     profile = person.get("profile")
     given = {**person, **(profile if isinstance(profile, dict) else {})}
     names = (as_name(given.get(key)) for key in ("display_name", "real_name", "name", "id"))
     return next(filter(None, names), "?")
-
-
-def _channel(channel: Json, people: Mapping[str, str]) -> str:
-    """A channel by its name; a talk without one by the people in it."""
-    if (name := as_name(channel.get("name"))) and not name.startswith("mpdm-"):
-        return f"#{name}"
-    members = (people.get(str(one), str(one)) for one in rows(channel.get("members")))
-    return ", ".join(members) or str(channel.get("id"))
 
 
 def _slack_day(
@@ -126,7 +124,7 @@ def _second(message: Json) -> int:
 
 
 def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
-    """What a reader sees for a mark: a person, a channel, those who are called, or a link with its words."""
+    """Return what a reader sees: a person, a channel, those who are called, or a link with its words."""
     kind, target, label = mark.groups()
     if kind == "@":
         return f"@{people.get(target) or label or target}"
@@ -138,7 +136,7 @@ def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
 
 
 def is_of_slack(record: Json) -> bool:
-    """Whether a record is one of the export's lists, or a message of a channel's day."""
+    """Return whether a record is one of the export's lists, or a message of a channel's day."""
     person, channel = {"team_id", "profile"} <= record.keys(), {"members", "created"} <= record.keys()
     return person or channel or ("ts" in record and record.get("type") == "message")
 
@@ -175,7 +173,7 @@ def is_whatsapp(head: str) -> bool:
 
 
 def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android.
+    """Yield the turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android.
 
     A message is a line that begins with a time, and the lines below it. The order of day, month and year is
     that of the telephone, so it is told from all dates of the file. What the program says has no sender
@@ -199,7 +197,7 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _messages(text: str) -> Iterator[tuple[_Parts, str, str]]:
-    """The three numbers of the date as they stand, the time of day, and what follows."""
+    """Yield the three numbers of the date as they stand, the time of day, and what follows."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     begun = [(number, match) for number, line in enumerate(lines) if (match := _BEGIN.match(line))]
     ends = [*(number for number, _ in begun[1:]), len(lines)]
@@ -211,10 +209,8 @@ def _messages(text: str) -> Iterator[tuple[_Parts, str, str]]:
 
 
 def _order(dates: list[_Parts]) -> Callable[[_Parts], _Parts]:
-    """How year, month and day stand: the order in which all dates are dates, and none is before the last one.
-
-    Where several remain the day is first, as in most countries.
-    """
+    """Return how year, month and day stand: the order in which all dates are dates, and none is before the
+    last one; if several remain the day is first, as in most countries."""
     if any(parts[0] > 31 for parts in dates):
         return lambda parts: parts
     orders: list[Callable[[_Parts], _Parts]] = [
@@ -240,7 +236,7 @@ def _day(parts: _Parts) -> str | None:
 
 
 def _chat(stem: str, first: str) -> str:
-    """The chat's name: that of the file; an iPhone's file begins with a notice that the chat itself sends."""
+    """Return the chat's name: the file's; an iPhone's begins with a notice that the chat itself sends."""
     if named := _NAME.fullmatch(stem):
         return named[1]
     sent = _SENDER.match(first)

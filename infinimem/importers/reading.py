@@ -29,18 +29,14 @@ from infinimem.store.folders import is_inside, located
 
 MAX_RECORD = 128 * 2**20
 """Characters of one JSON record (a message, a conversation, a question with its history)."""
-MAX_TEXT = 64 * 2**20
-"""Characters of a Markdown or text file."""
+MAX_TEXT = 64 * 2**20  # characters of a Markdown or text file
 MAX_VALUES = 2**22
 """Values of one record, each of which takes up to a hundred times its characters, and lines of a text."""
 _STRING = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
-MAX_FILE = 4 * 2**30
-"""Characters of JSON in a file, after unpacking."""
+MAX_FILE = 4 * 2**30  # characters of JSON in a file, after unpacking
 
-STEP = 2**20
-"""Characters that are read at once."""
-HEAD = 4096
-"""Characters at the beginning of a file that its format is told by, before the rest is read."""
+STEP = 2**20  # characters that are read at once
+HEAD = 4096  # characters at the beginning of a file that its format is told by, before the rest is read
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -78,27 +74,19 @@ class Source:
         self.rest.read(len(self.head))
 
 
-@dataclass(frozen=True)
-class Damaged:
-    """A line of JSONL that cannot be read; what follows it can."""
-
-    error: ImportFormatError
-
-
 @contextmanager
 def opened(
     path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
 ) -> Iterator[Iterator[Source]]:
-    """The file's text: one source, or of an export of many files one for each that is read.
+    """Give the file's text: one source, or of an export of many files one for each that is read.
 
     Args:
         path: the file, or the folder of an export; it may be a link, for a person named it.
         skipped: counts the members of a zip that are passed over.
-        folder: what the person named instead, where the file was found below: then no link is followed.
+        folder: what the person named instead, if the file was found below: then no link is followed.
 
     Raises:
-        ImportFormatError: the file cannot be read, is binary or damaged; also for what comes to light only
-            while it is read inside the `with` block.
+        ImportFormatError: the file cannot be read, is binary or damaged; inside the `with` block, too.
     """
     name, skipped = path.name, Counter() if skipped is None else skipped
     with explained(path), ExitStack() as stack:
@@ -137,7 +125,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _regular(path: Path, folder: Path | None) -> IO[bytes]:
-    """The opened file. A pipe or a device is neither waited for nor read."""
+    """Open a file. A pipe or a device is neither waited for nor read."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     if folder is None:
         descriptor = os.open(path, flags)
@@ -155,7 +143,7 @@ def _regular(path: Path, folder: Path | None) -> IO[bytes]:
 
 
 def slack_export(path: Path) -> list[str]:
-    """The files of the Slack export that a folder is, in the order to read them; else none."""
+    """Return the files of the Slack export that a folder is, in the order to read them; else none."""
     if not any(os.access(path / people, os.F_OK) for people in SLACK_LISTS[:2]):
         return []
     files = (file for part in ("*.json", "*/*.json") for file in path.glob(part))
@@ -163,7 +151,7 @@ def slack_export(path: Path) -> list[str]:
 
 
 def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Source]:
-    """The files of an export in a folder; what cannot be read is passed over and named."""
+    """Yield the files of an export in a folder; what cannot be read is passed over and named."""
     with os.scandir(path) as entries:
         for one in entries:
             if one.is_dir() and not os.access(one.path, os.R_OK | os.X_OK):
@@ -187,7 +175,7 @@ def _source(name: str, stream: IO[bytes]) -> Source:
 
 
 def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Source]:
-    """What was said in a zipped export, one part opened at a time and none unpacked to disk."""
+    """Yield what was said in a zipped export, one part opened at a time and none unpacked to disk."""
     names = {member for member in archive.namelist() if not member.endswith("/")}
     if outside := next((member for member in sorted(names) if not is_inside(member)), None):
         raise ImportFormatError(
@@ -207,7 +195,7 @@ def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Sourc
 
 
 def stem_of(name: str) -> str:
-    """A file's name without the endings that say what it is: "Dr. Holm.md" and "Dr. Holm" are "Dr. Holm"."""
+    """Strip the endings that say what a file is: "Dr. Holm.md" and "Dr. Holm" are "Dr. Holm"."""
     for endings in (PACKED, (*ENDINGS, ".log", ".text", ".org", ".rst")):
         fits = (end for end in endings if name.lower().endswith(end) and name[: -len(end)].strip("."))
         name = name[: len(name) - len(next(fits, ""))]
@@ -215,7 +203,7 @@ def stem_of(name: str) -> str:
 
 
 def slack_files(names: Iterable[str]) -> list[str]:
-    """The files of a Slack export, by their paths, in the order to read them, lists first; else none."""
+    """Return the paths of a Slack export's files in the order to read them, lists first; else none."""
     known = set(names)
     for people in sorted(name for name in known if name.rpartition("/")[2] in SLACK_LISTS[:2]):
         root = people[: people.rfind("/") + 1]
@@ -227,7 +215,7 @@ def slack_files(names: Iterable[str]) -> list[str]:
 
 
 def whole_text(source: Source, name: str) -> str:
-    """All text of a Markdown or text file; ImportFormatError where it is too long or holds NUL."""
+    """Read a Markdown or text file; ImportFormatError if it is too long or holds NUL."""
     text = source.head + source.rest.read(MAX_TEXT + 1)
     if len(text) > MAX_TEXT:
         raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
@@ -239,7 +227,7 @@ def whole_text(source: Source, name: str) -> str:
 
 
 def lines(source: Source, name: str) -> Iterator[str]:
-    """The lines of a text with their ends; ImportFormatError after `MAX_FILE` characters."""
+    """Yield the lines of a text with their ends; ImportFormatError after `MAX_FILE` characters."""
     left = MAX_FILE
     *whole, begun = source.head.split("\n")
     yield from (f"{line}\n" for line in whole)
@@ -252,16 +240,12 @@ def lines(source: Source, name: str) -> Iterator[str]:
 
 
 def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
-    """The JSON values of a source: elements of its top-level list, or its values one after the other.
+    """Yield the JSON values of a source, which is never held whole: elements of its top-level list, or values
+    one after the other; for a damaged line of JSONL its error, if
+    lenient.
 
-    Args:
-        source: read in steps, never whole.
-        name: of the file, for messages.
-        lenient: give `Damaged` for a line of JSONL that is, instead of raising.
-
-    Raises:
-        ImportFormatError: the JSON is damaged or cut off, a record is longer than `MAX_RECORD`, or all of
-            it than `MAX_FILE`.
+    ImportFormatError, with the file's name, if the JSON is damaged or cut off, a record is longer than
+    `MAX_RECORD`, or all of it than `MAX_FILE`.
     """
     window = _Window(source, name)
     in_list = window.takes("[")
@@ -277,7 +261,7 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
         except ImportFormatError as error:
             if in_list or not lenient:
                 raise
-            yield Damaged(error)
+            yield error
             window.next_line()
     if in_list:
         raise window.damaged("the file ends inside the list")
@@ -296,7 +280,7 @@ class _Window:
         return ImportFormatError(f"{self._name} is damaged JSON at record {self.number}: {why}")
 
     def peek(self) -> str:
-        """The next character that is not white space; "" at the end."""
+        """Return the next character that is not white space; "" at the end."""
         while True:
             if space := _SPACE.match(self._text, self._at):
                 self._at = space.end()
@@ -304,7 +288,7 @@ class _Window:
                 return self._text[self._at : self._at + 1]
 
     def takes(self, char: str) -> bool:
-        """Whether that comes next; goes on behind it, and white space, then."""
+        """Return whether that comes next; then go on behind it, and white space."""
         is_next = self.peek() == char
         self._at += is_next
         self.peek()

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import exp, prod
 from pathlib import Path
 
-from infinimem.embedders import cross_encoder
+from infinimem.embedders.local import cross_encoder
 from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
@@ -185,7 +185,7 @@ class Search:
         best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter])
         shares = probabilities([*best.values()])
         if self._own.cross_encoder:
-            model = cross_encoder.connect(Path(self._own.cross_encoder).expanduser())
+            model = cross_encoder(Path(self._own.cross_encoder).expanduser())
             shares = model.probabilities(self._query, (turns[seq].text for seq in best))
         return {seq: {"cosine": best[seq], "p": p} for seq, p in zip(best, shares, strict=True)}
 
