@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from test_adapters_paths import HARMLESS, HOSTILE
 from trusting import write_trusted
 
-from infinimem.adapters.file_tree import MAX_BYTES, FileTree
-from infinimem.adapters.paths import Refused
+from infinimem.adapters.file_tree import MAX_BYTES, FileTree, Refused
 from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn

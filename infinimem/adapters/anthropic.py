@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from infinimem.adapters.file_tree import FileTree
-from infinimem.adapters.paths import Refused
+from infinimem.adapters.file_tree import FileTree, Refused
 from infinimem.memory import Memory
 
 try:
