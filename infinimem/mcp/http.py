@@ -12,8 +12,7 @@ from infinimem.serving.http import names, refused, serve
 
 PATH = "/mcp"
 TOKEN = "INFINIMEM_MCP_TOKEN"
-SHORTEST = 16
-"""Characters of a token that one chooses."""
+SHORTEST = 16  # characters of a token that one chooses
 MAX_BODY = 1024 * 1024
 MAX_SESSIONS = 200
 
