@@ -10,9 +10,8 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from infinimem.memory import Memory, open_memory
-from infinimem.web.app import PAGES, make_app
+from infinimem.web.app import PAGES, Live, make_app
 from infinimem.web.guard import Session
-from infinimem.web.live import Live
 from infinimem.web.site import Site
 
 HOST = "127.0.0.1:8000"

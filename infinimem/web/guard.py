@@ -17,8 +17,7 @@ from urllib.parse import parse_qsl
 from infinimem.serving.http import refused
 
 ENTER = "/enter"
-MAX_FORM = 64 * 1024
-"""Bytes of a form."""
+MAX_FORM = 64 * 1024  # bytes of a form
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -39,24 +38,20 @@ _LINK_USED = "this link was used already, or is not this server's; run infinimem
 
 
 class Session:
-    """The one browser that a server serves.
+    """The one browser that a server serves: the printed link carries the token, each form the CSRF token.
 
     Args:
         port: a browser keeps cookies by host alone, so that of another server would overwrite this one's.
     """
 
     def __init__(self, port: int) -> None:
-        self.token = secrets.token_urlsafe(32)
-        """What the printed link carries."""
-        self.csrf = secrets.token_urlsafe(32)
-        """What each form carries."""
+        self.token, self.csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._name, self._cookie = f"infinimem-{port}", secrets.token_urlsafe(32)
         self._opened = False
-        self.used: Callable[[], object] = lambda: None
-        """Called when the link was opened."""
+        self.used: Callable[[], object] = lambda: None  # called when the link was opened
 
     def enter(self, query: bytes) -> str | None:
-        """The cookie for who comes with the token, once; None for everyone else."""
+        """Return the cookie for who comes with the token, once; None for everyone else."""
         given = dict(parse_qsl(query.decode("latin-1"))).get("token", "")
         if self._opened or not _same(given, self.token):
             return None
@@ -65,7 +60,7 @@ class Session:
         return f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
 
     def knows(self, headers: Collection[tuple[bytes, bytes]]) -> bool:
-        """Whether a request carries the cookie."""
+        """Return whether a request carries the cookie."""
         for name, value in headers:
             if name.lower() == b"cookie":
                 try:
@@ -100,10 +95,8 @@ class Guard:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
-
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
         why: tuple[int, str] | None = None
         if status := refused(scope["headers"], self._names):
             why = status, "this server is not called so, or not from there"
@@ -136,7 +129,7 @@ class Guard:
         await _say(send, 200, _ENTERED, page)
 
     async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
-        """Read the form of a request that would write; why it may not pass, or None."""
+        """Read the form of a request that would write; return why it may not pass, or None."""
         if self._read_only:
             return 403, "this memory is served read-only"
         if scope["method"] != "POST":
