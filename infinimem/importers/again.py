@@ -55,15 +55,13 @@ class Again:
         for turn in turns:
             seqs = self.held.get(turn.note or "", {}).get(passage(turn.text, turn.session), ())
             if not seqs or self.archived.issuperset(seqs):
-                yield replace(turn, key=f"{turn.key}-{len(seqs)}") if seqs else self._told_apart(turn)
-
-    def _told_apart(self, turn: Turn) -> Turn:
-        """Give a turn a key of its own if one of another note has the same."""
-        taken = self.view.lines.marks.get(("key", turn.key or "")) if turn.note else None
-        place = self.view.document(taken[0]).entry(taken[1]) if taken else None
-        if place is None or place.entry.fields.get("note", turn.note) == turn.note:
-            return turn
-        return replace(turn, key=f"{turn.key}-{passage(turn.note or '', None).hex()}")
+                taken = self.view.lines.marks.get(("key", turn.key or "")) if turn.note and not seqs else None
+                place = self.view.document(taken[0]).entry(taken[1]) if taken else None
+                if seqs:
+                    turn = replace(turn, key=f"{turn.key}-{len(seqs)}")
+                elif place and place.entry.fields.get("note", turn.note) != turn.note:
+                    turn = replace(turn, key=f"{turn.key}-{passage(turn.note or '', None).hex()}")
+                yield turn
 
 
 def again(contents: Contents, view: View) -> Again:

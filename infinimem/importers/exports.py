@@ -28,10 +28,8 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     for number, session in _sessions(record).items():
         dated = f"session_{number}_date_time"
         time = moment(record.get(dated) or at(record, "conversation", dated))
-        for message in fields.objects(session, skipped, fields.NO_TEXT):
-            if not isinstance(text := message.get("text"), str):
-                skipped[fields.NO_TEXT] += 1
-                continue
+        for message in fields.objects(session, skipped):
+            text = fields.text_of(message.get("text"), skipped)
             if isinstance(caption := message.get("blip_caption"), str) and caption.strip():
                 text += f" [shares a photo: {caption}]"
             speaker, ident = as_name(message.get("speaker")), as_name(message.get("dia_id"))
@@ -59,11 +57,8 @@ def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     ]
     for time, _, name, session in sorted(dated, key=lambda row: row[:2]):
         for position, message in enumerate(session, 1):
-            if not isinstance(message, dict):
-                skipped[fields.NO_TEXT] += 1
-                continue
-            role, speaker = fields.role_of(message.get("role"))
-            text = fields.text_of(message.get("content"), skipped)
+            role, speaker = fields.role_of(at(message, "role"))
+            text = fields.text_of(at(message, "content"), skipped)
             yield Turn(text, role, speaker, time or None, name, f"{name}_{position}")
 
 
@@ -103,11 +98,9 @@ def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
     statement, so the id is not its own. Those of one owner are a session.
     """
     for memory in (one for record in records for one in rows(at(record, "results")) or [record]):
-        if not isinstance(text := at(memory, "memory"), str):
-            skipped[fields.NO_TEXT] += 1
-            continue
-        owner = next((name for key in _OWNERS if (name := as_name(memory.get(key)))), None)
-        time = iso(first(memory, "updated_at", "created_at"))
+        owner = next((name for key in _OWNERS if (name := as_name(at(memory, key)))), None)
+        time = iso(at(memory, "updated_at") or at(memory, "created_at"))
+        text = fields.text_of(at(memory, "memory"), skipped)
         yield Turn(text, "assistant", time=time, session=f"mem0 {owner}" if owner else stem)
 
 
@@ -353,19 +346,16 @@ def _claude_names(record: Json, stem: str) -> tuple[str, ...]:
 def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     session = fields.titled(_claude_names(record, stem))
     if "conversations_memory" in record:
-        yield from _remembered(record, skipped)
-    elif "chat_messages" in record:
-        yield from _conversation(record, session, skipped)
-    elif record.get("is_starter_project"):
-        skipped["projects that came with the program"] += 1
-    else:
-        yield from _project(record, session, skipped)
+        return _remembered(record, skipped)
+    if "chat_messages" in record:
+        return _conversation(record, session, skipped)
+    return _project(record, session, skipped)
 
 
 def _conversation(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
     time, leaf = iso(record.get("created_at")), record.get("current_leaf_message_uuid")
     messages = fields.open_branch(rows(record.get("chat_messages")), leaf, skipped)
-    for message in fields.objects(messages, skipped, fields.NO_TEXT):
+    for message in fields.objects(messages, skipped):
         attached = rows(message.get("attachments"))
         contents = (at(one, "extracted_content") for one in attached)
         pasted = [text for text in contents if isinstance(text, str) and text.strip()]
@@ -394,16 +384,17 @@ def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
 
 def _project(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield what the person gave: description, instructions, documents."""
+    if record.get("is_starter_project"):
+        skipped["projects that came with the program"] += 1
+        return
     time = iso(record.get("created_at"))
     for text in map(record.get, ("description", "prompt_template")):
         if isinstance(text, str):
             yield from markdown.turns(text, session, skipped, time=time)
     for doc in rows(record.get("docs")):
-        if not isinstance(text := at(doc, "content"), str):
-            skipped[fields.NO_TEXT] += 1
-            continue
-        title = stem_of(as_name(doc.get("filename")) or "")
-        written = iso(doc.get("created_at")) or time
+        text = fields.text_of(at(doc, "content"), skipped)
+        title = stem_of(as_name(at(doc, "filename")) or "")
+        written = iso(at(doc, "created_at")) or time
         yield from markdown.turns(text, session, skipped, title=title, time=written)
 
 

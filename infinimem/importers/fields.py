@@ -25,7 +25,6 @@ EDITED = "messages of branches that were edited away"
 SIDE = "messages of sub-agents"
 NOTICES = "notices of the program"
 RECALLED = "passages of recalled memory"
-NO_TEXT = "messages without text"
 OTHER = "records of another shape"
 
 Json = Mapping[str, Any]
@@ -125,13 +124,13 @@ def rows(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def objects(values: Iterable[Any], skipped: Skipped, why: str = OTHER) -> Iterator[Json]:
+def objects(values: Iterable[Any], skipped: Skipped) -> Iterator[Json]:
     """Yield those of the values that are objects; count the others."""
     for value in values:
         if isinstance(value, dict):
             yield value
         else:
-            skipped[why] += 1
+            skipped[OTHER] += 1
 
 
 def at(record: Any, *path: str) -> Any:

@@ -172,8 +172,12 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
         if not isinstance(payload, dict):
             continue
         if record.get("type") == "event_msg":
-            if payload.get("type") == "thread_rolled_back":
-                skipped[fields.EDITED] += _roll_back(spoken, payload.get("num_turns"))
+            prompts = [at for at, turn in enumerate(spoken) if turn.role == "user"]
+            taken_back = payload.get("num_turns")
+            if payload.get("type") == "thread_rolled_back" and isinstance(taken_back, int) and taken_back > 0:
+                begin = prompts[-min(taken_back, len(prompts))] if prompts else len(spoken)
+                skipped[fields.EDITED] += len(spoken) - begin  # prompts and what followed them
+                del spoken[begin:]
             continue
         time = iso(record.get("timestamp")) or time
         cwd = as_name(payload.get("cwd")) or cwd
@@ -199,16 +203,6 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
         turn = Turn(words, role, time=time, session=session or stem, turn=ident, cwd=cwd, branch=branch)
         spoken.append(turn)
     yield from spoken
-
-
-def _roll_back(spoken: list[Turn], prompts: object) -> int:
-    """Drop the last prompts and what followed them, which the person took back; return how many turns."""
-    asked = [at for at, turn in enumerate(spoken) if turn.role == "user"]
-    if not isinstance(prompts, int) or prompts < 1 or not asked:
-        return 0
-    before = len(spoken)
-    del spoken[asked[-min(prompts, len(asked))] :]
-    return before - len(spoken)
 
 
 def _why(envelope: object, kind: object) -> str:

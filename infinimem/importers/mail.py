@@ -18,7 +18,7 @@ from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ImportFormatError
-from infinimem.importers.fields import ATTACHED, NO_TEXT, Skipped, iso
+from infinimem.importers.fields import ATTACHED, Skipped, iso
 from infinimem.model import Turn
 
 if TYPE_CHECKING:
@@ -71,12 +71,9 @@ def turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
 
     for number, text in enumerate(_mails(lines), 1):
         try:
-            turn = _turn(message_from_bytes(text.encode("utf-8", "surrogateescape")), stem, skipped)
+            yield _turn(message_from_bytes(text.encode("utf-8", "surrogateescape")), stem, skipped)
         except (ValueError, LookupError, AttributeError, RecursionError) as error:
             raise ImportFormatError(f"mail {number} of {stem} is damaged: {error}") from error
-        skipped[NO_TEXT] += turn is None
-        if turn:
-            yield turn
 
 
 def _mails(lines: Iterable[str]) -> Iterator[str]:
@@ -100,8 +97,8 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(mail)
 
 
-def _turn(mail: Message, stem: str, skipped: Skipped) -> Turn | None:
-    """Return what was written, below its subject if that is new; None for a mail without text."""
+def _turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
+    """Return what was written, below its subject if that is new."""
     from email.utils import parseaddr, parsedate_to_datetime
 
     subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
@@ -112,8 +109,6 @@ def _turn(mail: Message, stem: str, skipped: Skipped) -> Turn | None:
     text = _written("\n\n".join(texts))
     if attached:
         text = f"{text} [attached: {', '.join(attached)}]".strip()
-    if not text:
-        return None
     before = f"{_header(mail, 'References')} {_header(mail, 'In-Reply-To')}".split()
     thread = before[0] if before else ident  # the mail that began it
     root = blake2b(thread.encode("utf-8", "replace"), digest_size=4).hexdigest()
@@ -123,7 +118,7 @@ def _turn(mail: Message, stem: str, skipped: Skipped) -> Turn | None:
         moment = parsedate_to_datetime(_header(mail, "Date"))
         time = iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat())  # "-0000" is UTC
     return Turn(
-        text=f"{about}: {text}" if about and not answered else text,
+        text=f"{about}: {text}" if about and text and not answered else text,
         speaker=name or address or None,
         time=time,
         session=f"{about[:200] or stem} {root}",

@@ -37,7 +37,9 @@ def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[T
                 continue
             attached = any(key in message for key in _ATTACHMENTS)
             skipped[fields.ATTACHED] += attached
-            text = _telegram_text(message.get("text"))
+            text = message.get("text")  # or a list of strings, and of pieces that are formatted or linked
+            pieces = [text] if isinstance(text, str) else [at(one, "text") or one for one in rows(text)]
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
             if attached and not text.strip():
                 continue
             if origin := as_name(message.get("forwarded_from")):
@@ -52,12 +54,6 @@ def _chats(record: Any) -> list[Json]:
     if isinstance(at(record, "messages"), list):
         return [record]
     return [chat for chat in rows(at(record, "chats", "list")) if rows(at(chat, "messages"))]
-
-
-def _telegram_text(value: Any) -> str:
-    """Join a message: a string, or a list of strings and of pieces that are formatted or linked."""
-    pieces = (at(piece, "text") or piece for piece in ([value] if isinstance(value, str) else rows(value)))
-    return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
 TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
