@@ -155,11 +155,7 @@ class _Change:
 
 
 class FileTree:
-    """The files. Safe to use from several threads; other processes may write too.
-
-    Args:
-        memory: an opened library; in a folder of plain notes nothing can be written.
-    """
+    """The files of an opened library. Safe to use from several threads; other processes may write, too."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory

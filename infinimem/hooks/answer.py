@@ -210,8 +210,7 @@ def _asked(place: Rendezvous, event: Event) -> str:
 
 
 def start(what: str, library: Path, event: Event, *options: str, keep: int | None = None) -> Popen[bytes]:
-    """Start a process of processes.py that outlives the hook and the program that ran it; it may be given a
-    descriptor to keep."""
+    """Start a process of processes.py that outlives the hook and the program that ran it."""
     import subprocess  # seldom needed, and slow to import
 
     # Not in the session's folder, and with -P: what lies there must not be imported.

@@ -12,7 +12,7 @@ so that importers leave them out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePath
@@ -187,8 +187,7 @@ class Recall:
         self._owed: set[str] = set()  # sessions whose start did not arrive
 
     def text(self, event: Event) -> str:
-        """Return what an event is shown; a start that came too late is shown with the session's next
-        prompt."""
+        """Return what an event is shown; a start that came too late comes with the session's next prompt."""
         try:
             wanted = self._memory.view.settings.hooks.recall
             if wanted == "off":
@@ -236,7 +235,15 @@ class Recall:
 
         hits = [_hit(view, item, asked, cwd, rare) for item in items]
         hits.sort(key=lambda hit: -hit.score)  # of equal ones the newest stays first
-        return _fitting(_apart(hits), view)
+        best, held = 0.0, set[str]()
+        for at, hit in enumerate(hits):  # the best, and others as good only for a word that none before holds
+            if not hit.why:
+                best = best or hit.score
+                if hit.score < best or held.issuperset(hit.words):
+                    hits[at] = replace(hit, why="another line tells more")
+                else:
+                    held.update(hit.words)
+        return _fitting(hits, view)
 
     def opening(self, cwd: str) -> tuple[list[Hit], list[Hit]]:
         """Return what was said in a folder or names it, and what is newest; nothing of other projects."""
@@ -296,19 +303,6 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
     return Hit(f"{item.doc_id}:{item.start_line}", row, round(min(points, ENOUGH), 2), tuple(counted), why)
 
 
-def _apart(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Of those that could be shown the best, and others as good only for a word that none before holds."""
-    best, told = 0.0, set[str]()
-    for hit in hits:
-        if not hit.why:
-            best = best or hit.score
-            if hit.score < best or told.issuperset(hit.words):
-                hit = replace(hit, why="another line tells more")
-            else:
-                told.update(hit.words)
-        yield hit
-
-
 def _fitting(hits: Iterable[Hit], view: View) -> list[Hit]:
     """Mark as left out what the budget has no room for."""
     left, room, found = view.settings.hooks.budget, LINES, []
@@ -327,12 +321,12 @@ def is_of(folders: Iterable[str], cwd: str) -> bool:
 
 
 def about_oneself(text: str) -> bool:
-    """Whether a line tells of the person who said it, and not of the place."""
+    """Return whether a line tells of the person who said it, and not of the place."""
     return bool(_ONESELF.search(text)) and not _HERE.search(text)
 
 
 def said(prompt: str) -> str:
-    """What a prompt asks for; a command asks for nothing."""
+    """Return what a prompt asks for; a command asks for nothing."""
     text, _ = without_recalled(prompt)
     return "" if text.lstrip().startswith("/") else text
 

@@ -35,14 +35,9 @@ def passage(text: str, session: str | None) -> bytes:
 
 @dataclass(frozen=True)
 class Again:
-    """Notes as they were recorded before the import.
-
-    Args:
-        held: of those that are imported, by the path of today and by passage, the seqs of the turns.
-        gone: turns that were in them.
-        archived: turns whose lines were archived when their note was imported without them.
-        view: the library then.
-    """
+    """Notes as they were recorded, in the library before the import: `held` has the seqs of the turns by path
+    of today and by passage, `gone` the turns that left, `archived` those whose lines a former import
+    archived."""
 
     held: Mapping[str, Mapping[bytes, Sequence[int]]]
     gone: frozenset[int]
@@ -50,8 +45,7 @@ class Again:
     view: View
 
     def new(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Yield the turns that are not recorded; what comes back into a note is said anew, and what another
-        note says, too."""
+        """Yield the turns that are not recorded; what comes back, or what another note says, is said anew."""
         for turn in turns:
             seqs = self.held.get(turn.note or "", {}).get(passage(turn.text, turn.session), ())
             if not seqs or self.archived.issuperset(seqs):

@@ -92,11 +92,9 @@ def _is_mem0(record: Any) -> bool:
 
 
 def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield memories as get_all() and its pages give them: a list, or an object with it under `results`.
-
-    A model drew each from a talk, so an assistant said it; one that was changed under its id is another
-    statement, so the id is not its own. Those of one owner are a session.
-    """
+    """Yield memories as get_all() and its pages give them: a list, or an object with it under `results`. A
+    model drew each from a talk, so an assistant said it; one that was changed under its id is another
+    statement."""
     for memory in (one for record in records for one in rows(at(record, "results")) or [record]):
         owner = next((name for key in _OWNERS if (name := as_name(at(memory, key)))), None)
         time = iso(at(memory, "updated_at") or at(memory, "created_at"))
@@ -115,10 +113,8 @@ def _is_mcp(record: Json) -> bool:
 
 
 def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the MCP memory server's graph: an entity or a relation a line, or what its read_graph gives.
-
-    An observation says little without the name of its entity ("prefers tea"), which is set before it.
-    """
+    """Yield the MCP memory server's graph: an entity or a relation a line, or what its read_graph gives. An
+    observation says little without the name of its entity ("prefers tea"), which is set before it."""
     if "entities" in record:
         for part in fields.objects((*record["entities"], *record["relations"]), skipped):
             if _is_mcp(part):

@@ -154,14 +154,14 @@ _by_stem = named_by()
 
 @dataclass(frozen=True)
 class Format:
-    """A JSON format: a conversation a record, or a log, whose records need each other.
+    """A JSON format: a conversation a record, or a log, whose records need each other and are read as a
+    whole.
 
     Attributes:
         matches: whether a record is of the format; for a log, whether only one of this program has it.
-        turns: of a record, or of all records of a log, in order; takes it, the stem that names what has no
-            name, and what counts what is left out.
-        names: of a record and the stem, the id of the conversation, and its title where it has one.
-        is_log: whether it is read as a whole.
+        turns: of a record, or of all of a log; takes it, the stem that names what has no name, and a counter
+            of what is left out.
+        names: of a record and the stem, the id of the conversation, and its title if it has one.
     """
 
     matches: Callable[[Json], bool]

@@ -39,8 +39,7 @@ def _is_claude_code(record: Json) -> bool:
 
 
 def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a log, by the program's own ids: what a resumed or forked session repeats has its
-    key."""
+    """Yield the turns of a log; what a resumed or forked session repeats has the key that it had."""
     spoken: list[Turn] = []
     queued: dict[str, int] = {}  # prompt -> where it stands, until the record comes that it has of its own
     prompts: dict[str, str] = {}  # id of a message -> the last prompt that answers it
@@ -160,10 +159,7 @@ def _is_codex(record: Json) -> bool:
 
 def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads alone.
-
-    Events repeat the messages for the screen and are passed over. The first line names the session; the log
-    of a sub-agent holds nobody's words.
-    """
+    Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
     session, time, of_agent = "", None, False
     cwd = branch = None
     spoken: list[Turn] = []

@@ -62,11 +62,8 @@ def matches(head: str) -> bool:
 
 
 def turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a mailbox or of one mail, in the order of the file; `stem` names one without a
-    subject.
-
-    Lines have their ends, and bytes that are no UTF-8 as lone surrogates, for a mail says its own encoding.
-    """
+    """Yield the turns of a mailbox or of one mail; `stem` names one without a subject. Lines have their ends,
+    and bytes that are no UTF-8 as lone surrogates, for a mail says its own encoding."""
     from email import message_from_bytes  # not before there is a mail: it loads slowly
 
     for number, text in enumerate(_mails(lines), 1):

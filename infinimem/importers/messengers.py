@@ -65,8 +65,7 @@ _MARKUP = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
 
 
 def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of an export, channel by channel, of paths and records in the order of
-    `slack_files`."""
+    """Yield the turns of an export, of paths and records in the order of `slack_files`."""
     people: dict[str, str] = {}
     channels: dict[str, str] = {}
     for path, records in files:

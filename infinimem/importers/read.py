@@ -219,7 +219,7 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
         found, leading = None, [error]
     damage = next((one for one in leading if isinstance(one, ImportFormatError)), None)
     if not (found or is_named) and (damage or not leading):
-        source.rewind()
+        source.text.seek(0)
         return None
     first = leading[0] if leading else None
     if found is None and isinstance(first, ImportFormatError):

@@ -62,16 +62,11 @@ _READ = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A text of which the beginning has been read, to tell its format by: `head`, then `rest`."""
+    """A text, and how it begins, to tell its format by."""
 
     name: str
     head: str
-    rest: IO[str]
-
-    def rewind(self) -> None:
-        """Have `rest` begin behind `head` again."""
-        self.rest.seek(0)
-        self.rest.read(len(self.head))
+    text: IO[str]
 
 
 @contextmanager
@@ -167,11 +162,10 @@ def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Sour
 
 
 def _source(name: str, stream: IO[bytes]) -> Source:
-    is_mail = mail.matches(stream.read(HEAD).decode("utf-8", "replace"))
+    head = stream.read(HEAD).decode("utf-8-sig", "replace")
     stream.seek(0)
-    errors = "surrogateescape" if is_mail else "strict"
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
-    return Source(name, text.read(HEAD), text)
+    errors = "surrogateescape" if mail.matches(head) else "strict"
+    return Source(name, head, io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline=""))
 
 
 def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Source]:
@@ -216,7 +210,7 @@ def slack_files(names: Iterable[str]) -> list[str]:
 
 def whole_text(source: Source, name: str) -> str:
     """Read a Markdown or text file; ImportFormatError if it is too long or holds NUL."""
-    text = source.head + source.rest.read(MAX_TEXT + 1)
+    text = source.text.read(MAX_TEXT + 1)
     if len(text) > MAX_TEXT:
         raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
     if text.count("\n") > MAX_VALUES // 4:
@@ -229,20 +223,16 @@ def whole_text(source: Source, name: str) -> str:
 def lines(source: Source, name: str) -> Iterator[str]:
     """Yield the lines of a text with their ends; ImportFormatError after `MAX_FILE` characters."""
     left = MAX_FILE
-    *whole, begun = source.head.split("\n")
-    yield from (f"{line}\n" for line in whole)
-    while line := begun + source.rest.readline(MAX_TEXT):
+    while line := source.text.readline(MAX_TEXT):
         left -= len(line)
         if left < 0:
             raise ImportFormatError(f"{name} holds more than {MAX_FILE >> 30} GiB: split it")
         yield line
-        begun = ""
 
 
 def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
     """Yield the JSON values of a source, which is never held whole: elements of its top-level list, or values
-    one after the other; for a damaged line of JSONL its error, if
-    lenient.
+    one after the other; if lenient, for a damaged line of JSONL its error.
 
     ImportFormatError, with the file's name, if the JSON is damaged or cut off, a record is longer than
     `MAX_RECORD`, or all of it than `MAX_FILE`.
@@ -272,8 +262,8 @@ class _Window:
 
     def __init__(self, source: Source, name: str) -> None:
         self.number = 0
-        self._rest, self._name, self._left = source.rest, name, MAX_FILE
-        self._text, self._at, self._ended = source.head, 0, False
+        self._rest, self._name, self._left = source.text, name, MAX_FILE
+        self._text, self._at, self._ended = "", 0, False
         self._decode = json.JSONDecoder().raw_decode
 
     def damaged(self, why: str) -> ImportFormatError:

@@ -97,8 +97,7 @@ def listed(offer: Offer) -> Tool:
 
 
 def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
-    """Give a tool's result as text for a model, fenced and labelled, and as data; or one line that it
-    failed."""
+    """Give a tool's result as text for a model, fenced and labelled, and as data; or one line of failure."""
     try:
         result = offer.tool.run(arguments)
     except Exception as error:
@@ -129,8 +128,7 @@ class _Served:
         return self._begin is None
 
     def offer(self, name: str) -> Offer:
-        """Return a tool; MCPError if there is none of this name, LibraryError if there is no library and it
-        makes none."""
+        """Return a tool; MCPError if there is none so named, LibraryError if there is no library for it."""
         if name not in self.offered:
             listed = ", ".join(self.offered)
             raise MCPError(INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")

@@ -82,7 +82,7 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the seven tools by name, of a read-only library all but `remember`; `reading` is what of it is
+    """Return the seven tools by name, of a read-only library all but `remember`; `reading` is what is
     read."""
     asking = [ask_tool(reading)]
     if not memory.library.read_only:
@@ -124,8 +124,7 @@ def _recorded_rows(result: Result) -> Iterator[str]:
 
 
 def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
-    """Make the tool that writes down what a client says, and draws from it what is worth keeping. It only
-    adds.
+    """Make the tool that writes down what a client says, and draws from it what is worth keeping.
 
     What is said is on disk before a model is asked. Of calls side by side the first draws from all that
     waits, the others find it done. Only if `trust_user` can the caller say that a text is the user's.

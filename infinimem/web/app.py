@@ -112,8 +112,7 @@ class Live:
 
 
 def make_app(site: Site, session: Session, names: list[str], live: Live) -> Any:
-    """Make the ASGI application of a site for a session, which browsers call by `names` (HOST:PORT,
-    exactly)."""
+    """Make the ASGI application of a site for a session; browsers call it by `names` (HOST:PORT), exactly."""
     routes: list[BaseRoute] = [Mount("/static", StaticFiles(directory=str(files(__package__) / "static")))]
     for methods, handlers in ((["GET"], PAGES), (["POST"], FORMS)):
         for path, handler in handlers.items():

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl
 
-from infinimem.serving.http import refused
+from infinimem.serving.http import refused, reply
 
 ENTER = "/enter"
 MAX_FORM = 64 * 1024  # bytes of a form
@@ -30,7 +30,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-_PLAIN = {"content-type": "text/plain; charset=utf-8"}
+_PLAIN = {**HEADERS, "content-type": "text/plain; charset=utf-8"}
 _ENTERED = '<!doctype html><title>infinimem</title><meta http-equiv="refresh" content="0; url=/">'
 """Not a redirect: with one the cookie would be left out where the link stood on a page of another site, such
 as a terminal in the browser."""
@@ -77,14 +77,8 @@ def _same(given: str, wanted: str) -> bool:
 
 
 class Guard:
-    """An ASGI application before another one: lets through what may pass, with its form read.
-
-    Args:
-        app: gets forms as scope["form"].
-        session: who may pass.
-        names: HOST:PORT by which browsers may call.
-        read_only: whether nothing but reading may pass.
-    """
+    """An ASGI application before another one: lets the session's requests through, to one of our names, with
+    their forms as scope["form"]; if read-only, none that writes."""
 
     def __init__(self, app: Any, session: Session, names: Collection[str], read_only: bool) -> None:
         self._app = app
@@ -108,25 +102,25 @@ class Guard:
         elif scope["method"] not in ("GET", "HEAD"):
             why = await self._form(scope, receive)
         if why:
-            await _say(send, *why)
+            await reply(send, *why, _PLAIN)
             return
 
         async def guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] += _headers(HEADERS)
+                message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
             await send(message)
 
         await self._app(scope, receive, guarded)
 
     async def _enter(self, scope: Any, send: Any) -> None:
-        page = {"content-type": "text/html", "referrer-policy": "no-referrer"}
+        page = {**HEADERS, "content-type": "text/html", "referrer-policy": "no-referrer"}
         if not self._session.knows(scope["headers"]):
             cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
             if cookie is None:
-                await _say(send, 403, _LINK_USED)
+                await reply(send, 403, _LINK_USED, _PLAIN)
                 return
             page["set-cookie"] = cookie
-        await _say(send, 200, _ENTERED, page)
+        await reply(send, 200, _ENTERED, page)
 
     async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
         """Read the form of a request that would write; return why it may not pass, or None."""
@@ -149,13 +143,3 @@ class Guard:
             return 403, "the form is not of a page of this server; reload the page and try again"
         scope["form"] = form
         return None
-
-
-def _headers(named: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in named.items()]
-
-
-async def _say(send: Any, status: int, text: str, more: Mapping[str, str] = _PLAIN) -> None:
-    headers = _headers({**HEADERS, "connection": "close", **more})
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{text}\n".encode()})

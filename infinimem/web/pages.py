@@ -238,8 +238,7 @@ def receipt(asked: Asked) -> Page:
 
 
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
-    """Return whether a receipt can be taken back, from a page of now, and which later ones would go with
-    it."""
+    """Return whether a receipt can be taken back, from a page of now, and which later ones would go, too."""
     every = recorded(asked.memory.view).receipts
     by = undone_by(every).get(one.number, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))

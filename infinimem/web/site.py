@@ -114,8 +114,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a page was asked for: its address, with the parts of its path and query, and the form that was
-    sent."""
+    """What a page was asked for: its address, with the parts of its path and query, and the form."""
 
     site: Site
     address: str
@@ -129,8 +128,7 @@ class Asked:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the page follows what changes: not if it answers a form, nor if it is of a
-        moment."""
+        """Return whether the page follows what changes: not if it answers a form, nor one of a moment."""
         return not (self.form or self.moment)
 
     @property
@@ -152,8 +150,7 @@ class Asked:
         return self.site.reader(self.moment)
 
     def lines_in(self, words: str) -> Iterator[tuple[str, bool]]:
-        """Yield why a line is where it is, in pieces, and whether each is the number of a line with a
-        page."""
+        """Yield why a line is where it is, in pieces, and whether each is the number of a line."""
         view = self.reader.view
         for at, piece in enumerate(_HEIR.split(words)):
             yield piece, at % 2 == 1 and bool(view.entry(int(piece)) or recorded(view).steps(int(piece)))
