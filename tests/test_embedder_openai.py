@@ -10,7 +10,7 @@ import pytest
 from cases import each
 from fake_server import Say, refuse, serve
 
-from infinimem.embedders.connect import connect
+from infinimem.embedders.base import connect
 from infinimem.embedders.openai import OpenAIEmbedder
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.model import Usage

@@ -14,8 +14,7 @@ import pytest
 from fake_server import Say
 
 from infinimem.embedders import local
-from infinimem.embedders.base import Embedder
-from infinimem.embedders.connect import connect
+from infinimem.embedders.base import Embedder, connect
 from infinimem.embedders.local import folder_of
 from infinimem.errors import ModelNotConfigured
 from infinimem.settings import EmbedderSettings

@@ -14,7 +14,7 @@ from typing import Any
 
 from infinimem.importers import fields, markdown
 from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, iso, moment, named_by, rows
-from infinimem.importers.mail import text_of_html
+from infinimem.importers.messengers import text_of_html
 from infinimem.importers.reading import stem_of
 from infinimem.model import Turn
 

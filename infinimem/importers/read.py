@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import exports, fields, logs, mail, markdown, messengers, reading
+from infinimem.importers import exports, fields, logs, markdown, messengers, reading
 from infinimem.importers.again import passage
 from infinimem.importers.fields import Format, Json, Skipped
 from infinimem.importers.reading import Source
@@ -46,7 +46,7 @@ _OURS: dict[str, Format] = {
     "telegram": messengers.TELEGRAM,
     "openai": exports.OPENAI,
 }
-_TEXTS = {"mail": mail.matches, "whatsapp": messengers.is_whatsapp}
+_TEXTS = {"mail": messengers.is_mail, "whatsapp": messengers.is_whatsapp}
 _BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
@@ -140,7 +140,7 @@ class _Reader:
         name, wanted = self.path.name, self.format
         with reading.opened(self.path, self.skipped, self.folder) as sources:
             for source in sources:
-                if source.name != name and source.name.rpartition("/")[2] in reading.SLACK_LISTS:
+                if source.name != name and source.name.rpartition("/")[2] in messengers.SLACK_LISTS:
                     if wanted not in (None, "slack"):
                         raise ImportFormatError(f"{name} is a Slack export and not {wanted}")
                     files = ((one.name, reading.records(one, one.name)) for one in chain([source], sources))
@@ -160,7 +160,9 @@ class _Reader:
         if self.format is None and (why := why_text(source.head)):
             raise ImportFormatError(f"{source.name} is {why}")
         if (name := self.format or found) == "mail":
-            return name, self._of(mail.turns(reading.lines(source, self.path.name), self.stem, self.skipped))
+            return name, self._of(
+                messengers.mail_turns(reading.lines(source, self.path.name), self.stem, self.skipped)
+            )
         if name == "markdown" and self.only is not None:
             raise UsageError("--only chooses one of several conversations; a Markdown file is one")
         text = reading.whole_text(source, self.path.name)

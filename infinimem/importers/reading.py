@@ -16,7 +16,7 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
-from infinimem.importers import mail
+from infinimem.importers.messengers import SLACK_LISTS, is_mail, slack_files
 from infinimem.store.folders import is_inside, located
 
 MAX_RECORD = 128 * 2**20
@@ -39,10 +39,6 @@ STEP = 2**20  # characters that are read at once
 HEAD = 4096  # characters at the beginning of a file that its format is told by, before the rest is read
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-
-SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
-"""Slack's lists, people first: these names are needed to read the talks."""
-SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 
 ENDINGS = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".eml", ".html", ".mbox")
 """Of files that hold what was said or noted."""
@@ -164,7 +160,7 @@ def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Sour
 def _source(name: str, stream: IO[bytes]) -> Source:
     head = stream.read(HEAD).decode("utf-8-sig", "replace")
     stream.seek(0)
-    errors = "surrogateescape" if mail.matches(head) else "strict"
+    errors = "surrogateescape" if is_mail(head) else "strict"
     return Source(name, head, io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline=""))
 
 
@@ -194,18 +190,6 @@ def stem_of(name: str) -> str:
         fits = (end for end in endings if name.lower().endswith(end) and name[: -len(end)].strip("."))
         name = name[: len(name) - len(next(fits, ""))]
     return name
-
-
-def slack_files(names: Iterable[str]) -> list[str]:
-    """Return the paths of a Slack export's files in the order to read them, lists first; else none."""
-    known = set(names)
-    for people in sorted(name for name in known if name.rpartition("/")[2] in SLACK_LISTS[:2]):
-        root = people[: people.rfind("/") + 1]
-        lists = [root + name for name in SLACK_LISTS if root + name in known]
-        if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
-            below = (name for name in known if name.startswith(root))
-            return [*lists, *sorted(name for name in below if SLACK_DAY.fullmatch(name[len(root) :]))]
-    return []
 
 
 def whole_text(source: Source, name: str) -> str:

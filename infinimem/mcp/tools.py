@@ -57,39 +57,32 @@ class Offer:
 
     Args:
         tool: does the work.
+        title: its name for people.
+        output: JSON schema of its result.
         asks: whether it calls the library's model and may take long.
+        writes: whether it changes the library: it adds at each call, unless the caller gives a key.
         outward: whether it may call something outside this machine's library.
     """
 
     tool: Tool
-    asks: bool = False
-    outward: bool = False
-
-    @property
-    def writes(self) -> bool:
-        """Return whether it changes the library: it adds at each call, unless the caller gives a key."""
-        return self.tool.name == "remember"
-
-    @property
-    def title(self) -> str:
-        """Return its name for people."""
-        return _TITLES[self.tool.name]
-
-    @property
-    def output(self) -> Mapping[str, Any]:
-        """Return the JSON schema of its result."""
-        return _OUTPUTS[self.tool.name]
+    title: str
+    output: Mapping[str, Any]
+    asks: bool
+    writes: bool
+    outward: bool
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the seven tools by name, of a read-only library all but `remember`; `reading` is what is
-    read."""
+    """Return the seven tools by name, of a read-only library all but `remember`."""
     asking = [ask_tool(reading)]
     if not memory.library.read_only:
         asking.insert(0, remember_tool(memory, trust_user))
     outward = memory.llm.name != "offline"
-    found = [*map(Offer, reading.tools), *(Offer(tool, True, outward) for tool in asking)]
-    return {offer.tool.name: offer for offer in found}
+    found = {}
+    for tool in (*reading.tools, *asking):
+        name, asks = tool.name, tool in asking
+        found[name] = Offer(tool, _TITLES[name], _OUTPUTS[name], asks, name == "remember", asks and outward)
+    return found
 
 
 def _answer_rows(result: Result) -> Iterator[str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Collection
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 
 from infinimem.serving.http import refused, reply
 
@@ -61,15 +62,8 @@ class Session:
 
     def knows(self, headers: Collection[tuple[bytes, bytes]]) -> bool:
         """Return whether a request carries the cookie."""
-        for name, value in headers:
-            if name.lower() == b"cookie":
-                try:
-                    found = SimpleCookie(value.decode("latin-1")).get(self._name)
-                except CookieError:
-                    continue
-                if found is not None and _same(found.value, self._cookie):
-                    return True
-        return False
+        sent = (value.decode("latin-1") for name, value in headers if name.lower() == b"cookie")
+        return any(_same(cookie_parser(one).get(self._name, ""), self._cookie) for one in sent)
 
 
 def _same(given: str, wanted: str) -> bool:
@@ -129,15 +123,13 @@ class Guard:
         if scope["method"] != "POST":
             return 405, "pages are read by GET and changed by POST"
         body = b""
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return 400, "the form did not arrive whole"
-            body += message.get("body", b"")
-            if len(body) > MAX_FORM:
-                return 413, "the form is too long"
-            if not message.get("more_body"):
-                break
+        try:
+            async for part in Request(scope, receive).stream():
+                body += part
+                if len(body) > MAX_FORM:
+                    return 413, "the form is too long"
+        except ClientDisconnect:
+            return 400, "the form did not arrive whole"
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not _same(form.pop("csrf", ""), self._session.csrf):
             return 403, "the form is not of a page of this server; reload the page and try again"

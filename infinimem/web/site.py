@@ -91,8 +91,9 @@ class Site:
             past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
             return served(path, anchor, past | query)
 
-        template = self._templates.get_template(page.template)
-        return template.render({**page.data, **page.shown, "site": self, "asked": asked, "to": to})
+        shown = {**page.data, **page.shown, "site": self, "asked": asked, "to": to}
+        shown["parts"] = self._templates.get_template("parts.html").make_module(shown)
+        return self._templates.get_template(page.template).render(shown)
 
     @cached_property
     def _templates(self) -> Environment:
