@@ -17,7 +17,7 @@ from fault_power_runs import DAY, NOON, Run, recorded, reopened
 from fault_power_tape import Promise, Tape
 
 from infinimem.model import Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store import disk
 from infinimem.store.create import init
 from infinimem.store.library import Library

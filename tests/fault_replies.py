@@ -18,7 +18,7 @@ from typing import Any
 from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
-from infinimem.model import Plan, Turn, Usage
+from infinimem.model import Plan, Turn
 from infinimem.spec import load
 from infinimem.store.outcome import Outcome
 
@@ -110,13 +110,11 @@ class Honest:
 
     def __init__(self, entries: Mapping[tuple[str | None, str], Sequence[str]] | None = None) -> None:
         self.name = "honest"
-        self.usage: dict[str, Usage] = {}
         self._entries = entries if entries is not None else {}
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer truly, as text."""
         tasks.check(task.name, task.variables, variables)
-        self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
         data = self._extract(variables) if task.name == "extract" else load(task.rule)(variables)
         if task.name == "compare":
             _supersede(data, [fact for group in variables["groups"] for fact in group["facts"]])
@@ -303,10 +301,6 @@ class Mangled:
         self.name = f"mangled {llm.name}"
         self.arrived: list[Arrived] = []
         self._llm, self._chance, self._share = llm, chance, share
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._llm.usage
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask, mangle, read."""

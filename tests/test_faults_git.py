@@ -11,9 +11,8 @@ from fault_snapshot import EVIDENCE, Snapshot
 from git_repository import run_git
 
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
-from infinimem.operations.doctor.checks import RENUMBERED
-from infinimem.operations.doctor.examine import examine
-from infinimem.operations.doctor.repair import repair
+from infinimem.operations.checks import RENUMBERED
+from infinimem.operations.doctor import examine, repair
 from infinimem.store.create import init
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied

@@ -18,7 +18,6 @@ from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.memory import Memory
-from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM
 
 MORNING = ("I moved to Lisbon in March.", "My sister Rita visits on 14 June.", "Thanks!")
@@ -53,9 +52,6 @@ class Dying:
     """A model during whose first answer the process is killed."""
 
     name = "dying"
-
-    def __init__(self) -> None:
-        self.usage: dict[str, Usage] = {}
 
     def complete(self, task: Task, variables: Any) -> Reply:
         raise Killed

@@ -22,7 +22,7 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.memory import Memory, open_memory
 from infinimem.model import SOURCES, Located, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.sources import only
 from infinimem.store.state import sequence

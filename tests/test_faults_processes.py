@@ -19,7 +19,7 @@ from fault_library import problems
 from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.model import CURRENT, NewEntry, Plan, Usage
+from infinimem.model import CURRENT, NewEntry, Plan
 from infinimem.store.create import init
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
@@ -138,10 +138,6 @@ class Slow:
         self._inner = OfflineClient()
         self.grown = 0
 
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._inner.usage
-
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         before = shared.said.value
         first = self.grown == 0
@@ -226,10 +222,6 @@ class Interrupted:
         self._root = root
         self.events: list[str] = []
         self.acknowledged: dict[int, str] = {}
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._inner.usage
 
     def _append(self, text: str) -> None:
         library = Library(self._root)

@@ -22,7 +22,7 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.memory import Memory
 from infinimem.model import Derived, Move, NewEntry, Plan, Turn, Why
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsError, UsageError
 from infinimem.model import Derived, Move, NewEntry, Plan, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.create import init
 from infinimem.store.library import Library
 from infinimem.store.line_map import from_line_map, line_map, reverted

@@ -9,7 +9,7 @@ import pytest
 
 from infinimem.errors import LibraryError
 from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.create import init
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library

@@ -29,7 +29,7 @@ from fault_disk import Crash, die, hooked, nothing
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Reason
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected

@@ -20,6 +20,7 @@ import json
 import mmap
 import os
 import secrets
+import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -89,6 +90,12 @@ def cache_folder(root: str, part: str, *below: str) -> Path | None:
     except (OSError, ValueError):
         return None
     return folders[-1]
+
+
+def delete_cache(root: str) -> None:
+    """Delete all that was derived from a library, which is gone itself, or goes."""
+    if found := cache_folder(root, "index"):
+        shutil.rmtree(found.parent, ignore_errors=True)
 
 
 @contextmanager

@@ -236,19 +236,12 @@ class Library:
                     raise
         raise AssertionError
 
-    def preview(self, plan: Plan) -> dict[str, tuple[bytes, bytes]]:
-        """What `apply` would write: bytes before and after of every document that would change."""
-        from infinimem.store.plans import preview
-        from infinimem.store.receipts import next_number
-
-        view = self.view()
-        return preview(plan, view, next_number(view), self._now())
-
-    def unsigned(self) -> int:
-        """How many lines `adopt_edits` would sign."""
-        from infinimem.store.external_edits import find_edits
-
-        return find_edits(self.view(), self.seen_lines()).to_sign
+    def elsewhere(self, root: Path, clock: Clock) -> Library:
+        """A copy of the library in another folder, under the settings in force here, and without git."""
+        other = Library(root, clock, strategy=self.spec.name, trust=True)
+        other.configuration, other.settings = self.configuration, replace(self.settings, git=False)
+        other._embedder = self._embedder
+        return other
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:
         """Archivings that wait for a person's word."""
@@ -348,7 +341,7 @@ class Library:
         if plan.op == "append":
             plan = replace(plan, adds=drawn.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), self._now())
+        done = render(plan, view, first, next_number(view), head.time)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None

@@ -23,7 +23,7 @@ from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
 from infinimem.store.names import by_id
 from infinimem.store.receipts import format_receipt, last_forget
-from infinimem.store.render import Rendered, render
+from infinimem.store.render import Rendered
 from infinimem.store.spec import MEMORIES, TOPICS
 from infinimem.store.view import View
 
@@ -82,19 +82,6 @@ def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
 
     changed = (put.doc_id for put in plan.records if data(base, put.doc_id) != data(now, put.doc_id))
     return tuple(Reason("STALE_RECORD", (), doc_id) for doc_id in changed)
-
-
-def preview(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[bytes, bytes]]:
-    """Bytes before and after of every document that a plan would change; nothing where it is refused."""
-    verdict = verified(plan, None, view)
-    if verdict.refused:
-        return {}
-    done = render(verdict.plan, view, view.max_seq + 1, receipt, now)
-    before = {doc_id: view.document(doc_id).to_bytes() for doc_id in done.documents if doc_id in view}
-    return {
-        doc_id: (before.get(doc_id, b""), new.to_bytes() if new else b"")
-        for doc_id, new in sorted(done.documents.items())
-    }
 
 
 def receipt_and_changes(

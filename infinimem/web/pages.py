@@ -17,7 +17,7 @@ from infinimem.hooks.answer import Event
 from infinimem.hooks.recall import Recall, said
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Records, drawn, recorded, successor, superseded
+from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import (
@@ -75,7 +75,7 @@ def home(asked: Asked) -> Page:
         "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
-        "awaiting": status["lines_awaiting_review"] + status["plans_awaiting_review"],
+        "awaiting": status["lines_awaiting_review"],
         "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
         "conversations": len(view.owned(EVIDENCE)),
     }
@@ -246,7 +246,7 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     return {"number": one.number, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Records) -> Iterator[Change]:
+def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
     """Yield changes by where the lines went, as a reader would ask; within it as the receipt lists them."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
         entry = records.entry(row.seq)
