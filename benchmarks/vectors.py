@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from infinimem.embedders.base import Embedder, connect
+from infinimem.embedders.base import Embedder
+from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured
 from infinimem.retrieval.rows import text_key
 from infinimem.retrieval.vectors import Matrix, Vectors, top

@@ -17,7 +17,8 @@ from cases import each
 from fake_server import Say, refuse, serve
 
 from infinimem.embedders import local
-from infinimem.embedders.base import Embedder, connect
+from infinimem.embedders.base import Embedder
+from infinimem.embedders.connect import connect
 from infinimem.embedders.local import folder_of
 from infinimem.embedders.openai import OpenAIEmbedder
 from infinimem.errors import ModelNotConfigured, ModelUnavailable

@@ -112,8 +112,6 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
 
 # ── a table of tokens' vectors ──────────────────────────────────────────────────────────────────
 
-_BATCH = 512
-
 
 class Static:
     """The mean of the vectors of a text's tokens, rows of a table: thousands of texts a second."""
@@ -131,8 +129,8 @@ class Static:
         import numpy as np
 
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        for start in range(0, len(texts), _BATCH):
-            batch = [readable(text) if text.strip() else "" for text in texts[start : start + _BATCH]]
+        for start in range(0, len(texts), 512):
+            batch = [readable(text) if text.strip() else "" for text in texts[start : start + 512]]
             found = self._tokenizer.encode_batch(batch, add_special_tokens=False)
             for at, encoded in enumerate(found, start):
                 if encoded.ids:
@@ -146,13 +144,10 @@ def static(path: Path | None = None) -> Static:
     ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
         return _static(path.name, *files_in(path, "static", "*.safetensors"))
-    package = folder_of("wordllama")
-    if package is None:
+    if (package := folder_of("wordllama")) is None:
         raise _missing("static", "wordllama")
-    weights = package / "weights" / "l2_supercat_256.safetensors"
-    return _static(
-        "wordllama l2_supercat", weights, package / "tokenizers" / "l2_supercat_tokenizer_config.json"
-    )
+    weights, tokens = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+    return _static("wordllama l2_supercat", package / weights, package / tokens)
 
 
 @lru_cache(maxsize=2)
@@ -207,9 +202,6 @@ class Network:
         return self._session.run(None, feed)[0][0]
 
 
-_FEW = 8  # texts that are not worth threads
-
-
 class MiniLM:
     """The mean of what the last layer says of each token: six layers, some hundred texts a second.
 
@@ -230,7 +222,7 @@ class MiniLM:
         import numpy as np
 
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        if len(texts) < _FEW:
+        if len(texts) < 8:  # not worth threads
             found = list(map(self._row, texts))
         else:
             with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,8 +1,4 @@
-"""Conversations from files: the family is recognised by content, the turns are read one by one.
-
-A JSON format is a `Format` (fields.py): functions over one record, or over all of a log. Markdown has no
-records and is what remains. What is to come in is surveyed first, then read.
-"""
+"""Conversations from files: the family is recognised by content, the turns are read one by one."""
 
 from infinimem.importers.read import Import, Survey, read_turns, survey
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from infinimem.embedders.base import Choice
+from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.store.files import Files

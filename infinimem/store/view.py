@@ -17,7 +17,8 @@ from typing import Literal
 from immutables import Map
 
 from infinimem import tokens
-from infinimem.embedders.base import Embedder, lazily
+from infinimem.embedders.base import Embedder
+from infinimem.embedders.connect import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Unanswered

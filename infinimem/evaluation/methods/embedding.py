@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from infinimem.embedders.base import connect
+from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.spending import Booked, Counts, Spending
