@@ -28,12 +28,11 @@ from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, 
 from infinimem.reader import Compared, Reader
 from infinimem.retrieval.cache import cache_folder
 from infinimem.spec import spec_of
-from infinimem.store.library import Clock, Library, system_clock
-from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget
-from infinimem.store.state import usage
-from infinimem.store.state.unanswered import newly
-from infinimem.store.view import View
+from infinimem.store.state import lists
+from infinimem.store.state.lists import newly_unanswered
+from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
     from typing import Self
@@ -95,8 +94,6 @@ def open_memory(
     """
     kept_by = spec_of(strategy).name if strategy is not None else None
     if create:
-        from infinimem.store.create import init
-
         library = init(Path(path), clock, embedder, kept_by, trust)
     else:
         library = Library(Path(path), clock, embedder, kept_by, trust=trust, read_only=read_only)
@@ -161,7 +158,7 @@ class Memory(Reader):
             new = self._extract(progress)
         view = self.view
         observed = Observed(place for seq in new if (place := view.entry(seq)))
-        observed.unanswered = newly(before, view.unanswered())
+        observed.unanswered = newly_unanswered(before, view.unanswered())
         return observed
 
     def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
@@ -392,7 +389,7 @@ class Memory(Reader):
                 with self._logging:  # calls may run side by side
                     now = self.llm.spent
                     spent, self._logged = now - self._logged, now
-                usage.note(self.library.files, self._day(), spent)
+                lists.note_usage(self.library.files, self._day(), spent)
 
     def _replies(self) -> Path | None:
         """Where replies are kept, None where none are: another folder after each `forget`, so that none that
@@ -403,7 +400,7 @@ class Memory(Reader):
 
     def spent_today(self) -> int:
         """Return the tokens that the library's calls took today (UTC), in all processes."""
-        spent = usage.by_day(self.library.files).get(self._day(), Usage())
+        spent = lists.usage_by_day(self.library.files).get(self._day(), Usage())
         return spent.tokens_in + spent.tokens_out
 
     def _day(self) -> str:
@@ -427,13 +424,12 @@ class Memory(Reader):
 
     def _siblings(self) -> tuple[Reader, ...]:
         """Return the library as each strategy that keeps it sees it, its own first; they only read."""
-        from infinimem.store.siblings import siblings
 
         def seen_by(library: Library) -> Reader:
             make = partial(library.spec.make, self.llm, library.settings)
             return Reader(library.view, self.llm, make, lambda: library.clock())
 
-        return tuple(map(seen_by, siblings(self.library)))
+        return tuple(map(seen_by, self.library.siblings()))
 
     def receipts(self) -> tuple[Receipt, ...]:
         """Return all receipts, oldest first."""
@@ -551,7 +547,6 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.status import counts
-        from infinimem.store.siblings import siblings
 
         view = self.view
         on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
@@ -559,11 +554,11 @@ class Memory(Reader):
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
-            "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
+            "spent": {day: vars(one) for day, one in lists.usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {
                 one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
-                for one in siblings(self.library)
+                for one in self.library.siblings()
             },
             "model": escape(self.llm.name),
         }

@@ -20,7 +20,7 @@ from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
 from infinimem.model import Plan, Turn
 from infinimem.spec import load
-from infinimem.store.outcome import Outcome
+from infinimem.store.view import Outcome
 
 LIES = (
     " for 4711 euros",
@@ -284,8 +284,6 @@ class Arrived:
     meant: Mapping[str, Any]
     text: str
     read: Reply
-    shown: frozenset[str]
-    """Ids of the turns, facts or documents that the question was about."""
 
 
 class Mangled:
@@ -311,12 +309,5 @@ class Mangled:
             mangling = self._chance.choice(MANGLINGS)
             text, how = mangling(copy.deepcopy(dict(meant)), self._chance), mangling.__name__
         reply = reading.read(text, task.schema)
-        self.arrived.append(Arrived(task.name, how, meant, text, reply, frozenset(_shown(task, variables))))
+        self.arrived.append(Arrived(task.name, how, meant, text, reply))
         return reply
-
-
-def _shown(task: Task, variables: Mapping[str, Any]) -> list[str]:
-    """Ids that a reply is to place: context and documents on offer are there to be looked at only."""
-    names = {"extract": "turns", "rewrite": "facts", "plan": "topics", "compare": "groups", "merge": "docs"}
-    asked = variables[names.get(task.name, "doc")]
-    return [item["id"] for item in _objects(asked) if "text" in item or task.name == "merge"]

@@ -16,7 +16,7 @@ from infinimem.adapters.file_tree import MAX_BYTES, FileTree, Refused
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.operations.undo import undo
-from infinimem.store.outcome import Rejected
+from infinimem.store.view import Rejected
 
 
 @pytest.fixture(params=["infini", "allmem"])

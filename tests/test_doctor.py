@@ -18,11 +18,11 @@ from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
 from infinimem.store.commit import transaction
-from infinimem.store.commit.install import Done
+from infinimem.store.commit.install import Installed
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
 from infinimem.store.state import withheld
+from infinimem.store.view import Applied
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +321,7 @@ def test_a_file_that_was_never_put_in_place_is_an_error(
 
     def skip(files: object, step: object, *rest: object) -> object:
         if getattr(step, "path", "") == FOOD:
-            return Done()
+            return Installed()
         return real(files, step, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(transaction, "install", skip)

@@ -25,8 +25,7 @@ from infinimem.operations import git
 from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import forget
 from infinimem.operations.forget.redaction import Wanted
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.store.library import Library, init
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 ROOT = Path(__file__).parents[1]

@@ -17,10 +17,8 @@ from infinimem.memory import Memory
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.operations.as_of import as_of, moment
 from infinimem.operations.undo import undo
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
-from infinimem.store.view import View
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied, View
 
 
 class Clock:

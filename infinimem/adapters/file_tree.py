@@ -27,10 +27,9 @@ from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.store.lines import fold
-from infinimem.store.outcome import Applied
 from infinimem.store.plans import MEMORY
 from infinimem.store.spec import MEMORIES
-from infinimem.store.view import View
+from infinimem.store.view import Applied, View
 
 ROOT = "/memories"
 MAX_PATH = 1000  # bytes of a path

@@ -165,7 +165,7 @@ class Options:
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.retrieval.cache import cache_folder
-            from infinimem.store.listing import UNREADABLE
+            from infinimem.store.folders import UNREADABLE
             from infinimem.user_folders import first_today
 
             folder = cache_folder(str(memory.library.files.root), "told")
@@ -254,7 +254,7 @@ def numbers(text: str | None, option: str) -> list[int]:
 
 def document_ids(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Complete an id from the names of the files alone; where there is no library there is none."""
-    from infinimem.store.listing import listed
+    from infinimem.store.folders import listed
 
     options = context.find_root().ensure_object(Options)
     try:

@@ -26,9 +26,8 @@ from infinimem.cli.output import Output
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
-from infinimem.store.listing import LEFT_OUT
-from infinimem.store.state import unanswered
-from infinimem.store.state.unanswered import newly
+from infinimem.store.folders import LEFT_OUT
+from infinimem.store.state.lists import newly_unanswered, unanswered_message
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey
@@ -127,7 +126,7 @@ def _end(
     rows = [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
     options.out.result(data | ({"unanswered": rows} if rows else {}), show)
     if failed and not options.json:
-        click.echo(f"error: {unanswered.words(failed)}", err=True)
+        click.echo(f"error: {unanswered_message(failed)}", err=True)
     if failed:
         click.get_current_context().exit(3)
 
@@ -199,7 +198,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
             out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
         _say_left(out, source, archived, recorded if record else 0)
 
-    _end(options, data, show, newly(tried, memory.unanswered()))
+    _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
 
 
 def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: int) -> None:
@@ -256,7 +255,7 @@ def consolidate(
     tried = memory.unanswered()
     with out.progress("Consolidating"):
         receipt = memory.consolidate(options.max_tokens)
-    failed = newly(tried, memory.unanswered())
+    failed = newly_unanswered(tried, memory.unanswered())
 
     def show() -> None:
         if receipt is None and not failed:
@@ -289,7 +288,7 @@ def rebuild(options: Options) -> None:
     tried = memory.unanswered()
     with out.progress("Rebuilding") as step:
         receipts = memory.rebuild(step, options.max_tokens)
-    status, failed = memory.status(), newly(tried, memory.unanswered())
+    status, failed = memory.status(), newly_unanswered(tried, memory.unanswered())
     documents, turns = counted(status["documents"], "document"), counted(status["evidence"], "turn")
     if status["evidence"] and not status["documents"]:
         out.say(f"{status['strategy']} makes nothing of these turns; a question finds them as they were said")

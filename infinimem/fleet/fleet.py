@@ -32,8 +32,8 @@ from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.forget.residue import Residue
 from infinimem.settings import configuration
 from infinimem.store import disk
-from infinimem.store.create import init
 from infinimem.store.evidence import check_turn
+from infinimem.store.library import init
 from infinimem.store.lines import marks_of
 from infinimem.user_folders import user_folder
 

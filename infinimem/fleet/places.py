@@ -23,7 +23,7 @@ from tempfile import mkdtemp
 from infinimem.fleet.head import Head
 from infinimem.retrieval.cache import delete_cache
 from infinimem.store.files import Files
-from infinimem.store.listing import explained
+from infinimem.store.folders import explained
 from infinimem.store.state import sequence
 
 SWEEP, KEPT = 60.0, 600.0

@@ -28,8 +28,8 @@ from infinimem.importers.reading import Source
 from infinimem.model import Turn
 from infinimem.settings import SETTINGS
 from infinimem.spec import load, plugins
+from infinimem.store.folders import LEFT_OUT
 from infinimem.store.library import Library
-from infinimem.store.listing import LEFT_OUT
 
 # Asked in this order: the particular shapes before the general one.
 _OURS: dict[str, Format] = {

@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text, visible
 from infinimem.memory import Memory
 from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
-from infinimem.store.state.unanswered import words as unanswered
+from infinimem.store.state.lists import unanswered_message
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
 
@@ -148,7 +148,7 @@ def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
         notes = []
         try:
             if failed := memory.observe(()).unanswered:
-                notes.append(unanswered(failed))
+                notes.append(unanswered_message(failed))
         except ModelUnavailable as error:
             notes.append(str(error))
         seq = places[0].entry.seq if places else None

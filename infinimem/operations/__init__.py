@@ -1,6 +1,6 @@
 """What people do to a library as a whole: look back, undo, review, forget, check. Over the store's public
-functions; the store imports none of it, and calls these around its writes (store/hooks.py). It holds its lock
-then, but for `unfinished`, which reads only."""
+functions; the store imports none of it, and calls these around its writes (store/library.py) under its lock,
+but for `unfinished`, which reads only."""
 
 from __future__ import annotations
 

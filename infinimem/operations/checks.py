@@ -33,15 +33,12 @@ from infinimem.store.external_edits import ExternalEdits, Position, find_edits, 
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.lines import drawn_from, fold, former
-from infinimem.store.lock import exclusive
-from infinimem.store.names import aliases_of, by_id
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
-from infinimem.store.state import last_seen, sequence
-from infinimem.store.state import unanswered as tried
-from infinimem.store.state.drawn import PATH as DRAWN
+from infinimem.store.state import lists, sequence
+from infinimem.store.state.lists import DRAWN
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import View
+from infinimem.store.view import View, aliases_of, by_id
 
 LISTED = 20
 """Seqs that one finding lists."""
@@ -156,7 +153,7 @@ class Inspection:
     @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
-        return find_edits(self.view, last_seen.read(self.library.files)) if self.complete else ExternalEdits()
+        return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
 
 
 # ── documents ───────────────────────────────────────────────────────────────────────────────────
@@ -479,7 +476,7 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
     root = inspection.library.root
     left = _entries(root / FOLDER)
     try:
-        with exclusive(inspection.library.files, 1.0) if left else nullcontext():
+        with inspection.library.files.exclusive(1.0) if left else nullcontext():
             left = _entries(root / FOLDER)  # what stays then is no writer's
     except LockTimeout:
         yield BUSY
@@ -513,8 +510,8 @@ def withheld(inspection: Inspection) -> Iterator[Finding]:
 def unanswered(inspection: Inspection) -> Iterator[Finding]:
     """Find turns about which no answer of a model was of use."""
     if failed := inspection.view.unanswered():
-        what = f"{tried.words(failed)}; turns {listed(sorted(failed))}"
-        yield Finding("note", what, f"{tried.PATH}-{inspection.view.spec.name}")
+        what = f"{lists.unanswered_message(failed)}; turns {listed(sorted(failed))}"
+        yield Finding("note", what, f"{lists.UNANSWERED}-{inspection.view.spec.name}")
 
 
 def uncommitted_receipts(inspection: Inspection) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import sys
 from infinimem.model import Finding
 from infinimem.operations import checks
 from infinimem.operations.lint import MOST, Check, run
-from infinimem.store.adopt_edits import undate
+from infinimem.store.external_edits import undate
 from infinimem.store.library import Library
 from infinimem.store.render import Rendered
 from infinimem.store.state import last_seen

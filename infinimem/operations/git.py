@@ -42,7 +42,7 @@ IGNORED = ".gitignore leaves out journal/, and commits are made of receipts; tak
 
 TIMEOUT = 3.0
 """Seconds for one commit, with all that is asked before it. A receipt takes two at most, and others wait for
-the library's lock meanwhile (store/lock.py)."""
+the library's lock meanwhile (store/files.py)."""
 LOCK_WAIT = 0.25
 """Seconds that another git command is given to finish: editors look at a repository all the time."""
 

@@ -20,11 +20,10 @@ from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef
 from infinimem.spec import archive_folders, record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.lines import drawn_from
-from infinimem.store.names import aliases_of
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.state.last_seen import SeenLine
-from infinimem.store.view import View
+from infinimem.store.view import View, aliases_of
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]

@@ -30,7 +30,7 @@ from typing import IO, Any, TypeVar
 
 from infinimem.errors import LibraryError
 from infinimem.store.files import Files
-from infinimem.store.listing import Stamp
+from infinimem.store.folders import Stamp
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root
 

@@ -33,7 +33,7 @@ from infinimem.results import (
 )
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.see_also import known
+from infinimem.store.render import topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
@@ -317,7 +317,7 @@ def graph(asked: Asked) -> Page:
 
 def _topics(view: View) -> dict[str, Any]:
     """Return topics and the names that two of them share, in the shape of the command `graph`."""
-    found = view.derived(known)
+    found = view.derived(topic_names)
     most = max(2, len(found.names) // 2)
     shared: dict[tuple[str, str], list[str]] = {}
     for name, topics in sorted(found.topics.items()):

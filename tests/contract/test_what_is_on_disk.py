@@ -15,7 +15,7 @@ from scripted import OFFLINE, SAMPLE, filing
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.model import Move, NewEntry, Plan
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 from infinimem.testing import ScriptedLLM
 
 SIGNED = re.compile(r"^- <seq=(\d+)[,>].*$", re.M)

@@ -17,8 +17,7 @@ from infinimem import tokens
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Put
 from infinimem.settings import Settings
-from infinimem.store.outcome import Outcome
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, View
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor

@@ -15,8 +15,7 @@ from typing import Any
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Rejected
-from infinimem.store.view import View
+from infinimem.store.view import Rejected, View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.boundaries import Due, due_after, due_before
 from infinimem.strategies.gam.consolidate import KIND, Consolidation

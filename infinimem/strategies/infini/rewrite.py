@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from infinimem.llm.shown import shown
 from infinimem.model import Located, Reason, Withheld
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker
@@ -29,11 +30,11 @@ from infinimem.strategies.infini.topics import (
     fact,
     heading_of,
     joined,
-    known,
     movable,
     packed,
     sections,
     size,
+    title_of,
     unsorted,
 )
 
@@ -74,7 +75,7 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     open_ids = open_documents(view) if lines else {}
     for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
-        docs = [known(row, view) for row in near(view, entries_of(chunk), open_ids)]
+        docs = [_offered(row.id, view) for row in near(view, entries_of(chunk), open_ids)]
         found, wrong = _part(part, docs, asker, view)
         topics += found
         unmended += wrong
@@ -88,6 +89,12 @@ def _share(lines: Sequence[Topic], limit: int) -> int:
     sizes = [size(line.entries) for line in lines]
     parts = -(-sum(sizes) // max(limit, 1))
     return min(limit, -(-sum(sizes) // max(parts, 1)) + max(sizes, default=0))
+
+
+def _offered(doc_id: str, view: View) -> dict[str, object]:
+    """A document as a model is told of it; programs read its lines too."""
+    told = {"title": title_of(doc_id, view), "tokens": view.row(doc_id).tokens}
+    return {**told, "told": [shown(told)], "lines": [at.entry.text for at in view.document(doc_id).entries]}
 
 
 def _part(

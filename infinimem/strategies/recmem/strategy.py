@@ -17,9 +17,8 @@ from infinimem import tokens
 from infinimem.llm.base import LLM
 from infinimem.model import AGAIN, Evidence, Finding, Located, Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Rejected
 from infinimem.store.records import stem
-from infinimem.store.view import View
+from infinimem.store.view import Rejected, View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.recmem.consolidate import Consolidation, merges
 from infinimem.strategies.recmem.read import read, retrieve

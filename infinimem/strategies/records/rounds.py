@@ -7,8 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from infinimem.model import Plan, Put, RejectedReply
-from infinimem.store.outcome import Outcome, Rejected
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, Rejected, View
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.records.rules import Check, new_faults
 

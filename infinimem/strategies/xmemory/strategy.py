@@ -19,8 +19,7 @@ from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Outcome
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.graph.links import Link
