@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from infinimem.errors import SpendingCapReached
 from infinimem.model import Usage
@@ -76,6 +76,7 @@ class Bill(dict[str, Usage]):
             self[task] = self.get(task, Usage()) + used
 
 
+@runtime_checkable
 class LLM(Protocol):
     """A client. `name` goes into receipts, `usage` adds up per task name. Several threads may ask."""
 
