@@ -120,7 +120,8 @@ class Endpoint:
         self._model, self._largest, self._retries = model, largest, retries
         self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
         self._sleep, self._jitter = sleep, jitter
-        self._given, self._own = client, None
+        self._given = client
+        self._own: OpenAI | None = None
         self._via = ""
         self._connecting = Lock()
 
