@@ -36,7 +36,7 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> object:
-    """Each is imported when first asked for: neither `infinimem --help` nor a hook must wait for it."""
+    """Import each when it is first asked for: neither `infinimem --help` nor a hook must wait for it."""
     if name not in __all__:
         raise AttributeError(f"module 'infinimem' has no attribute {name!r}")
     found: object = getattr(import_module(f"infinimem.{_ELSEWHERE.get(name, 'model')}"), name)

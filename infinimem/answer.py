@@ -33,7 +33,7 @@ UNREADABLE = "The model gave no usable answer ({failure}). The best line of the 
 
 
 @dataclass(frozen=True)
-class _Line:
+class _EvidenceLine:
     """One line of evidence as the model is shown it, and where it stands."""
 
     id: str
@@ -62,13 +62,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer, and all the evidence that was shown for it.
-
-    Args:
-        text: the answer.
-        citations: the lines that it relies on.
-        evidence: what was shown in the end, with the trace of how it was found.
-    """
+    """An answer, the lines that it relies on, and all the evidence that was shown for it, with its trace."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -80,17 +74,16 @@ def answer(
 ) -> Answered:
     """Ask the model, and find the places of the lines that it relied upon.
 
+    For a model that cites only lines that do not exist the best ones are cited; of one that answers nothing
+    readable that is said, and the best line is quoted.
+
     Args:
         llm: answers `answer`, once and after each round of a search.
         question: in plain words.
         evidence: best first.
         now: the date of the question, ISO 8601.
         budget: tokens of evidence that are shown.
-        search: shows more where the model asks for it; without one it answers from what there is.
-
-    Returns:
-        For a model that cites only lines that do not exist the best ones are cited; for one that answers
-        nothing readable the best line is quoted, and that is said.
+        search: shows more if the model asks for it; without one it answers from what there is.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -100,30 +93,30 @@ def answer(
     lines = _within(budget, _lines(items, seen))
     if not lines and search is None:
         return Answered(NOTHING, (), evidence)
-    told = {"question": question, "evidence": _arranged(question, lines), "now": now}
+    variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
     trace, reply = Trace(evidence.trace[:-1]), None
     while reply is None and search and search.rounds_left:
-        reply = llm.complete(tasks.SEARCHING, {**told, **search.told})
+        reply = llm.complete(tasks.SEARCHING, {**variables, **search.told})
         if reply.data is None or not reply.data["answer"].strip():
             new, step = search.run(reply, items, budget - size(items))
             trace.add(step)
             fresh = list(_lines(new, seen))
-            told["evidence"] = [*told["evidence"], *_arranged(question, fresh)]
+            variables["evidence"] = [*variables["evidence"], *_arranged(question, fresh)]
             items, lines, reply = [*items, *new], [*lines, *fresh], None
     if search:
         evidence = trace.evidence(items)
     if not lines:
         return Answered(NOTHING, (), evidence)
-    return Answered(*_read(reply or llm.complete(tasks.ANSWER, told), lines), evidence)
+    return Answered(*_read(reply or llm.complete(tasks.ANSWER, variables), lines), evidence)
 
 
-def _read(reply: Reply, lines: Sequence[_Line]) -> tuple[str, tuple[Citation, ...]]:
-    """A reply's answer, and the lines that it cites."""
+def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:
+    """Return a reply's answer, and the lines that it cites."""
     stating = [line for line in lines if not line.is_heading]
     if reply.data is None or not reply.data["answer"].strip():
-        quoted = next(iter(stating), lines[0])
-        said = f"{quoted.speaker}: {quoted.text}" if quoted.speaker else quoted.text
-        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=said), (quoted.citation,)
+        best = next(iter(stating), lines[0])
+        quoted = f"{best.speaker}: {best.text}" if best.speaker else best.text
+        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=quoted), (best.citation,)
     known = {line.id: line.citation for line in stating}
     cited = (name.strip(" #[]<>") for name in reply.data["cites"])
     citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)
@@ -132,8 +125,8 @@ def _read(reply: Reply, lines: Sequence[_Line]) -> tuple[str, tuple[Citation, ..
     return reply.data["answer"].strip(), citations
 
 
-def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_Line]:
-    """The lines of the evidence in its order, without those that were seen before."""
+def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_EvidenceLine]:
+    """Yield the lines of the evidence in its order, without those that were seen before."""
     for item in items:
         for line in _split(item):
             key = f"{line.id} {line.text}"  # of a long line several parts may be shown
@@ -142,23 +135,17 @@ def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_Line]:
                 yield line
 
 
-def _split(item: Retrieved) -> Iterator[_Line]:
-    """An entry as one line; a block as its signed lines and whatever else is not blank.
+def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
+    """Yield an entry as one line; a block as its signed lines and whatever else is not blank.
 
     What else stands in evidence is how the entry before it goes on, in a block's first lines one above it.
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
-        yield _Line(
-            str(item.seqs[0]),
-            _cut(item.text),
-            item.time,
-            item.source,
-            place,
-            item.speaker,
-            item.when,
-            item.refers,
-            str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None,
+        about = (item.speaker, item.when, item.refers)
+        newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None
+        yield _EvidenceLine(
+            str(item.seqs[0]), _cut(item.text), item.time, item.source, place, *about, superseded_by=newer
         )
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
@@ -167,13 +154,13 @@ def _split(item: Retrieved) -> Iterator[_Line]:
         entry = parse_entry(text)
         if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
-            about = (entry.fields.get(key) for key in ("speaker", "when", "refers"))
-            yield _Line(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *about)
+            fields = (entry.fields.get(key) for key in ("speaker", "when", "refers"))
+            yield _EvidenceLine(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *fields)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
             place = Citation(item.doc_id, number, number, quoted, text.strip())
             time = item.time if quoted else None
-            yield _Line(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
+            yield _EvidenceLine(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
 
 
 def _cut(text: str) -> str:
@@ -181,9 +168,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
 
 
-def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
-    """The first lines that fit; never none, however small the budget."""
-    kept: list[_Line] = []
+def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
+    """Return the first lines that fit, one at least, however small the budget."""
+    kept: list[_EvidenceLine] = []
     for line in lines:
         budget -= tokens.count(line.text)
         if budget < 0 and kept:
@@ -192,28 +179,26 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
     return kept
 
 
-def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
-    """The `evidence` variable of the task: by document, or by day where the question asks how things went."""
+def _arranged(question: str, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
+    """Return the task's `evidence`: by document, or by day if the question asks how things went."""
     if not about_all(question):
         return _by_document(lines)
     wishes = [line for line in lines if line.citation.doc_id == STANDING]
-    said = [line for line in lines if not line.is_heading and line not in wishes]
-    said.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
-    days = groupby(said, key=lambda line: (line.time or "")[:10])
-    told = [{"day": day, "lines": [line.shown for line in those]} for day, those in days]
-    return [*told, *_by_document(wishes)]
+    dated = [line for line in lines if not line.is_heading and line not in wishes]
+    dated.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
+    by_day = groupby(dated, key=lambda line: (line.time or "")[:10])
+    days = [{"day": day, "lines": [line.shown for line in some]} for day, some in by_day]
+    return [*days, *_by_document(wishes)]
 
 
-def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
-    """Documents by their best line, the lines of each in their order,
-    which in a session is that of time."""
-    documents: dict[str, list[_Line]] = {}
+def _by_document(lines: Iterable[_EvidenceLine]) -> list[dict[str, Any]]:
+    """Return documents by their best line, the lines of each in their order: in a session that of time."""
+    documents: dict[str, list[_EvidenceLine]] = {}
     for line in lines:
         documents.setdefault(line.citation.doc_id, []).append(line)
-    return [_document(doc_id, found) for doc_id, found in documents.items()]
-
-
-def _document(doc_id: str, found: list[_Line]) -> dict[str, Any]:
-    found.sort(key=lambda line: line.citation.start_line)
-    first, last = found[0].citation.start_line, found[-1].citation.end_line
-    return {"doc_id": doc_id, "span": f"{first}-{last}", "lines": [line.shown for line in found]}
+    rows = []
+    for doc_id, some in documents.items():
+        some.sort(key=lambda line: line.citation.start_line)
+        span = f"{some[0].citation.start_line}-{some[-1].citation.end_line}"
+        rows.append({"doc_id": doc_id, "span": span, "lines": [line.shown for line in some]})
+    return rows

@@ -21,20 +21,20 @@ _OFFERED = 200
 
 
 def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
-    """Tokens in and out for turns that are pending, and for more.
+    """Return tokens in and out for turns that are pending, and for more.
 
     Args:
         view: the library.
         texts: of turns that are to be observed.
         anew: as if all turns that were ever recorded were pending.
     """
-    said = view.entries("evidence") if anew else view.uncited()
-    sizes = [tokens.estimate(text) for text in (*(place.text for place in said), *texts)]
+    turns = view.entries("evidence") if anew else view.uncited()
+    sizes = [tokens.estimate(text) for text in (*(place.text for place in turns), *texts)]
     return _sum(making(sum(sizes), len(sizes), view.settings, view.spec.name))
 
 
 def for_question(view: View, question: str, reader: str) -> int:
-    """Tokens in and out for an answer, by a reader of that name."""
+    """Return tokens in and out for an answer, by a reader of that name."""
     size = sum(tokens.estimate(place.text) for place in view.entries("evidence"))
     shown = min(size, view.settings.reader.evidence_budget)
     return _sum(answering(shown, tokens.estimate(question)) + reading(size, reader, view.settings))
@@ -45,30 +45,15 @@ def _sum(usage: Usage) -> int:
 
 
 def making(size: int, turns: int, settings: Settings, strategy: str) -> Usage:
-    """Of what a strategy derives from turns, drawn from and sorted.
-
-    Args:
-        size: tokens of the turns together.
-        turns: how many they are.
-        settings: of the library.
-        strategy: its name.
-    """
-    if not turns:
-        return Usage()
+    """Return the usage of what a strategy of this name derives from turns, `size` tokens together."""
     spec = spec_of(strategy)
-    return (
-        Usage(*spec.estimate(size, turns, settings.of(spec.settings or object))) if spec.estimate else Usage()
-    )
+    if not turns or not spec.estimate:
+        return Usage()
+    return Usage(*spec.estimate(size, turns, settings.of(spec.settings or object)))
 
 
 def reading(size: int, reader: str | None, settings: Settings) -> Usage:
-    """Of the evidence for one question.
-
-    Args:
-        size: tokens of all that was said.
-        reader: its name; None for one that calls no model.
-        settings: of the library.
-    """
+    """Return the usage of the evidence for one question; `size` is of all turns, None calls no model."""
     docs = size // TOPIC + 1
     if reader in ("hybrid", "summary"):
         return Usage(1, PROMPT + min(docs, _OFFERED) * SUMMARY, REPLY)
@@ -78,10 +63,5 @@ def reading(size: int, reader: str | None, settings: Settings) -> Usage:
 
 
 def answering(shown: int, question: int) -> Usage:
-    """Of one answer.
-
-    Args:
-        shown: tokens of the evidence; ids and times double what its lines take.
-        question: tokens of the question.
-    """
+    """Return the usage of one answer; ids and times double the tokens that the evidence takes."""
     return Usage(1, PROMPT + question + 2 * shown, REPLY)

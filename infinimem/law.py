@@ -1,10 +1,7 @@
 """The law: a fact's line is written once, after that it only moves.
 
-In: a plan and the lines it names, or the lines of two states. Out: the plan as it may be applied, what is
-withheld from it, and reasons to refuse it. Promise: pure, and no plan that passes loses or invents a line.
-
-    conserved    lines after = lines before + added - removed, by seq and by bytes
-    verify       what a plan may do: reasons to refuse it, and archivings that are withheld
+In: a plan and the lines it names, or the lines of two states. Out: the plan as it may be applied, what of it
+needs approval, and reasons to refuse it. Promise: pure, and no plan that passes loses or invents a line.
 
 Reason codes of `verify`:
     UNKNOWN_SEQ        a move or an origin names a line that is not in the library
@@ -15,7 +12,7 @@ Reason codes of `verify`:
     FOREIGN_RECORD     a record outside the strategy's folder
     STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
     FORGOTTEN          lines were forgotten since the plan was made (store/plans.py)
-and of archivings that are withheld (the line stays live):
+and of archivings that need approval (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
     NOT_A_DUPLICATE    the two texts differ in more than wording, or tell of what happened on two days
     OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
@@ -36,7 +33,7 @@ from infinimem.markdown.characters import normalised
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
 ARCHIVE_SHARE = 0.2
-"""Of a run's lines, how many may be archived without a person's word (docs/FORMAT.md)."""
+"""Of a run's lines, how many may be archived without approval (docs/FORMAT.md)."""
 ARCHIVE_FLOOR = 3
 """So many always may: a share of a handful of lines means nothing."""
 MAX_NAME = 200
@@ -49,7 +46,7 @@ Line = tuple[int, str]
 def conserved(
     before: Iterable[Line], after: Iterable[Line], added: Iterable[Line] = (), removed: Iterable[Line] = ()
 ) -> list[Reason]:
-    """Check the one equation.
+    """Check that lines after = lines before + added - removed, by seq and by bytes.
 
     Returns:
         One reason for each line that was lost (LOST) or that came from nowhere (INVENTED).
@@ -68,12 +65,12 @@ def conserved(
 # ── plans ───────────────────────────────────────────────────────────────────────────────────────
 
 Same = Callable[[Entry, Entry], bool]
-"""Whether a line says what another one says; grounding.claims.is_repetition knows."""
+"""Tells whether a line says what another one says; grounding.claims.is_repetition knows."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A plan as it may be applied (`plan`), what was withheld from it, and why it is refused."""
+    """A plan as it may be applied (`plan`), what of it needs approval, and why it is refused."""
 
     plan: Plan
     withheld: tuple[Withheld, ...]
@@ -89,8 +86,8 @@ def verify(
         plan: what a strategy wants.
         lookup: finds an entry or an evidence line by its seq.
         roots: the strategy's folders ("topics/"); nothing else may receive a line.
-        approved: lines whose archiving a person approved: be they protected or too many, nothing else is
-            let pass, and one that may not be archived stays where it is.
+        approved: lines whose archiving a person approved, even if they are protected or too many; nothing
+            else is let pass, and one that may not be archived stays where it is.
         same: what counts as a duplicate.
     """
     refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
@@ -106,7 +103,7 @@ def verify(
 
 
 def _under(doc_id: str, roots: Sequence[str]) -> bool:
-    """Whether it is a document that a strategy may write: below its roots, and readers will see it."""
+    """Tell whether a strategy may write a document: it is below its roots, and readers will see it."""
     parts = doc_id.split("/")
     return any(doc_id.startswith(root) for root in roots) and all(
         part.isprintable() and not part.startswith(".") and 0 < len(part.encode()) <= MAX_NAME
@@ -115,9 +112,8 @@ def _under(doc_id: str, roots: Sequence[str]) -> bool:
 
 
 def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
-    reasons = []
     times = Counter(move.seq for move in moves)
-    reasons += [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
+    reasons = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
     for move in moves:
         place = lookup(move.seq)
         if place is None:
@@ -140,8 +136,7 @@ def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
             reasons.append(Reason("EMPTY_TEXT", add.origin))
         if not add.origin:
             reasons.append(Reason("NO_ORIGIN", (), add.text[:80]))
-        missing = tuple(seq for seq in add.origin if lookup(seq) is None)
-        if missing:
+        if missing := tuple(seq for seq in add.origin if lookup(seq) is None):
             reasons.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
         if add.to != CURRENT and not _under(add.to, roots):
             reasons.append(Reason("BAD_TARGET", add.origin, add.to))
@@ -151,7 +146,7 @@ def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
 def _withhold(
     moves: Sequence[Move], lookup: Lookup, same: Same, approved: Collection[int]
 ) -> tuple[tuple[Move, ...], tuple[Withheld, ...]]:
-    """Turn archivings that may not happen unasked into plain moves, or into nothing where the line stays."""
+    """Turn archivings that need approval into plain moves, or into nothing if the line stays."""
     headings = {move.seq: move.heading for move in moves if not move.archives}
     archived = {move.seq for move in moves if move.archives}
     allowed = max(ARCHIVE_FLOOR, int(ARCHIVE_SHARE * len(moves)))
@@ -163,7 +158,7 @@ def _withhold(
             continue
         old, new = lookup(move.seq), lookup(move.by) if move.by is not None else None
         assert old is not None
-        reason = why_not(move, old.entry, new, lookup, archived, move.seq in approved, same=same)
+        reason = archive_refusal(move, old.entry, new, lookup, archived, move.seq in approved, same=same)
         exact = new is not None and normalised(old.entry.text) == normalised(new.entry.text)
         if reason is None and not exact and move.seq not in approved:
             reason = None if allowed else Reason("TOO_MANY", (move.seq,))
@@ -178,7 +173,7 @@ def _withhold(
     return tuple(kept), tuple(withheld)
 
 
-def why_not(
+def archive_refusal(
     move: Move,
     old: Entry,
     survivor: Located | None,
@@ -188,14 +183,15 @@ def why_not(
     *,
     same: Same,
 ) -> Reason | None:
-    """Why a line may not be archived, or not unasked, however few go with it.
+    """Return why this line may not be archived without approval, or None.
 
     Args:
         move: names both lines.
         old: the line that would go.
         survivor: the one that would stay, where it stands.
-        lookup, approved, same: as `verify`.
+        lookup, same: as `verify`.
         archived: lines that go as well.
+        approved: whether a person approved it.
     """
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
     if move.why == "reimported":  # nothing stands for it; whoever imported the note approved
@@ -216,5 +212,5 @@ def why_not(
 
 
 def is_archive(doc_id: str) -> bool:
-    """Whether a line there is out of the readers' sight already."""
+    """Tell whether a line there is out of the readers' sight already."""
     return doc_id.startswith(("archive/", "evidence/"))

@@ -1,35 +1,37 @@
 """The facade that applications, the command line and servers call. It drives strategies.
 
 In: turns, questions, commands. Out: entries, evidence, answers, receipts. Promise: turns are on disk before a
-model is asked, and an unreachable model loses nothing.
+model is asked, and an unreachable model loses nothing. What else people do to a library is one
+operation of `operations/` each, imported when it is called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.connect import Choice
-from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.errors import LibraryError, ModelUnavailable, UsageError, escape
 from infinimem.llm.base import LLM, Capped, total
 from infinimem.llm.connect import permitted
+from infinimem.log import log
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import AGAIN, LEFT, Located, Plan, Receipt, Turn, Unanswered, Usage
-from infinimem.reader import Compared
+from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
+from infinimem.reader import Compared, Reader
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
-from infinimem.store.outcome import Applied, Outcome
+from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.receipts import last_forget
 from infinimem.store.state import usage
 from infinimem.store.state.unanswered import newly
 from infinimem.store.view import View
-from infinimem.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,19 +39,32 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
     from infinimem.messages import Message
+    from infinimem.operations.blame import Blamed
+    from infinimem.operations.forget.forget import Forgotten
+    from infinimem.operations.forget.rename import Renamed
+    from infinimem.operations.history import Event
+    from infinimem.operations.review import ReviewItem
+    from infinimem.strategies.base import Event as Tick
     from infinimem.strategies.base import Plans
-    from infinimem.strategies.driving import Note
 
 Progress = Callable[[int, int], None]
 """Called with the turns done and the turns to do."""
 PORTION = 1000
-"""Turns that are held at once while they are drawn from."""
+"""Turns that are held at once while a strategy works on them."""
 
 
 class Observed(tuple[Located, ...]):
     """New entries. `unanswered` has the turns about which no answer of the model was of use, by seq."""
 
     unanswered: Mapping[int, Unanswered] = MappingProxyType({})
+
+
+@dataclass
+class _Attempt:
+    """A plan and what became of it; the strategy is sent this outcome, whose view may be made newer."""
+
+    plan: Plan
+    outcome: Outcome
 
 
 def open_memory(
@@ -92,14 +107,15 @@ def open_memory(
     return Memory(library, llm)
 
 
-class Memory(Upkeep):
+class Memory(Reader):
     """A library with the strategy that keeps it and the model that helps. Made by `open_memory`."""
 
     def __init__(self, library: Library, llm: LLM) -> None:
         capped = Capped(llm)
-        super().__init__(library, capped, partial(library.spec.make, capped, library.settings))
-        self._booked, self._booking = total(capped.usage), Lock()
-        self._spend = self._spending
+        make = partial(library.spec.make, capped, library.settings)
+        super().__init__(library.view, capped, make, lambda: library.clock(), self._spending)
+        self.library = library
+        self._logged, self._logging = total(capped.usage), Lock()
         self._extracting = Lock()  # of threads side by side one asks about what is pending
 
     def __repr__(self) -> str:
@@ -118,17 +134,17 @@ class Memory(Upkeep):
         self.library.fresh.stop()
         self.llm.close()
 
-    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+    # ── writing: record, ask the strategy for plans, apply them, consolidate if due ─────────────
 
     def observe(
         self, turns: Iterable[Turn | Message], progress: Progress | None = None, max_tokens: int | None = None
     ) -> Observed:
-        """Record turns and draw entries from them, and from turns that are still pending.
+        """Record turns and extract entries from them, and from turns that are still pending.
 
         Args:
             turns: what was said, in order; messages of a chat, too (`{"role": …, "content": …}`, as
                 OpenAI's and Anthropic's APIs have them). Of these the text of users and assistants counts.
-            progress: told how far it is.
+            progress: called with how far it is.
             max_tokens: make no further call once so many tokens are spent; the other turns stay pending.
 
         Returns:
@@ -139,20 +155,30 @@ class Memory(Upkeep):
         Raises:
             UsageError: a turn is empty, its time is no time, or a message is none; nothing is recorded.
             NotALibrary: the folder was not made a library.
-            ModelUnavailable: the turns are recorded, and drawn from at the next call.
+            ModelUnavailable: the turns are recorded, and the next call extracts from them.
         """
         self.record(turns)
         before = self.unanswered()
         with self._spending(max_tokens):
             new = self._extract(progress)
         view = self.view
-        found = Observed(place for seq in new if (place := view.entry(seq)))
-        found.unanswered = newly(before, view.unanswered())
-        return found
+        observed = Observed(place for seq in new if (place := view.entry(seq)))
+        observed.unanswered = newly(before, view.unanswered())
+        return observed
+
+    def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
+        """Write turns down, without a model, and return the new lines; the next `observe` extracts from them.
+
+        Raises:
+            UsageError, NotALibrary: as `observe`.
+        """
+        from infinimem import messages
+
+        return self.library.record(tuple(messages.turns(turns)))
 
     def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
-        """Draw from pending turns as `observe` does, and tell only how many entries are new: an import's are
-        more than memory should hold.
+        """Extract from pending turns as `observe` does, and return only how many entries are new: an import's
+        are more than memory should hold.
 
         Raises:
             NotALibrary, ModelUnavailable: as `observe`.
@@ -160,10 +186,87 @@ class Memory(Upkeep):
         with self._spending(max_tokens):
             return len(self._extract(progress))
 
+    def _extract(self, progress: Progress | None = None) -> Collection[int]:
+        """Extract from what is pending, and return the seqs that are new.
+
+        Seqs, not lines: those would keep every document alive that they stood in.
+        """
+        new: dict[int, None] = {}
+        done: set[int] = set()
+        with self._extracting, _pending_kept():
+            view = self.view
+            given_up = view.given_up(self.llm.name)
+            pending = [place.seq for place in view.each_uncited() if place.seq not in given_up]
+            if pending and self._tick("append", view):
+                view = self.view
+            for at in range(0, len(pending), PORTION):
+                portion = pending[at : at + PORTION]
+                if not view.uncited(portion):
+                    continue
+                for attempt in self._drive(partial(self._observing, portion), view):
+                    if isinstance(attempt.outcome, Applied):
+                        held = [seq for put in attempt.plan.records for seq in put.origin]
+                        new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
+                        done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
+                        if self._tick("due", attempt.outcome.view):
+                            self.library.adopt_edits()
+                            attempt.outcome = replace(attempt.outcome, view=self.view)
+                    view = attempt.outcome.view
+                    if progress:
+                        progress(len(done), len(pending))
+        return new
+
+    def _observing(self, portion: Sequence[int], view: View) -> Plans:
+        return self.strategy.observe(view, view.uncited(portion))
+
+    def _tick(self, event: Tick, view: View) -> list[Receipt]:
+        return self._driven(lambda view: self.strategy.tick(view, event), view)
+
+    def _driven(self, propose: Callable[[View], Plans], view: View) -> list[Receipt]:
+        outcomes = (attempt.outcome for attempt in self._drive(propose, view))  # each holds a whole view
+        return [each.receipt for each in outcomes if isinstance(each, Applied) and each.receipt]
+
+    def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
+        """Apply a strategy's plans one by one until there are no more, and yield what became of each.
+
+        Where lines are forgotten meanwhile, what the strategy has thought so far may quote them: it begins
+        anew.
+
+        Args:
+            propose: begins the strategy's plans from a snapshot.
+            view: the snapshot of the first of them.
+        """
+        library, llm = self.library, self.llm
+        while True:
+            view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
+            forgotten, plans, attempt = last_forget(view), propose(view), None
+            try:
+                while attempt is None or last_forget(attempt.outcome.view) == forgotten:
+                    spent, began = total(llm.usage), library.clock()
+                    plan = plans.send(attempt.outcome) if attempt else next(plans)
+                    outcome = library.apply(
+                        plan,
+                        base=view,
+                        strategy=library.spec.name,
+                        model=llm.name,
+                        usage=total(llm.usage) - spent,
+                        began=began,
+                    )
+                    if isinstance(outcome, Rejected) or not outcome.receipt:  # no receipt holds them
+                        reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
+                        for remark in (*plan.notes, *map(str, reasons)):
+                            log.info("%s: %s", plan.op, remark)
+                    attempt = _Attempt(plan, outcome)
+                    yield attempt
+                    view = attempt.outcome.view
+            except StopIteration:
+                return
+            plans.close()
+
     def unanswered(self) -> Mapping[int, Unanswered]:
-        """Turns about which no answer of the model was of use, by seq: why, which model, and how often it was
-        asked. They are found as they were said, and asked about at the next call that draws, three times by
-        one model; another is asked anew."""
+        """Return the turns about which no answer of the model was of use, by seq: why, which model, and how
+        often it was asked. They are found as they were said, and asked about at the next call that extracts,
+        three times by one model; another is asked anew."""
         return self.view.unanswered()
 
     def leave(self, seqs: Collection[int]) -> None:
@@ -177,60 +280,8 @@ class Memory(Upkeep):
         self.library.mark(dict.fromkeys(seqs, LEFT))
 
     def retry(self) -> None:
-        """Have the next call that draws ask about such turns again, also those that were given up or left."""
+        """Have the next call that extracts ask about such turns again, also those given up or left."""
         self.library.mark(dict.fromkeys(self.view.tried, AGAIN))
-
-    def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
-        """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
-
-        Raises:
-            UsageError, NotALibrary: as `observe`.
-        """
-        from infinimem import messages
-
-        return self.library.record(tuple(messages.turns(turns)))
-
-    def _extract(self, progress: Progress | None = None) -> Collection[int]:
-        with self._extracting:
-            return self._extracted(progress)
-
-    def _extracted(self, progress: Progress | None) -> Collection[int]:
-        view = self.view
-        # Seqs, here and below: the lines themselves would keep every document alive that they stood in.
-        given_up = view.given_up(self.llm.name)
-        pending = [place.seq for place in view.each_uncited() if place.seq not in given_up]
-        if not pending:
-            return ()
-        new: dict[int, None] = {}
-        done: set[int] = set()
-
-        def note(plan: Plan, outcome: Outcome) -> Outcome:
-            nonlocal view
-            view = outcome.view
-            if isinstance(outcome, Applied):
-                held = [seq for put in plan.records for seq in put.origin]
-                new.update(dict.fromkeys((*(place.seq for place in outcome.added), *held)))
-                done.update(plan.empty, held, *(add.origin for add in plan.adds))
-                if self._drive(lambda view: self.strategy.tick(view, "due"), view):
-                    self.library.adopt_edits()
-                    view = self.view
-                outcome = replace(outcome, view=view)
-            if progress:
-                progress(len(done), len(pending))
-            return outcome
-
-        try:
-            if self._drive(lambda view: self.strategy.tick(view, "append"), view):
-                view = self.view
-            for at in range(0, len(pending), PORTION):
-                some = pending[at : at + PORTION]
-                if view.uncited(some):
-                    self._drive(partial(self._observing, some), view, note)
-        except ModelUnavailable as error:
-            raise type(error)(
-                f"{error}; what was said is recorded and drawn from at the next call"
-            ) from error
-        return new
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.
@@ -240,7 +291,7 @@ class Memory(Upkeep):
 
         Returns:
             The receipt of the consolidation (of the split or merge that followed, if only those happened);
-            None where there was nothing to do.
+            None if there was nothing to do.
 
         Raises:
             NotALibrary: the folder was not made a library.
@@ -253,12 +304,11 @@ class Memory(Upkeep):
 
     def _consolidated(self) -> Receipt | None:
         self.library.adopt_edits()
-        view = self.view
-        receipts = self._drive(lambda view: self.strategy.tick(view, "consolidate"), view)
+        receipts = self._tick("consolidate", self.view)
         return receipts[0] if receipts else None
 
     def preview(self, keep: bool = False) -> Mapping[str, tuple[bytes, bytes]]:
-        """What `consolidate` would write first: bytes before and after, by document. It is not done.
+        """Return what `consolidate` would write first: bytes before and after, by document. It is not done.
 
         Args:
             keep: write the plan down, for `review`.
@@ -281,8 +331,7 @@ class Memory(Upkeep):
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
 
         Args:
-            progress: told how far it is.
-            max_tokens: as in `observe`.
+            progress, max_tokens: as in `observe`.
 
         Returns:
             The receipts of what was done.
@@ -292,9 +341,8 @@ class Memory(Upkeep):
             ModelUnavailable: what was done stays; the next `observe` goes on with what is pending.
         """
         self.library.demand_initialised()
-        view = self.view
         with self._spending(max_tokens):
-            receipts = self._drive(self.strategy.rebuild, view)
+            receipts = self._driven(self.strategy.rebuild, self.view)
             self._extract(progress)
             if not self.library.spec.has_entries and (last := self._consolidated()):
                 receipts.append(last)
@@ -303,14 +351,11 @@ class Memory(Upkeep):
     def compare(
         self, question: str, max_tokens: int | None = None, now: str | None = None
     ) -> tuple[Compared, ...]:
-        """Ask every strategy that keeps this library the same question; `rebuild` under another strategy's
-        name makes another one keep it, too.
+        """Ask every strategy that keeps this library the same question, its own first; `rebuild` under
+        another strategy's name makes another one keep it, too.
 
         Args:
             question, max_tokens, now: as in `Reader.ask`; the cap is that of all together.
-
-        Returns:
-            One for each, the library's own strategy first.
 
         Raises:
             UsageError: an empty question.
@@ -320,34 +365,215 @@ class Memory(Upkeep):
             return tuple(one._compared(question, now) for one in self._siblings())
 
     def estimate(self) -> int:
-        """Tokens that `consolidate` would send to a model, roughly."""
+        """Return the tokens that `consolidate` would send to a model, roughly."""
         return self.strategy.estimate(self.view)
 
     @contextmanager
     def _spending(self, max_tokens: int | None = None) -> Iterator[None]:
-        """For the time of the block a cap holds; afterwards what was spent is booked on the day."""
+        """Hold a cap for the time of the block, and log on the day what was spent."""
         try:
             with self.llm.cap(max_tokens):
                 yield
         finally:
             if self.library.initialised and not self.library.read_only:
-                with self._booking:  # of calls side by side each books what is left to book
+                with self._logging:  # calls may run side by side
                     now = total(self.llm.usage)
-                    spent, self._booked = now - self._booked, now
+                    spent, self._logged = now - self._logged, now
                 usage.note(self.library.files, self._day(), spent)
 
     def spent_today(self) -> int:
-        """Tokens that the library's calls took today (UTC), in all processes."""
+        """Return the tokens that the library's calls took today (UTC), in all processes."""
         spent = usage.by_day(self.library.files).get(self._day(), Usage())
         return spent.tokens_in + spent.tokens_out
 
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()
 
-    def _observing(self, some: Sequence[int], view: View) -> Plans:
-        return self.strategy.observe(view, view.uncited(some))
+    # ── looking back ────────────────────────────────────────────────────────────────────────────
 
-    def _drive(self, propose: Callable[[View], Plans], view: View, note: Note | None = None) -> list[Receipt]:
-        from infinimem.strategies.driving import drive
+    def at(self, moment: str) -> Reader:
+        """Return the library as it stood, for asking.
 
-        return drive(self.library, self.llm, propose, view, note)
+        Args:
+            moment: a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
+
+        Raises:
+            UsageError: it is none of these.
+        """
+        from infinimem.operations import as_of
+
+        past = as_of.as_of(self.view, as_of.moment(self.view, moment))
+        return self._over(lambda: past)
+
+    def _siblings(self) -> tuple[Reader, ...]:
+        """Return the library as each strategy that keeps it sees it, its own first; they only read."""
+        from infinimem.store.siblings import siblings
+
+        def seen_by(library: Library) -> Reader:
+            make = partial(library.spec.make, self.llm, library.settings)
+            return Reader(library.view, self.llm, make, lambda: library.clock())
+
+        return tuple(map(seen_by, siblings(self.library)))
+
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Return all receipts, oldest first."""
+        return self.library.receipts()
+
+    def history(self, seq: int) -> tuple[Event, ...]:
+        """Return the story of a line: who said it, what each receipt did, where it is now, what came of it.
+
+        Raises:
+            LibraryError: no line has this seq, and no receipt names it.
+        """
+        from infinimem.operations.history import history
+
+        return history(self.view, seq)
+
+    def blame(self, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
+        """Return who or what put each line of a document there, or one.
+
+        Args:
+            doc_id: full id, stem or alias.
+            line: counts from 1, the header included.
+
+        Raises:
+            LibraryError: there is no such document, or it has no such line.
+        """
+        from infinimem.operations.blame import blame
+
+        return blame(self.view, doc_id, line, self.library.seen_lines())
+
+    # ── looking after the library ───────────────────────────────────────────────────────────────
+
+    def undo(self, receipt: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
+        """Take a receipt back, as a new transaction, and return the receipts of what was done.
+
+        Args:
+            receipt: "journal/0007-consolidate", "0007-consolidate" or "7"; None for the newest, undos too.
+            together: with the later receipts that lean on it.
+
+        Raises:
+            UsageError: there is no such receipt.
+            LibraryError: it cannot be undone, or others lean on it; the message says which.
+        """
+        from infinimem.operations.undo import undo
+
+        self.library.demand_initialised()
+        return undo(self.library, receipt, together)
+
+    def forget(
+        self,
+        seqs: Collection[int] = (),
+        *,
+        match: str | None = None,
+        source: str | None = None,
+        session: str | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Take lines out for good, with what they were extracted from and all that was extracted from that.
+
+        Args:
+            seqs: lines by number.
+            match: lines in which this pattern occurs (RE2, any case; what is none is taken literally).
+            source: all lines of a source ("user", "AI", "tool", "human").
+            session: all turns of a session; with `source` those of the source.
+            dry_run: only tell which lines would go.
+
+        Raises:
+            UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
+        """
+        from infinimem.operations.forget.choice import Wanted
+        from infinimem.operations.forget.forget import forget, preview_forget
+        from infinimem.retrieval.grep import compile_pattern
+
+        if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
+            raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
+        pattern = compile_pattern(match) if match is not None else None
+        wanted = Wanted(frozenset(seqs), pattern.found if pattern else None, source, session)
+        done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
+        return replace(done, notes=tuple(pattern.notes) if pattern else ())
+
+    def rename(self, name: str, new: str) -> Renamed:
+        """Give a topic, a session's evidence or a model's own file another name, in receipts too.
+
+        Args:
+            name: full id, stem or alias; also of a document that only receipts still name.
+            new: what it is called from now on; the file's name is its slug.
+
+        Raises:
+            UsageError: it is none of these, or the new name is none, or taken.
+            LibraryError: the disk refused.
+        """
+        from infinimem.operations.forget.rename import rename
+
+        return rename(self.library, name, new)
+
+    def review(self) -> tuple[ReviewItem, ...]:
+        """Return what needs approval (operations/review.py); what is void is reported once, then dropped."""
+        from infinimem.operations.review import awaiting, drop_void
+
+        rows = awaiting(self.library)
+        drop_void(self.library, rows)
+        return rows
+
+    def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
+        """Do what a person approved of it, and drop what they rejected: "7", "p1", "7:12,15".
+
+        Raises:
+            UsageError: nothing that waits is called so.
+            LibraryError: a line that was named alone cannot be approved any more; nothing is done.
+        """
+        from infinimem.operations.review import decide
+
+        self.library.demand_initialised()
+        return decide(self.library, approve, reject)
+
+    def status(self) -> dict[str, Any]:
+        """Return counts for people and scripts."""
+        from infinimem.operations.status import counts
+        from infinimem.retrieval.cache import cache_folder
+        from infinimem.store.siblings import siblings
+
+        view = self.view
+        on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
+        return {
+            **counts(self.library),
+            **self.strategy.status(view),
+            "index": "on disk" if on_disk else "in memory",
+            "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
+            "strategy": view.spec.name,
+            "strategies": {
+                one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
+                for one in siblings(self.library)
+            },
+            "model": escape(self.llm.name),
+        }
+
+    def doctor(self) -> list[Finding]:
+        """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""
+        from infinimem.operations.doctor.examine import examine
+
+        findings = examine(self.library)
+        with suppress(LibraryError):  # a file that cannot be read is among the findings
+            for one in self._siblings():
+                findings += one.strategy.check(one.view)
+        return findings
+
+    def repair(self) -> list[Finding]:
+        """Do what the `fix` of findings says, nothing that could lose a word, and return what this settled.
+
+        Raises:
+            LibraryError: the disk refused, or the library is busy.
+        """
+        from infinimem.operations.doctor.repair import repair
+
+        return repair(self.library)
+
+
+@contextmanager
+def _pending_kept() -> Iterator[None]:
+    """Say of a model that is gone that what was said is recorded."""
+    try:
+        yield
+    except ModelUnavailable as error:
+        raise type(error)(f"{error}; what was said is recorded and drawn from at the next call") from error

@@ -1,8 +1,5 @@
-"""Messages of a chat as turns.
-
-In: dictionaries in the shape of OpenAI's or Anthropic's API. Out: turns. Promise: only what users and
-assistants say in text becomes a turn (no system prompt, tool call or result, thinking or picture), and what
-is no message is refused.
+"""Messages of a chat, dictionaries in the shape of OpenAI's or Anthropic's API, as turns: only what users and
+assistants say in text becomes one, no system prompt, tool call or result, thinking or picture.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ Message = Mapping[str, Any]
 
 
 def turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
-    """Turns as they are, and messages as turns; parts of messages may be objects of these APIs' SDKs.
+    """Yield turns unchanged, and messages as turns; parts of messages may be objects of these APIs' SDKs.
 
     Raises:
         UsageError: a message has no role or no content, or its role is unknown.

@@ -6,12 +6,13 @@ In: plain fields. Out: frozen values without I/O. Promise: a value never changes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add, sub
 from typing import Literal, NamedTuple
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
-"""From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
+"""From the least to the most trusted; an entry of several origins has the least of theirs."""
 _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
 NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})
@@ -75,12 +76,12 @@ class Entry:
 
     @property
     def role(self) -> str:
-        """Who said it, as models call it: "user", "assistant", "tool", or what the turn says ("system")."""
+        """Who said it, in models' words: "user", "assistant", "tool", or what the turn says ("system")."""
         return self.fields.get("role") or _ROLES[self.source]
 
     @property
     def pinned(self) -> bool:
-        """Whether a person forbade to archive it without asking."""
+        """Whether a person forbade to archive it without approval."""
         return "pin" in self.fields
 
 
@@ -112,11 +113,11 @@ class NewEntry:
 
     Args:
         text: one line; newlines become spaces.
-        origin: seqs of the evidence (or entries) that it was drawn from; never empty.
+        origin: seqs of the evidence (or entries) that it was extracted from; never empty.
         to: id of the document that receives it.
         heading: section of that document ("" for its end).
-        when: when it happened, where that is not when it was said (grounding/when.py).
-        by: "model" where a model phrased it, None where it is verbatim.
+        when: when it happened, if that is not when it was said (grounding/when.py).
+        by: "model" if a model phrased it, None if it is verbatim.
         refers: what its pronouns stand for; searched, never shown as evidence.
     """
 
@@ -170,28 +171,17 @@ class Derived:
 
 @dataclass(frozen=True)
 class Put:
-    """A whole file in the strategy's own folder.
-
-    Args:
-        doc_id: of the record.
-        text: the file; None deletes it.
-        origin: seqs of the evidence that this record is the first to hold.
-    """
+    """A whole file in the strategy's own folder; no `text` deletes it."""
 
     doc_id: str
     text: str | None
     origin: tuple[int, ...] = ()
+    """Seqs of the evidence that this record is the first to hold."""
 
 
 @dataclass(frozen=True)
 class RejectedReply:
-    """What a model answered where it was not taken as it came, kept for people to look at.
-
-    Args:
-        task: name of the language task.
-        text: the reply as it came.
-        reasons: what was wrong with it, a line each.
-    """
+    """A reply of a model that was not taken unchanged, and what was wrong with it, for people to look at."""
 
     task: str
     text: str
@@ -219,8 +209,7 @@ KINDS: Mapping[str, str] = {
 
 
 class Unanswered(NamedTuple):
-    """Why no answer of a model about a turn was of use: the kind, the model, and in how
-    many calls it was asked."""
+    """Why no answer about a turn was of use: the kind, the model, and in how many calls it was asked."""
 
     kind: str
     model: str
@@ -242,7 +231,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Withheld:
-    """An archiving that may not happen unasked, and why."""
+    """An archiving that needs approval, and why."""
 
     move: Move
     reason: Reason
@@ -270,7 +259,7 @@ class Plan:
     refused: tuple[int, ...] = ()
     """Evidence seqs of which no entry was accepted: readers see these turns until an entry cites them."""
     unanswered: Mapping[int, str] = field(default_factory=dict)
-    """Evidence seqs about which no answer was of use, and its kind: they stay to be drawn from."""
+    """Evidence seqs about which no answer was of use, and its kind: they stay pending."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()
@@ -298,14 +287,10 @@ class Usage:
     tokens_out: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls - other.calls, self.tokens_in - other.tokens_in, self.tokens_out - other.tokens_out
-        )
+        return Usage(*map(sub, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)
@@ -326,7 +311,7 @@ class Receipt:
     quoted: tuple[str, ...] = ()
     """Lines that a person edited or deleted, as they were before."""
     high: int = 0
-    """The highest seq that was given by then; 0 where it is not known."""
+    """The highest seq that was given by then; 0 if it is not known."""
 
     @property
     def id(self) -> str:
@@ -366,8 +351,8 @@ class Candidate:
 
     Args:
         parts: figures by name, such as "cosine" and "hop", that the strategy's formula makes the score of.
-        score: what it is ranked by; 0 where it is not ranked.
-        via: how it was come by: a link and the record it leads from ("temporal u-000012").
+        score: what it is ranked by; 0 if it is not ranked.
+        via: the link that led to it and the record that this leads from ("temporal u-000012").
     """
 
     id: str
@@ -377,7 +362,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Step:
+class Stage:
     """A stage of reading; the trace of every reader is made of these.
 
     Args:
@@ -385,7 +370,7 @@ class Step:
         asked: what the index, a model or the tools were asked in it.
         found: what came of it, best first.
         tokens: of the evidence that it leaves.
-        stop: why nothing deeper was looked at, where that was settled here: "done", "budget".
+        stop: why nothing deeper was looked at, if that was settled here: "done", "budget".
         failure: why a model's reply could not be used.
         ms: milliseconds that it took.
     """
@@ -401,10 +386,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What `retrieve` returns: ranked pieces within a token budget, and how they were found."""
+    """Ranked pieces within a token budget, and how they were found."""
 
     items: tuple[Retrieved, ...]
-    trace: tuple[Step, ...] = ()
+    trace: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -424,7 +409,7 @@ class Answer:
 
     text: str
     citations: tuple[Citation, ...]
-    trace: tuple[Step, ...]
+    trace: tuple[Stage, ...]
     usage: Usage
 
 
@@ -438,4 +423,4 @@ class Finding:
     level: Level
     what: str
     where: str
-    fix: str = ""  # what `doctor --fix` would do about it; "" where that is for a person to settle
+    fix: str = ""  # what `doctor --fix` would do about it; "" if that is for a person to settle

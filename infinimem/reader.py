@@ -50,19 +50,21 @@ class Reader:
     """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
 
     def __init__(
-        self, source: Callable[[], View], llm: Capped, strategy: Callable[[], Strategy], clock: Clock
+        self,
+        source: Callable[[], View],
+        llm: Capped,
+        make: Callable[[], Strategy],
+        clock: Clock,
+        spend: Spend | None = None,
     ) -> None:
         self.llm = llm
-        self._strategy = strategy
         self.tools = Toolbox(source)
-        self._source = source
-        self._clock = clock
-        self._spend: Spend = llm.cap
+        self._source, self._make, self._clock, self._spend = source, make, clock, spend or llm.cap
 
     @cached_property
     def strategy(self) -> Strategy:
         """The system that keeps the library; made when first asked for, since searching needs none."""
-        return self._strategy()
+        return self._make()
 
     @property
     def view(self) -> View:
@@ -72,7 +74,7 @@ class Reader:
     def retrieve(
         self, query: str, budget: int | None = None, sources: Collection[str] | None = None
     ) -> Evidence:
-        """Ranked evidence, no model called.
+        """Return ranked evidence; no model is called.
 
         Args:
             query: a question or keywords.
@@ -89,18 +91,15 @@ class Reader:
         budget: int | None = None,
         sources: Collection[str] | None = None,
     ) -> Evidence:
-        """Evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader the
-        model that answers may search for more.
+        """Return evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader
+        the model that answers may search for more.
 
         Args:
-            question: in plain words.
-            reader: one of the strategy's; None takes `[reader] name`.
             budget: tokens of evidence; None takes `[reader] evidence_budget`.
-            sources: only entries of these sources.
+            question, reader, sources: as in `ask`.
 
         Raises:
-            UsageError: an empty question, or no such reader.
-            ModelUnavailable: the model does not answer.
+            UsageError, ModelUnavailable: as `ask`.
         """
         return self._begin(self._seen(sources), question, reader, budget)
 
@@ -135,7 +134,7 @@ class Reader:
         max_tokens: int | None = None,
         now: str | None = None,
     ) -> tuple[Answer, Evidence]:
-        """An answer, and all the evidence that was shown for it."""
+        """Return an answer, and all the evidence that was shown for it."""
         from infinimem.answer import answer
         from infinimem.strategies.readers.agentic import search
 
@@ -144,13 +143,12 @@ class Reader:
         with self._spend(max_tokens):
             evidence = self._begin(view, question, reader)
             more = search(view, question, self.chosen(reader))
-            found = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
+            made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
         spent = total(self.llm.usage) - before
-        return Answer(found.text, found.citations, found.evidence.trace, spent), found.evidence
+        return Answer(made.text, made.citations, made.evidence.trace, spent), made.evidence
 
     def _compared(self, question: str, now: str | None = None) -> Compared:
-        """As `ask`, for `Memory.compare`: by the reader of `[reader] name` where the strategy has it, else
-        by its own."""
+        """Ask by the reader of `[reader] name` if the strategy has it, else by its own."""
         chosen = self.chosen()
         reader = chosen if chosen in self.strategy.readers else self.strategy.readers[0]
         self.retrieve(question)  # what the first question loads and indexes is no part of its time
@@ -160,12 +158,12 @@ class Reader:
         return Compared(self.view.spec.name, reader, answer, evidence, ms)
 
     def chosen(self, name: str | None = None) -> str:
-        """The reader that a name means; None for that of `[reader] name`."""
+        """Return the reader that a name means; None for that of `[reader] name`."""
         chosen = name or self.view.settings.reader.name
         return self.strategy.readers[0] if chosen == "auto" else chosen
 
     def within(self, project: str) -> Reader:
-        """The same with nothing in it but what was said in a project.
+        """Return the same with nothing in it but what was said in a project.
 
         Args:
             project: the path of a folder, or its name; what was said below it counts too.
@@ -179,10 +177,8 @@ class Reader:
         return self._over(lambda: narrowed(self._source()))
 
     def _over(self, source: Callable[[], View]) -> Reader:
-        """The same questions to other snapshots; what they cost is booked as here."""
-        reader = Reader(source, self.llm, lambda: self.strategy, self._clock)
-        reader._spend = self._spend
-        return reader
+        """Return a reader of other snapshots, whose cost is logged as here."""
+        return Reader(source, self.llm, lambda: self.strategy, self._clock, self._spend)
 
     def _begin(self, view: View, question: str, reader: str | None, budget: int | None = None) -> Evidence:
         if not question.strip():

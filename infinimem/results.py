@@ -25,18 +25,18 @@ _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 line", "2 lines"."""
+    """Return "1 line", "2 lines"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def place(item: Any) -> str:
-    """ "topics/food:12-14" of anything with a document and lines."""
+    """Return "topics/food:12-14" of anything with a document and lines."""
     lines = f"{item.start_line}" if item.start_line == item.end_line else f"{item.start_line}-{item.end_line}"
     return f"{item.doc_id}:{lines}"
 
 
 def without_blanks(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without what is empty."""
+    """Return a row without what is empty."""
     return {key: value for key, value in row.items() if value not in ("", ())}
 
 
@@ -45,8 +45,8 @@ def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
-    told = asdict(answer)
-    return {"answer": told.pop("text"), **told}
+    fields = asdict(answer)
+    return {"answer": fields.pop("text"), **fields}
 
 
 def history_json(events: Iterable[Event]) -> dict[str, Any]:
@@ -73,20 +73,20 @@ def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
 
 
 def going_json(going: Forgotten) -> dict[str, Any]:
-    """What `forget` would take out."""
+    """Return what `forget` would take out."""
     rows = [asdict(row) for row in going.rows]
     return {"receipt": None, "rows": rows, "files": list(going.files), **_left(going)}
 
 
 def forgotten_json(done: Forgotten) -> dict[str, Any]:
-    """What `forget` took out."""
+    """Return what `forget` took out."""
     receipt, rows = done.receipt.id if done.receipt else None, [{"seq": seq} for seq in done.seqs]
     return {"receipt": receipt, "rows": rows, **_left(done), "repeated": list(done.repeated)}
 
 
-def _left(found: Forgotten) -> dict[str, Any]:
-    left = [asdict(item) for item in found.left]
-    return {"left": left, "history": found.history, "records": list(found.records)}
+def _left(done: Forgotten) -> dict[str, Any]:
+    left = [asdict(item) for item in done.left]
+    return {"left": left, "history": done.history, "records": list(done.records)}
 
 
 def recall_json(text: str, hits: Iterable[Hit]) -> dict[str, Any]:
@@ -94,14 +94,14 @@ def recall_json(text: str, hits: Iterable[Hit]) -> dict[str, Any]:
 
 
 def asked_for(text: str, terms: frozenset[str], words: Analyzer) -> Iterator[tuple[int, int]]:
-    """Where the words of a text stand that have one of these index terms, in any form."""
+    """Yield where the words of a text stand that have one of these index terms, in any form."""
     for word in _WORD.finditer(text):
         if terms.intersection(words.tokens(word[0])):
             yield word.span()
 
 
 def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
-    """Unified diff of documents, (bytes before, bytes after) each, by id; what left the buffer comes last."""
+    """Return a unified diff of documents, bytes before and after by id; what left the buffer comes last."""
     import difflib
 
     parts: list[str] = []
@@ -113,20 +113,20 @@ def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
 
 
 def reasons(receipt: Receipt) -> dict[str, int]:
-    """How many lines, by why."""
-    found = Counter(_NAMES_A_LINE.sub("", row.why) or row.why for row in receipt.rows)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    """Return how many lines, by why."""
+    counts = Counter(_NAMES_A_LINE.sub("", row.why) or row.why for row in receipt.rows)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def summary(receipt: Receipt) -> str:
-    """A receipt in half a line: "30 moved, 8 superseded; 20 files"."""
-    told = ", ".join(f"{times} {why}" for why, times in reasons(receipt).items())
+    """Return a receipt in half a line: "30 moved, 8 superseded; 20 files"."""
+    lines = ", ".join(f"{times} {why}" for why, times in reasons(receipt).items())
     files = counted(len(receipt.files), "file")
-    return f"{told or 'no lines'}; {files}" + "".join(f"; {note}" for note in receipt.notes[:1])
+    return f"{lines or 'no lines'}; {files}" + "".join(f"; {note}" for note in receipt.notes[:1])
 
 
 def event_words(event: Event) -> str:
-    """An event of a line's history in words."""
+    """Return an event of a line's history in words."""
     match event.event:
         case "said":
             session = event.session and f"session {event.session}"

@@ -1,43 +1,45 @@
-"""Settings: what infinimem.toml may say, with defaults. Owned by people, never written back.
+"""Settings: what infinimem.toml may say, with defaults; which are in force, and where each comes from.
 
-A strategy's group is a type of its own (infinimem/spec.py), checked and marked like those that stand here.
+infinimem.toml is owned by people and never written back. A strategy's group is a type of its own
+(infinimem/spec.py), checked and marked like those that stand here.
+
+What is harmless comes from the library's infinimem.toml. What decides where keys, questions or conversations
+go, or what is run, comes from the first of: the environment, config.toml of this user, and infinimem.toml if
+its owner trusts it (user_folders.py). `git` of config.toml counts in libraries of this user alone. Options of
+a call go before all of these; the caller knows them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
+from infinimem import user_folders
 from infinimem.errors import FormatTooNew, SettingsError, escape, meant
-from infinimem.plugins import plugins
-from infinimem.spec import DEFAULT, broken, strategies
+from infinimem.spec import DEFAULT, broken, plugins, strategies
+from infinimem.user_folders import SETTINGS as SETTINGS
 
 FORMAT = 1
 """The format of the folder that this version reads and writes (docs/FORMAT.md)."""
 
 
 class HarmlessIf:
-    """Marks a setting that may act in a library that nobody trusted (docs/SECURITY.md).
-
-    Args:
-        values: those that may; none for any.
-    """
+    """Marks a setting of which these values, or any, may act in a library that nobody trusted
+    (docs/SECURITY.md)."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
 
 
 class OneOf:
-    """Marks a setting that is one of some names, which packages may add to.
-
-    Args:
-        names: gives them.
-    """
+    """Marks a setting that is one of the names which a function gives: packages may add to them."""
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
         self.names = names
@@ -91,14 +93,14 @@ class SearchSettings:
     newest: Harmless[bool] = True
     """Newer before older where scores are equal."""
     vectors: Harmless[bool] = True
-    """Nearness in meaning beside words, where the embedder knows more than words."""
+    """Nearness in meaning besides words, if the embedder knows more than words."""
 
 
 EMBEDDERS = ("lexical", "static", "minilm", "openai")
 
 
 def embedder_names() -> tuple[str, ...]:
-    """Ours, then those of other packages."""
+    """Return ours, then those of other packages."""
     return (*EMBEDDERS, *sorted(plugins("embedders").keys() - set(EMBEDDERS)))
 
 
@@ -118,7 +120,7 @@ class EmbedderSettings:
 
 
 def reader_names() -> tuple[str, ...]:
-    """Those that all strategies share, then the strategies' own."""
+    """Return those that all strategies share, then the strategies' own."""
     own = (name for spec in strategies().values() for name in spec.readers)
     return tuple(dict.fromkeys(("auto", "agent", "hybrid", "bm25", "summary", *own)))
 
@@ -141,7 +143,7 @@ class MemoryToolSettings:
     """[memory_tool]: the files that a model keeps in memories/ (docs/MEMORY_TOOL.md)."""
 
     observe: bool = False
-    """Whether what it writes there is recorded as said by an AI, too, and drawn from."""
+    """Whether what it writes there is recorded as said by an AI, too, and extracted from."""
 
 
 @dataclass(frozen=True)
@@ -186,28 +188,25 @@ class Settings:
     """Groups of strategies, each of its type; those that are not here have their defaults."""
 
     def of(self, group: type[T]) -> T:
-        """The group of a strategy."""
+        """Return the group of a strategy."""
         return next((held for held in self.own if isinstance(held, group)), None) or group()
 
 
-def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
-    """Read infinimem.toml.
+def parse_settings(data: bytes, where: str = SETTINGS) -> Settings:
+    """Read infinimem.toml; arguments and errors as of `parse_values`."""
+    return _settings(parse_values(data, where))
+
+
+def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
+    """Return the settings that a file gives, by name: "git", "llm.model".
 
     Args:
-        data: the file's bytes; empty gives the defaults.
+        data: the file's bytes; empty gives none.
         where: name of the file, for messages.
 
     Raises:
         SettingsError: not TOML, an unknown name, or a value of the wrong type or range.
         FormatTooNew: written by a later version.
-    """
-    return assembled(parse_values(data, where))
-
-
-def parse_values(data: bytes, where: str = "infinimem.toml") -> dict[str, object]:
-    """The settings that a file gives, by name: "git", "llm.model".
-
-    Args, raises: as `parse_settings`.
     """
     try:
         values = tomllib.loads(data.decode("utf-8-sig"))
@@ -215,81 +214,66 @@ def parse_values(data: bytes, where: str = "infinimem.toml") -> dict[str, object
         raise SettingsError(
             f"{where} is not valid TOML ({escape(error, 200)}); mend the line or restore the file"
         ) from error
-    found = values.get("format", FORMAT)
-    if isinstance(found, int) and found > FORMAT:
-        raise FormatTooNew(f"{where} says format {found}, this version knows {FORMAT}; upgrade infinimem")
+    number = values.get("format", FORMAT)
+    if isinstance(number, int) and number > FORMAT:
+        raise FormatTooNew(f"{where} says format {number}, this version knows {FORMAT}; upgrade infinimem")
     return dict(_values(values, where))
 
 
-def assembled(values: Mapping[str, object]) -> Settings:
-    """Settings from values by name; the others have their defaults."""
+def _settings(values: Mapping[str, object]) -> Settings:
+    """Return settings from values by name; the others have their defaults."""
     groups: dict[str, dict[str, Any]] = {}
-    top: dict[str, Any] = {}
     for name, value in values.items():
         group, _, key = name.rpartition(".")
-        (groups.setdefault(group, {}) if group else top)[key] = value
-    made = {name: kind(**held) for name, held in groups.items() if (kind := _group(name))}
-    own = tuple(made.pop(name) for name in [*made] if name not in _ours())
-    return Settings(**top, **made, own=own)
+        groups.setdefault(group, {})[key] = value
+    made = {name: _groups()[name](**held) for name, held in groups.items() if name}
+    own = tuple(made.pop(name) for name in [*made] if name not in Settings.__dataclass_fields__)
+    return Settings(**groups.get("", {}), **made, own=own)
 
 
 def is_harmless(name: str, value: object) -> bool:
-    """Whether a setting may act in a library that nobody trusted."""
+    """Tell whether a setting may act in a library that nobody trusted."""
     group, _, key = name.rpartition(".")
-    hint = (_hints(_group(group) or Settings) if group else _top())[key]
-    marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, HarmlessIf)]
-    return any(not mark.values or value in mark.values for mark in marks)
+    marks = getattr(_hints(_groups()[group])[key], "__metadata__", ())
+    return any(not mark.values or value in mark.values for mark in marks if isinstance(mark, HarmlessIf))
 
 
 def defaults() -> dict[str, object]:
-    """Every setting by name, with its default."""
-    top = {name: getattr(Settings, name) for name in _top()}
-    return top | {
-        f"{name}.{item.name}": item.default
-        for name, group in _groups().items()
-        for item in dataclasses.fields(group)
+    """Return every setting by name, with its default."""
+    return {
+        f"{group}.{name}".removeprefix("."): getattr(kind, name)
+        for group, kind in _groups().items()
+        for name in _hints(kind)
     }
 
 
 @cache
+def _groups() -> Mapping[str, Any]:
+    """Return the types of the groups: that of none, the model's, the strategies', the others."""
+    hints = get_type_hints(Settings, include_extras=True)
+    ours = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    own = {name: spec.settings for name, spec in strategies().items() if spec.settings}
+    return {"": Settings, "llm": ours.pop("llm"), **own, **ours}
+
+
+@cache
 def _hints(group: type) -> Mapping[str, Any]:
-    """What the fields of a group may be; to work it out takes longer than to read a library's settings."""
-    return get_type_hints(group, include_extras=True)
-
-
-def _top() -> dict[str, Any]:
-    hints = _hints(Settings)
-    return {
-        name: hint for name, hint in hints.items() if name != "own" and not dataclasses.is_dataclass(hint)
-    }
-
-
-def _ours() -> dict[str, Any]:
-    return {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
-
-
-def _groups() -> dict[str, Any]:
-    """Types of the groups: the model's, the strategies', the others."""
-    found, own = _ours(), {name: spec.settings for name, spec in strategies().items() if spec.settings}
-    return {"llm": found.pop("llm"), **own, **found}
-
-
-def _group(name: str) -> Any:
-    """The type of a group; None for no group. Strategies are asked last: to know them takes time."""
-    return _ours().get(name) or _groups().get(name)
+    """Return what the settings of a group may be; to find out takes longer than to read infinimem.toml."""
+    hints = get_type_hints(group, include_extras=True).items()
+    return {name: hint for name, hint in hints if name != "own" and not dataclasses.is_dataclass(hint)}
 
 
 def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
-    top = _top()
+    top, groups = _hints(Settings), _groups()
     for name, value in values.items():
         if name in top:
             yield name, _checked(name, value, top[name], where)
-        elif (group := _group(name)) is None:
-            raise _unknown(name, (*top, *_groups()), where)
+        elif not name or name not in groups:
+            raise _unknown(name, (*top, *filter(None, groups)), where)
         elif not isinstance(value, dict):
             raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
         else:
-            hints = _hints(group)
+            hints = _hints(groups[name])
             for key, held in value.items():
                 if key not in hints:
                     raise _unknown(key, hints, f"{where} [{name}]")
@@ -304,22 +288,22 @@ def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:
-    """The value, if it fits its type; whole numbers pass for floats, and no number may be negative."""
+    """Return the value if it fits its type; whole numbers pass for floats, no number may be negative."""
     marks = getattr(hint, "__metadata__", ())
     hint = hint.__origin__ if marks else hint
     choices: tuple[Any, ...] = next(
         (tuple(mark.names()) for mark in marks if isinstance(mark, OneOf)), get_args(hint)
     )
+    if hint == tuple[str, ...]:
+        if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+            raise SettingsError(f"{where}: {name} = {value!r}; a list of strings is wanted")
+        return tuple(value)
     if choices and all(isinstance(choice, str) for choice in choices):
         if value not in choices:
             unusable = broken().get(str(value)) if name == "strategy" else None
             why = unusable or f"choose one of {', '.join(choices)}{meant(str(value), choices)}"
             raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
         return value
-    if hint == tuple[str, ...]:
-        if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-            raise SettingsError(f"{where}: {name} = {value!r}; a list of strings is wanted")
-        return tuple(value)
     kinds = choices or (hint,)
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
@@ -334,7 +318,7 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
 
 
 def template(strategy: str | None = None) -> str:
-    """The infinimem.toml that `init` writes: every setting, commented out, with its default.
+    """Return the infinimem.toml that `init` writes: every setting, commented out, with its default.
 
     Args:
         strategy: of the library; one that is named stands there as chosen.
@@ -349,16 +333,145 @@ def template(strategy: str | None = None) -> str:
         f"# block_ids = {_toml(Settings.block_ids)}",
     ]
     for name, group in _groups().items():
-        lines += ["", f"[{name}]"]
-        lines += [f"# {item.name} = {_toml(item.default)}" for item in dataclasses.fields(group)]
+        if name:
+            lines += ["", f"[{name}]"]
+            lines += [f"# {key} = {_toml(getattr(group, key))}" for key in _hints(group)]
     return "\n".join(lines) + "\n"
 
 
 def _toml(value: object) -> str:
-    if value is None:
-        return '""'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return json.dumps(value, ensure_ascii=False)
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return json.dumps("" if value is None else value, ensure_ascii=False)
+
+
+# ── the settings in force ───────────────────────────────────────────────────────────────────────
+
+USER = "config.toml"
+LARGEST = 1 << 20
+"""Bytes of config.toml that are read."""
+EITHER = ("embedder.name", "notes.ignore")
+"""Harmless settings that config.toml may give, too."""
+VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "INFINIMEM_MODEL": ("llm.model",),
+    "OPENAI_BASE_URL": ("llm.base_url", "embedder.base_url"),
+    "INFINIMEM_EMBEDDER": ("embedder.name",),
+}
+"""Environment variables, and the settings that they give."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Settings by name, with their origins.
+
+    Args:
+        values: those that somebody gave and that are in force.
+        origins: of these: a variable's name, or a file's.
+        suspended: those that would act if the library were trusted.
+        proposed: all that infinimem.toml gives and that are not harmless.
+    """
+
+    values: Mapping[str, object] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    suspended: Mapping[str, object] = field(default_factory=dict)
+    proposed: Mapping[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return _settings(self.values)
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of what `trust` would approve."""
+        return user_folders.digest_of(self.proposed)
+
+    def suspends_model(self, model: str | None) -> bool:
+        """Tell whether a suspended setting would choose the model, or its server, where the call names
+        `model`."""
+        chosen = model or self.settings.llm.model
+        return chosen != "offline" and ("llm.base_url" if chosen else "llm.model") in self.suspended
+
+
+def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bool = False) -> Configuration:
+    """Return what is in force for a library, or for a call that needs none.
+
+    Args:
+        data: of infinimem.toml.
+        library: its folder.
+        trusted: the caller vouches for it.
+
+    Raises:
+        SettingsError, FormatTooNew: a file or a variable cannot be used.
+    """
+    given = parse_values(data, str(library / SETTINGS) if library else SETTINGS)
+    proposed = {name: value for name, value in given.items() if not is_harmless(name, value)}
+    values = {name: value for name, value in given.items() if name not in proposed}
+    origins = dict.fromkeys(values, SETTINGS)
+    layers: list[tuple[str, Mapping[str, object]]] = [(USER, _of_user())]
+    layers += [
+        (variable, dict.fromkeys(names, value))
+        for variable, names in VARIABLES.items()
+        if (value := os.environ.get(variable))
+    ]
+    for origin, layer in layers:
+        values |= layer
+        origins |= dict.fromkeys(layer, origin)
+    rest = {name: value for name, value in proposed.items() if origins.get(name) not in (USER, *VARIABLES)}
+    suspended: dict[str, object] = {}
+    if library and rest and not trusted:
+        approved = user_folders.approved(library) == user_folders.digest_of(proposed)
+        trusted = approved or user_folders.is_named(library)
+    if rest and not trusted:
+        suspended = {name: value for name, value in rest.items() if value != defaults()[name]}
+    else:
+        values |= rest
+        origins |= dict.fromkeys(rest, SETTINGS)
+    # `git` of config.toml is said of this user's libraries.
+    of_user = values.get("git") and origins["git"] == USER
+    if library and of_user and not (trusted or user_folders.is_mine(library)):
+        del values["git"], origins["git"]
+        suspended |= {"git": True} if data else {}
+    return Configuration(values, origins, suspended, proposed)
+
+
+def shown(name: str, value: object) -> str:
+    """Return a setting's value on one line; an address without password and query, which may hold a key."""
+    if name.endswith("base_url") and value is not None:
+        address, mark, _ = str(value).partition("?")
+        value = host_of(address) if "@" in str(value) else f"{address.partition('#')[0]}{mark and '?…'}"
+    return escape(value)
+
+
+def host_of(address: str) -> str:
+    """Return host and port of an address, nothing else of it, on one line."""
+    from urllib.parse import urlsplit
+
+    try:
+        return escape(urlsplit(address).netloc.rpartition("@")[2], 300)
+    except ValueError:
+        return ""
+
+
+def advice(library: Path, suspended: Mapping[str, object]) -> str:
+    """Return one line about settings that do not count."""
+    place, names = escape(library, 4096), ", ".join(sorted(suspended))
+    return (
+        f"{place} is not trusted, so {names} {'do' if len(suspended) > 1 else 'does'} not count here; "
+        f"to see what and where to, run: infinimem trust {place}"
+    )
+
+
+def _of_user() -> dict[str, Any]:
+    folder = user_folders.user_folder("config")
+    if folder is None:
+        return {}
+    file = folder / USER
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{file}: {error.strerror}; mend or remove it") from error
+    values, known = parse_values(data, str(file)), defaults()
+    if wrong := [name for name in values if is_harmless(name, known[name]) and name not in EITHER]:
+        raise SettingsError(f"{file}: {wrong[0]} belongs to a library; set it in its {SETTINGS}")
+    return values

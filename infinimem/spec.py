@@ -1,14 +1,23 @@
-"""What the program knows of a strategy: one row, `SPEC` in the strategy's own folder (docs/STRATEGIES.md).
+"""What other packages add by entry points, and what the program knows of a strategy: one row, `SPEC` in the
+strategy's own folder (docs/STRATEGIES.md).
 
-Ours are the folders strategies/*/ that have a spec.py, others come from packages (plugins.py). A row is read
-whenever a library is opened, so its module imports nothing but this one and settings; what it names as
-"module:attribute" is imported when it is used.
+    [project.entry-points."infinimem.strategies"]
+    toy = "toy.spec:SPEC"
+
+Our strategies are the folders strategies/*/ that have a spec.py. A row is read whenever a library is opened,
+so its module imports nothing but this one and settings; what it names as "module:attribute" is imported when
+it is used. An entry point is installed code, trusted as all packages of the environment are. The lists are
+read here: importing importlib.metadata takes longer than a search of a small library.
+Source: the entry points specification of the Python Packaging User Guide.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -16,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import UsageError, meant
-from infinimem.plugins import load, plugins, unusable
 
 DEFAULT = "infini"
 """The strategy of a library that names none."""
@@ -28,9 +36,59 @@ SHARED = ("evidence/", "journal/", MEMORIES, ".infinimem/")
 
 PROMPT, REPLY, SUMMARY, TOPIC = 350, 60, 60, 2000
 """Tokens that an estimate reckons with: instructions of one call, an answer or a verdict, a row of a catalog,
-the lines of a document where nothing is known of it."""
+the lines of a document if nothing is known of it."""
 
 _PREFIX = re.compile(r"[a-z]{1,8}\Z")
+_LISTS = (".dist-info", ".egg-info")
+
+
+def plugins(group: str) -> Mapping[str, str]:
+    """Return the entry points of a group ("strategies"), "module:attribute" by name; of two the first."""
+    return _installed().get(f"infinimem.{group}", {})
+
+
+def load(value: str) -> Any:
+    """Return what "module:attribute", or "module", names.
+
+    Raises:
+        UsageError: it cannot be imported.
+    """
+    module, _, attribute = value.partition(":")
+    try:
+        code = import_module(module)
+        return getattr(code, attribute) if attribute else code
+    except (Exception, SystemExit) as error:  # whatever the code of others may raise
+        raise unusable(value, f"{type(error).__name__}: {error}") from error
+
+
+def unusable(value: str, why: str) -> UsageError:
+    """Return the error that tells in one line what is wrong with an entry point."""
+    return UsageError(f"{value} cannot be used: {' '.join(why.split())}; mend or uninstall its package")
+
+
+@cache
+def _installed() -> dict[str, dict[str, str]]:
+    groups: dict[str, dict[str, str]] = {}
+    for place in map(Path, filter(None, sys.path)):
+        with suppress(OSError):  # no folder
+            if place.samefile("."):  # the current one may be anybody's
+                continue
+            for package in sorted(name for name in os.listdir(place) if name.endswith(_LISTS)):  # noqa: PTH208
+                with suppress(OSError):  # most list nothing
+                    data = (place / package / "entry_points.txt").read_bytes()
+                    if b"infinimem." in data:
+                        _read(data.decode("utf-8", "replace"), groups)
+    return groups
+
+
+def _read(text: str, groups: dict[str, dict[str, str]]) -> None:
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if line.startswith("["):
+            group = line.strip("[] ")
+        elif equals and group.startswith("infinimem.") and not line.startswith(("#", ";")):
+            groups.setdefault(group, {}).setdefault(name, value.partition("[")[0].strip())
 
 
 @dataclass(frozen=True)
@@ -39,8 +97,7 @@ class Kind:
 
     Args:
         name: "unit".
-        prefix: of their ids: "u" for "u-000213" and "u-000213-01". The number is the seq of a turn, the first
-            of those that the record comes from.
+        prefix: of their ids: "u" for "u-000213" and "u-000213-01"; the number is the seq of its first turn.
         folder: of those that readers see by default; archived ones lie in the strategy's.
         source: what a record's header calls another one that it was made of.
         prose: whether a record has text of its own above what it quotes.
@@ -59,7 +116,7 @@ class Way:
 
     Args:
         strategy: keeps the library.
-        ranked_by: the reader whose evidence is scored where nothing is answered; None for `Memory.retrieve`,
+        ranked_by: the reader whose evidence is scored if nothing is answered; None for `Memory.retrieve`,
             "search" for the search tool over a folder of notes.
         answered_by: the reader whose evidence is answered from, likewise.
         draws: whether anything is made of what was said.
@@ -80,7 +137,7 @@ class StrategySpec:
         strategy: "module:class" (strategies/base.py); called with a model and settings.
         writes: the folders ("topics/") that its plans may write to.
         archived: the folder of what readers see on request.
-        buffer: a document beside its folders that readers see too.
+        buffer: a document outside its folders that readers see too.
         kinds: of its records; none if it keeps signed lines, and a list of the evidence that they were drawn
             from.
         links: types of the links between its records, in the order in which they are followed. "version"
@@ -88,13 +145,13 @@ class StrategySpec:
         ledgers: ids of its documents that list records, a JSON object a line.
         settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
             as those of settings.py are.
-        readers: its own ways to collect evidence, beside those that all strategies share.
+        readers: its own ways to collect evidence, besides those that all strategies share.
         estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
-            turns together, how many they are (at least one), and its settings. None where no model is asked.
+            turns together, how many they are (at least one), and its settings. None if no model is asked.
         methods: those of `infinimem bench`, by name.
         groups: lists of methods, with their settings, that are asked for in one word; one that several
             strategies name holds the methods of all of them.
-        takes: groups of settings that its methods take beside its own.
+        takes: groups of settings that its methods take besides its own.
         reads: names of its settings that change how the library is read, not what is in it.
         sparse: whether it makes nothing of most turns; the store then lists those that it looked at.
         near: whether it writes by nearness, so that its library is another one with another embedder.
@@ -119,11 +176,7 @@ class StrategySpec:
     near: bool = False
 
     def make(self, llm: object, settings: object) -> Any:
-        """The strategy, which is imported now.
-
-        Args:
-            llm: the model that helps it (llm/base.py).
-            settings: those of the library.
+        """Import the strategy, and return one with this model (llm/base.py) and the library's settings.
 
         Raises:
             UsageError: it cannot be imported.
@@ -132,79 +185,78 @@ class StrategySpec:
 
     @property
     def live(self) -> tuple[str, ...]:
-        """The folders of what readers see by default."""
+        """Return the folders of what readers see by default."""
         return tuple(kind.folder for kind in self.kinds) or self.writes
 
     @property
     def record_folders(self) -> tuple[str, ...]:
-        """Those of its records."""
+        """Return the folders of its records."""
         return (*(kind.folder for kind in self.kinds), self.archived)
 
     def kind_of(self, name: str) -> Kind | None:
-        """The kind of a record, by its id."""
+        """Return the kind of a record, by its id."""
         prefix = name.partition("-")[0]
         return next((kind for kind in self.kinds if kind.prefix == prefix), None)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """All folders that it keeps."""
+        """Return all folders that it keeps."""
         return tuple(dict.fromkeys((*self.writes, *self.live, self.archived)))
 
     @property
     def has_entries(self) -> bool:
-        """Whether it keeps signed lines; else it keeps records."""
+        """Tell whether it keeps signed lines; else it keeps records."""
         return not self.kinds
 
     @property
     def lists_turns(self) -> bool:
-        """Whether the store lists what it looked at; else a turn without a record is still to be."""
+        """Tell whether the store lists what it looked at; else a turn without a record is still to be."""
         return self.sparse or self.has_entries
 
 
 def strategies() -> Mapping[str, StrategySpec]:
-    """All that can be used, by name: the default first, then ours, then those of other packages."""
-    return _found()[0]
+    """Return all that can be used, by name: the default first, then ours, then those of other packages."""
+    return _rows()[0]
 
 
 def spec_of(name: str) -> StrategySpec:
-    """A strategy's row.
+    """Return a strategy's row.
 
     Raises:
         UsageError: there is none, or a package that adds it is broken.
     """
-    if name not in (found := strategies()):
-        unknown = f"no strategy is called {name!r}; there are {', '.join(found)}{meant(name, found)}"
+    if name not in (usable := strategies()):
+        unknown = f"no strategy is called {name!r}; there are {', '.join(usable)}{meant(name, usable)}"
         raise UsageError(broken().get(name, unknown))
-    return found[name]
+    return usable[name]
 
 
 def broken() -> Mapping[str, str]:
-    """Names of strategies that packages add and that cannot be used, with one line that says why."""
-    return _found()[1]
+    """Return why strategies that packages add cannot be used, a line each, by name."""
+    return _rows()[1]
 
 
 @cache
-def _found() -> tuple[dict[str, StrategySpec], dict[str, str]]:
-    """Those that can be used, and why others cannot."""
+def _rows() -> tuple[dict[str, StrategySpec], dict[str, str]]:
     folders = (file.parent.name for file in (Path(__file__).parent / "strategies").glob("*/spec.py"))
-    found: dict[str, StrategySpec] = {}
+    usable: dict[str, StrategySpec] = {}
     for name in sorted(folders, key=lambda name: (name != DEFAULT, name)):
-        found[name] = import_module(f"infinimem.strategies.{name}.spec").SPEC
+        usable[name] = import_module(f"infinimem.strategies.{name}.spec").SPEC
     errors: dict[str, str] = {}
     for name, value in sorted(plugins("strategies").items()):
-        if name not in found:
+        if name not in usable:
             try:
                 spec = load(value)
-                if why := next(_faults(name, spec, found), ""):
+                if why := next(_faults(name, spec, usable), ""):
                     raise unusable(value, why)
-                found[name] = spec
+                usable[name] = spec
             except UsageError as error:
                 errors[name] = str(error)
-    return found, errors
+    return usable, errors
 
 
 def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iterator[str]:
-    """Why a row of another package cannot stand beside the others: no folder is two strategies'."""
+    """Yield why a row of another package cannot stand with the others: no folder is two strategies'."""
     if not isinstance(spec, StrategySpec) or spec.name != name:
         yield f"it is no StrategySpec of the name {name}"
         return
@@ -227,37 +279,37 @@ def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iter
 
 @cache
 def owned_folders() -> tuple[str, ...]:
-    """What the program writes in an initialised library; all else but CURRENT is a person's."""
+    """Return what the program writes in an initialised library; all else but CURRENT is a person's."""
     return (*(folder for spec in strategies().values() for folder in spec.folders), "evidence/", "journal/")
 
 
 @cache
 def record_folders() -> tuple[str, ...]:
-    """Of records that name their evidence."""
+    """Return the folders of records that name their evidence."""
     return tuple(folder for spec in _of_records() for folder in (*spec.live, spec.archived))
 
 
 @cache
 def archive_folders() -> tuple[str, ...]:
-    """Those of them that left what readers see."""
+    """Return the folders of records that left what readers see."""
     return tuple(spec.archived for spec in _of_records())
 
 
 @cache
 def ledger_folders() -> tuple[str, ...]:
-    """Of records, and of what is kept beside them: whole files that hold no signed line."""
+    """Return the folders of records, and of what is kept with them: whole files without signed lines."""
     return tuple(folder for spec in _of_records() for folder in spec.writes)
 
 
 @cache
 def whole_folders() -> tuple[str, ...]:
-    """All folders of whole files."""
+    """Return all folders of whole files."""
     return (*ledger_folders(), MEMORIES)
 
 
 @cache
 def record_name() -> str:
-    """A pattern of the names by which records of any kind are called, with their number as a group."""
+    """Return a pattern of the names of records of any kind, with their number as a group."""
     prefixes = sorted(kind.prefix for spec in _of_records() for kind in spec.kinds)
     return rf"(?:{'|'.join(prefixes)})-0*([0-9]{{1,18}})(?:-[0-9]+)?"
 

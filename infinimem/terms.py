@@ -85,11 +85,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 class Analyzer:
-    """Turns text of one language into terms.
-
-    Args:
-        language: whose endings words are freed of, as snowball calls it.
-    """
+    """Turns text of one language, as snowball calls it, into terms."""
 
     def __init__(self, language: str = "english") -> None:
         import snowballstemmer  # in C where PyStemmer is installed, and the same words either way
@@ -100,13 +96,13 @@ class Analyzer:
         self._stemming = threading.Lock()  # a stemmer keeps the word that it works on
         self._stem = lru_cache(maxsize=1 << 16)(self._stemmed)
         self._plain = lru_cache(maxsize=1 << 14)(self._bare)
-        self._known = _Known(self._chunk)
+        self._known = _TermsByChunk(self._chunk)
         self.kept = lru_cache(maxsize=1 << 14)(self.joined_terms)
         """As `joined_terms`, kept: a turn is context of those around it, a heading of all below."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells analyzers apart: what one makes of a fixed text, of this version of its stemmer too."""
+        """What tells analyzers apart: the terms of a fixed text, by this version of the stemmer too."""
         sample = (
             f"{_FUNCTION_WORDS} {_IRREGULAR_FORMS} 2023-05-08 1,200 3rd l'eau don't H\u00e4user \u4eac\u90fd"
             " \U0001f951"
@@ -114,20 +110,20 @@ class Analyzer:
         return blake2b(" ".join(self.tokens(sample)).encode(), digest_size=8).hexdigest()
 
     def tokens(self, text: str) -> list[str]:
-        """The terms of a text, in its order, with repeats: what an index counts."""
+        """Return the terms of a text, in its order, with repeats: what an index counts."""
         return self.joined_terms(text).split()
 
     def joined_terms(self, text: str) -> str:
-        """As `tokens`, with a space between two: what an index is given, without an object for each."""
+        """Return the `tokens` with a space between two, without an object for each."""
         return " ".join(filter(None, map(self._known.__getitem__, _plain(text).split())))
 
     def held(self, text: str, terms: frozenset[str]) -> list[int]:
-        """How many of some terms each line of a text holds."""
+        """Count how many of some terms each line of a text holds."""
         chunks = (map(self._known.__getitem__, line.split()) for line in _plain(text).split("\n"))
         return [len(terms.intersection(" ".join(line).split())) for line in chunks]
 
     def query_terms(self, text: str) -> list[str]:
-        """The distinct terms to look for, in the query's order; stop words only if there is nothing else."""
+        """Return the distinct terms to look for, in order; stop words only if there is nothing else."""
         wanted: dict[str, None] = {}
         rest: dict[str, None] = {}
         stop_words = self._stop_words(text)
@@ -140,16 +136,16 @@ class Analyzer:
         return list(wanted or rest)
 
     def joined(self, text: str) -> list[str]:
-        """The terms of two words that stand side by side in a query, were they one: "road trip"."""
+        """Return the terms of two words side by side in a query, as if they were one: "road trip"."""
         words = self._words(text)
         return [self._stem(first + second) for first, second in pairwise(words) if first and second]
 
     def term(self, word: str) -> str:
-        """The term of one word, in lower case."""
+        """Return the term of one word, in lower case."""
         return self._stem(word)
 
     def cut(self, text: str) -> dict[str, list[tuple[str, str]]]:
-        """Each word of a query by its term, cut in two wherever it can be: most parts are no words."""
+        """Return each word of a query by its term, cut in two wherever it can be: most parts are no words."""
         stop_words = STOP_WORDS if self._english else frozenset[str]()
         return {
             self._stem(word): [
@@ -162,25 +158,24 @@ class Analyzer:
         }
 
     def _words(self, text: str) -> list[str]:
-        """The words of a query; "" for what is no compound or a part of one."""
+        """Return the words of a query; "" for what is no compound or a part of one."""
         stop_words = self._stop_words(text)
-        words = [self._plain(word) for _, _, word in _scan(text)]
-        told = (word.isalpha() and len(word) < _LONGEST_KNOWN and word not in stop_words for word in words)
-        return [word if here else "" for word, here in zip(words, told, strict=True)][:_MOST_CUT]
+        words = [self._plain(word) for _, _, word in _scan(text)][:_MOST_CUT]
+        return [
+            word if word.isalpha() and len(word) < _LONGEST_KNOWN and word not in stop_words else ""
+            for word in words
+        ]
 
     def _chunk(self, chunk: str) -> str:
         if chunk.isascii() and (word := chunk.strip("'-./:,")).isalnum():
             return self._stem(word)  # as most are, faster
-        found: list[str] = []
+        terms: list[str] = []
         for number, run, word in _scan(chunk):
             if word:
-                found.append(self._stem(word))
-            elif run:
-                found += run  # single characters too, so that a query of one finds them
-                found += _pairs(run)
-            else:
-                found += _number(number)
-        return " ".join(found)
+                terms.append(self._stem(word))
+            else:  # of a run single characters too, so that a query of one finds them
+                terms += [*run, *_pairs(run)] if run else _number(number)
+        return " ".join(terms)
 
     def _stop_words(self, text: str) -> frozenset[str]:
         if self._english:
@@ -194,7 +189,7 @@ class Analyzer:
         return frozenset(fold(word) for word in _WORD.findall(text.lower()) if not kept.analyze(word))
 
     def _bare(self, word: str) -> str:
-        """A word without what clings to it: `caroline's`, `she'll`, `don't`; `l'eau`."""
+        """Return a word without what clings to it: `caroline's`, `she'll`, `don't`; `l'eau`."""
         if not self._english:
             return max(word.split("'"), key=len)
         return _CONTRACTED.get(word) or _CLITIC.sub("", word).replace("'", "") or word.replace("'", "")
@@ -214,7 +209,7 @@ class Analyzer:
             return str(self._stemmer.stemWord(_IRREGULAR.get(plain, plain) if self._english else plain))
 
 
-class _Known(dict[str, str]):
+class _TermsByChunk(dict[str, str]):
     """The joined terms of what stands between two spaces: no token reaches over one, and most come again."""
 
     def __init__(self, read: Callable[[str], str]) -> None:
@@ -231,22 +226,22 @@ class _Known(dict[str, str]):
 
 @cache
 def analyzer(language: str) -> Analyzer:
-    """The one of a language."""
+    """Return the analyzer of a language."""
     return Analyzer(language)
 
 
 def tokens(text: str) -> list[str]:
-    """The terms of a text as English: `Analyzer.tokens`."""
+    """Return the terms of a text as English: `Analyzer.tokens`."""
     return analyzer("english").tokens(text)
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms to look for, as English: `Analyzer.query_terms`."""
+    """Return the terms to look for, as English: `Analyzer.query_terms`."""
     return analyzer("english").query_terms(text)
 
 
 def fold(text: str) -> str:
-    """Lower case without accents or compatibility forms; typographic apostrophes become plain."""
+    """Return lower case without accents or compatibility forms; typographic apostrophes become plain."""
     if text.isascii():
         return text.lower()
     text = normalize("NFKD", text.casefold()).casefold()  # a compatibility form may hide a capital: "™"
@@ -255,20 +250,18 @@ def fold(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text as `_PLAIN` has it."""
     return text.encode("utf-8", "surrogatepass").translate(_PLAIN).decode("utf-8", "surrogatepass")
 
 
 def _scan(text: str) -> list[tuple[str, str, str]]:
-    """The tokens of a text: (number, "", ""), ("", run, "") or ("", "", word)."""
+    """Return the tokens of a text: (number, "", ""), ("", run, "") or ("", "", word)."""
     folded = fold(text)
-    pattern = _ASCII_TOKEN if folded.isascii() else _TOKEN
-    found: list[tuple[str, str, str]] = pattern.findall(folded)
-    return found
+    tokens: list[tuple[str, str, str]] = (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
+    return tokens
 
 
 def _number(token: str) -> list[str]:
-    """A number or date as written and each of its parts without leading zeros."""
+    """Return a number or date as written and each of its parts without leading zeros."""
     if _THOUSANDS.fullmatch(token):
         return [token.replace(",", "")]
     return [token, *(part.lstrip("0") or "0" for part in re.split(r"\D", token))]

@@ -1,61 +1,162 @@
-"""What makes a folder a library, and where this user keeps things outside of libraries.
+"""What this user keeps outside of libraries, and which libraries they trust (docs/SECURITY.md).
 
-Source: XDG Base Directory Specification 0.8.
+    $XDG_DATA_HOME/infinimem/trusted/NAME.json    one file a library: its path, the digest of its settings
+
+Is a library mine? Then hooks write into it and MCP clients may. May its settings act, those that decide where
+text goes? Only while their digest is the one that was approved.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import stat
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from infinimem.errors import InfinimemError
 
 NAME = "infinimem"
 SETTINGS = "infinimem.toml"
 """The file of a library's settings; a folder that has it is one."""
-_BASES = {"CACHE": (".cache",), "CONFIG": (".config",), "DATA": (".local", "share")}
+TRUST = "INFINIMEM_TRUST"
+"""Paths that are trusted whatever their settings say, separated as in PATH. For CI and containers."""
 
 
-def user_folder(kind: Literal["CACHE", "CONFIG", "DATA"]) -> Path | None:
-    """The program's folder of a kind, be it there or not; None without a home folder.
+def user_folder(kind: Literal["cache", "config", "data"]) -> Path | None:
+    """Return the program's folder of a kind, even if it is not there; None without a home folder."""
+    from platformdirs.unix import Unix  # the XDG folders on every system
 
-    Args:
-        kind: as in $XDG_CACHE_HOME; a relative path there is ignored.
-    """
-    base = Path(os.environ.get(f"XDG_{kind}_HOME", ""))
-    if base.is_absolute():
-        return base / NAME
-    home = Path(os.environ.get("HOME", ""))
-    return home.joinpath(*_BASES[kind], NAME) if home.is_absolute() else None
+    named = (os.environ.get(name, "") for name in (f"XDG_{kind.upper()}_HOME", "HOME"))
+    known = any(Path(name).is_absolute() for name in named)  # of no home in the password database
+    return Path(getattr(Unix(NAME), f"user_{kind}_dir")) if known else None
 
 
 def cache_root() -> Path | None:
-    """The folder of what is derived from libraries, be it there or not; it can be deleted at any time."""
-    return user_folder("CACHE")
+    """Return the folder of what is derived from libraries; it can be deleted at any time."""
+    return user_folder("cache")
 
 
 def caches() -> tuple[Path, ...]:
-    """Folders that may hold what is derived from any library, also those that `forget` could not delete."""
+    """Return the folders that may hold derived files, also those that `forget` could not delete."""
     root = cache_root()
     return () if root is None else (root, *sorted(root.parent.glob(f"{NAME}.*.gone")))
 
 
 def default_library() -> Path | None:
-    """The library of whoever names none."""
-    data = user_folder("DATA")
+    """Return the library of whoever names none."""
+    data = user_folder("data")
     return data / "default" if data else None
 
 
 def first_today(note: Path) -> bool:
-    """Whether this is the first call of the day for a note; True where that cannot be noted.
+    """Tell whether this is the first call of the day for a note; True if that cannot be noted.
 
     Args:
         note: an empty file, which is made or touched.
     """
     with suppress(OSError):
-        told = note.stat().st_mtime if note.exists() else 0.0
+        before = note.stat().st_mtime if note.exists() else 0.0
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         note.touch()
-        return time.localtime(told)[:3] != time.localtime()[:3]
+        return time.localtime(before)[:3] != time.localtime()[:3]
     return True
+
+
+# ── trust ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Trusted(NamedTuple):
+    """A library that `init` made here or `trust` named: its real path, the digest of approved settings."""
+
+    path: str
+    digest: str
+
+
+def digest_of(settings: Mapping[str, object]) -> str:
+    """Return the digest of settings by name, for `approve`."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def is_mine(library: Path) -> bool:
+    """Tell whether it is the default library, or one that was made here or trusted."""
+    default = default_library()
+    if default and os.path.realpath(default) == os.path.realpath(library):
+        return True
+    return is_named(library) or approved(library) is not None
+
+
+def is_named(library: Path) -> bool:
+    """Tell whether $INFINIMEM_TRUST names it."""
+    named = os.environ.get(TRUST, "").split(os.pathsep)
+    return os.path.realpath(library) in {os.path.realpath(path) for path in named if Path(path).is_absolute()}
+
+
+def approved(library: Path) -> str | None:
+    """Return the digest of its approved settings; None if it is not trusted."""
+    file = _file(library)
+    found = _read(file) if file else None
+    return found.digest if found and found.path == os.path.realpath(library) else None
+
+
+def approve(library: Path, digest: str) -> bool:
+    """Trust a library with the settings of this digest; return False without a home folder to note it in.
+
+    Raises:
+        InfinimemError: it cannot be written.
+    """
+    import tempfile  # hooks import this module, and never approve
+
+    file = _file(library)
+    if file is None:
+        return False
+    data = json.dumps({"library": os.path.realpath(library), "settings": digest}).encode()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, new = tempfile.mkstemp(dir=file.parent)  # 0600
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(data)
+        Path(new).replace(file)
+    except OSError as error:
+        raise InfinimemError(
+            f"cannot write to {file.parent}: {error.strerror}; nothing is trusted"
+        ) from error
+    return True
+
+
+def revoke(library: Path) -> bool:
+    """Trust a library no more; return False if it was not trusted."""
+    file = _file(library)
+    if file is None or not file.exists():
+        return False
+    file.unlink()
+    return True
+
+
+def trusted() -> Iterator[Trusted]:
+    """Yield the libraries that are trusted, by path."""
+    data = user_folder("data")
+    rows = (_read(file) for file in (data / "trusted").glob("*.json")) if data else ()
+    yield from sorted(row for row in rows if row)
+
+
+def _file(library: Path) -> Path | None:
+    data = user_folder("data")
+    name = hashlib.sha256(os.fsencode(os.path.realpath(library))).hexdigest()[:32]
+    return data / "trusted" / f"{name}.json" if data else None
+
+
+def _read(file: Path) -> Trusted | None:
+    """Return what a file says, if nobody else could have written it."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as opened:
+            about = os.fstat(descriptor)
+            if stat.S_ISREG(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022:
+                found = json.loads(opened.read(1 << 16))
+                return Trusted(str(found["library"]), str(found["settings"]))
+    return None

@@ -26,15 +26,9 @@ GATHER = 0.05
 
 
 @dataclass(frozen=True)
-class Change:
-    """What became of a document.
-
-    Args:
-        event: what happened.
-        doc_id: the document, as it is called now.
-        was: its name before, where it was renamed.
-        receipt: of the signing, where it was stamped.
-    """
+class DocumentChange:
+    """What became of a document, as it is called now: its name before if it was renamed, the receipt of the
+    signing if it was stamped."""
 
     event: Literal["saved", "created", "deleted", "renamed", "stamped"]
     doc_id: str
@@ -44,7 +38,7 @@ class Change:
 
 def watch(
     memory: Memory, clock: Callable[[], float] = time.monotonic, *, signs: bool = True
-) -> Iterator[Change]:
+) -> Iterator[DocumentChange]:
     """Report what changes from now on, as it happens, for as long as it is asked.
 
     Args:
@@ -60,7 +54,7 @@ def watch(
 
 def _watch(
     memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float], signs: bool
-) -> Iterator[Change]:
+) -> Iterator[DocumentChange]:
     fresh = memory.library.fresh
     unsettled = clock() if signs else None  # somebody may have typed before anybody watched
     try:
@@ -86,25 +80,25 @@ def _stamps(memory: Memory) -> Mapping[str, Stamp]:
     return stored.stamps if stored is not None else {}
 
 
-def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Iterator[Change]:
-    """By id. A name that went and one that came with the very same file are one document."""
+def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Iterator[DocumentChange]:
+    """Yield changes by id. A name that went and one that came with the same file are one document."""
     if before is now:
         return
     gone = {stamp: doc_id for doc_id, stamp in before.items() if doc_id not in now}
     for doc_id in sorted(doc_id for doc_id, stamp in now.items() if before.get(doc_id) != stamp):
         if doc_id in before:
-            yield Change("saved", doc_id)
+            yield DocumentChange("saved", doc_id)
         elif (was := gone.pop(now[doc_id], None)) is not None:
-            yield Change("renamed", doc_id, was=was)
+            yield DocumentChange("renamed", doc_id, was=was)
         else:
-            yield Change("created", doc_id)
-    yield from (Change("deleted", doc_id) for doc_id in sorted(gone.values()))
+            yield DocumentChange("created", doc_id)
+    yield from (DocumentChange("deleted", doc_id) for doc_id in sorted(gone.values()))
 
 
-def _settle(memory: Memory) -> Iterator[Change]:
+def _settle(memory: Memory) -> Iterator[DocumentChange]:
     """Sign what people typed, and update the index."""
     receipt = memory.library.adopt_edits()
     memory.tools.search("any", k=1)  # any search first updates the index
     if receipt is not None:
         for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
-            yield Change("stamped", doc_id, receipt=receipt.id)
+            yield DocumentChange("stamped", doc_id, receipt=receipt.id)

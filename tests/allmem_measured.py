@@ -10,7 +10,7 @@ import numpy as np
 from allmem_library import PAPER, Library
 
 from infinimem.markdown.document import Document
-from infinimem.model import Evidence, Step
+from infinimem.model import Evidence, Stage
 from infinimem.retrieval.vectors import Vectors
 from infinimem.store.view import View
 from infinimem.strategies.allmem import read
@@ -124,7 +124,7 @@ def texts(evidence: Evidence) -> list[str]:
     return [item.text for item in evidence.items]
 
 
-def stage(evidence: Evidence, name: str) -> Step:
+def stage(evidence: Evidence, name: str) -> Stage:
     """A step of the trace."""
     return next(step for step in evidence.trace if step.stage == name)
 

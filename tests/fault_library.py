@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from infinimem import configuration
+from infinimem import settings
 from infinimem.markdown.document import Document
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.library import Library
@@ -24,7 +24,7 @@ def parsed_once() -> Iterator[None]:
     """What many states of a library share is parsed once: the same bytes give the same document."""
     with (
         patch.object(Document, "parse", lru_cache(maxsize=2000)(Document.parse)),
-        patch.object(configuration, "parse_values", lru_cache(configuration.parse_values)),
+        patch.object(settings, "parse_values", lru_cache(settings.parse_values)),
     ):
         yield
 

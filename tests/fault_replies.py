@@ -19,7 +19,7 @@ from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
 from infinimem.model import Plan, Turn, Usage
-from infinimem.plugins import load
+from infinimem.spec import load
 from infinimem.store.outcome import Outcome
 
 LIES = (

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 from infinimem.cli.app import app
 from infinimem.cli.output import as_json, printable
-from infinimem.watch import Change
+from infinimem.watch import DocumentChange
 
 OWN = re.compile(r"\x1b\[(?!38;5;201m|5;7H)[\d;]*[mAK]|\x1b\[\?25[lh]|\r")
 """What rich sends to a terminal for this program: styles, and the lines of a progress bar."""
@@ -262,7 +262,7 @@ def test_what_runs_until_it_is_ended(run: Run, made: Path, form: tuple[str, ...]
     pytest.importorskip("mcp")
     library = ["--library", str(made / "notes" / NAME), *form]
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    changes = Change("created", POISON), Change("renamed", POISON, was=POISON)
+    changes = DocumentChange("created", POISON), DocumentChange("renamed", POISON, was=POISON)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("infinimem.watch.watch", lambda memory: changes)
         patch.setattr("infinimem.mcp.http.serve_http", lambda *_: None)

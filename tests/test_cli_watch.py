@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from infinimem import Turn, open_memory
 from infinimem.cli.app import app
 from infinimem.memory import Memory
-from infinimem.watch import Change, watch
+from infinimem.watch import DocumentChange, watch
 
 PATIENCE = 60.0
 """Seconds to wait for what takes a second on a machine with nothing else to do."""
@@ -137,13 +137,13 @@ def test_an_import_that_is_interrupted_is_no_failure(
 ) -> None:
     """numpy's turns what interrupts it into an ImportError."""
 
-    def changes(_: Memory) -> Iterator[Change]:
+    def changes(_: Memory) -> Iterator[DocumentChange]:
         try:
             os.kill(os.getpid(), number)
             time.sleep(PATIENCE)
         except KeyboardInterrupt as error:
             raise ImportError("numpy") from error
-        yield Change("saved", "note")
+        yield DocumentChange("saved", "note")
 
     monkeypatch.setattr("infinimem.watch.watch", changes)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -192,14 +192,14 @@ def test_what_is_still_being_typed_is_not_signed(root: Path) -> None:
     for number in range(3):
         now[0] += 0.9
         path.write_text(f"# Tea\n- Green {number}\n")
-        assert next(changes) == Change("saved" if number else "created", "topics/tea")
+        assert next(changes) == DocumentChange("saved" if number else "created", "topics/tea")
     now[0] += 0.9
     (root / "note.md").write_text("x")
-    assert next(changes) == Change("created", "note")
+    assert next(changes) == DocumentChange("created", "note")
     path.write_text("# Tea\n- Green at last\n")
     assert next(changes).event == "saved"
     now[0] += 1.1
-    assert next(changes) == Change("stamped", "topics/tea", receipt="journal/0001-stamp")
+    assert next(changes) == DocumentChange("stamped", "topics/tea", receipt="journal/0001-stamp")
     assert "Green at last" in path.read_text()
     changes.close()  # type: ignore[attr-defined]
 
@@ -210,10 +210,10 @@ def test_who_only_looks_signs_nothing(root: Path) -> None:
     changes = watch(open_memory(root, model="offline"), clock=lambda: now[0], signs=False)
     path = root / "topics/tea.md"
     path.write_text("# Tea\n- Green\n")
-    assert next(changes) == Change("created", "topics/tea")
+    assert next(changes) == DocumentChange("created", "topics/tea")
     for name in ("one", "two"):
         now[0] += 5
         (root / f"{name}.md").write_text("x")
-        assert next(changes) == Change("created", name)
+        assert next(changes) == DocumentChange("created", name)
     changes.close()  # type: ignore[attr-defined]
     assert path.read_text() == "# Tea\n- Green\n"

@@ -17,7 +17,6 @@ from infinimem.fleet.fleet import Fleet
 from infinimem.memory import Memory
 
 PROMISES = (
-    "a_copied_folder_draws_nothing_twice",
     "a_line_that_a_person_deleted_does_not_come_back",
     "a_superseded_fact_moves_to_the_archive_with_its_reason",
     "an_endpoint_that_dies_while_consolidating_leaves_the_buffer",

@@ -24,10 +24,8 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ("log",),
     ("model", "errors", "user_folders"),
-    ("plugins",),
     ("spec",),
     ("settings", "tokens"),
-    ("trust", "configuration"),
     ("markdown",),
     ("terms",),
     ("chronology", "law"),
@@ -44,7 +42,6 @@ ROOMS = (
     ("answer", "estimate"),
     ("importers",),
     ("messages", "reader"),
-    ("upkeep",),
     ("memory",),
     ("async_memory", "watch"),
     ("testing",),
@@ -112,7 +109,7 @@ def test_the_rows_of_strategies_import_little() -> None:
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     found = {name.removeprefix("infinimem.") for name in told.stdout.split() if name.startswith("infinimem.")}
     own = {f"strategies.{name}{end}" for name in strategies() for end in ("", ".spec")}
-    assert found == {"errors", "plugins", "settings", "spec", "strategies", *own}
+    assert found == {"errors", "settings", "spec", "strategies", "user_folders", *own}
 
 
 def test_the_law_knows_no_english_and_what_checks_a_model_no_offline_rules() -> None:

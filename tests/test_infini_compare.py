@@ -12,11 +12,11 @@ from infini_library import Library, document, entry, outdated
 
 from infinimem.model import CURRENT
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.compare import Claim, Compared, allowed, compare
+from infinimem.strategies.infini.compare import Claim, Comparison, allowed, compare
 from infinimem.testing import ScriptedLLM
 
 
-def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Compared, ScriptedLLM]:
+def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Comparison, ScriptedLLM]:
     """The buffer compared with itself and with a document."""
     view = library.view()
     llm = ScriptedLLM({"compare": replies})

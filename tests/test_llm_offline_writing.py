@@ -22,7 +22,7 @@ from infinimem.llm.offline.lexicon import is_filler
 from infinimem.llm.offline.salience import summary
 from infinimem.llm.tasks import SELECT
 from infinimem.model import Entry
-from infinimem.plugins import load
+from infinimem.spec import load
 from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
 
 

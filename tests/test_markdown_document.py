@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.scan import Heading, Item
-
-TOPIC = b"""\
----
-id: topics/food-preferences
-summary: coffee, breakfast
----
-# Drinks
-- <seq=41,time=2023-06-02,source=user,origin=40> Drinks oat-milk latte
-
-# Allergies
-- <seq=13,source=user,origin=11> Allergic to peanuts
-"""
+from infinimem.markdown.scan import ListItem
 
 
 @given(IDS, st.binary() | DOCUMENTS)
@@ -65,18 +52,6 @@ def test_every_line_of_the_body_is_one_thing(doc_id: str, data: bytes) -> None:
     assert document.has_prose == bool(prose or document.malformed or document.header.problem)
 
 
-def test_the_example_of_the_format_page() -> None:
-    document = Document.parse("topics/food-preferences", TOPIC)
-    assert [(p.entry.seq, p.start_line, p.end_line, p.headings) for p in document.entries] == [
-        (41, 6, 6, ("Drinks",)),
-        (13, 9, 9, ("Allergies",)),
-    ]
-    assert document.headings == (Heading(5, 1, "Drinks"), Heading(8, 1, "Allergies"))
-    assert document.summary == "coffee, breakfast"
-    assert document.body.startswith("# Drinks\n")
-    assert (document.unsigned, document.malformed, document.has_prose) == ((), (), False)
-
-
 def test_what_a_person_types_is_told_apart() -> None:
     text = "\n".join(
         [
@@ -104,11 +79,11 @@ def test_what_a_person_types_is_told_apart() -> None:
     )
     document = Document.parse("topics/t", text.encode())
     assert document.unsigned == (
-        Item(1, "one"),
-        Item(2, "two "),
-        Item(3, "three"),
-        Item(4, "<b>bold</b> and <seq=1>"),
-        Item(5, "<https://example.org/?a=b> link"),
+        ListItem(1, "one"),
+        ListItem(2, "two "),
+        ListItem(3, "three"),
+        ListItem(4, "<b>bold</b> and <seq=1>"),
+        ListItem(5, "<https://example.org/?a=b> link"),
     )
     assert [place.entry.seq for place in document.entries] == [5]
     assert document.malformed == (10, 11, 12, 13)
@@ -163,7 +138,7 @@ def test_crlf_and_bom_are_no_part_of_a_line() -> None:
     document = Document.parse("topics/t", data)
     assert (document.header.values, document.header.end) == ({"id": "x"}, 3)
     assert (document.entries[0].entry.line, document.entries[0].headings) == ("- <seq=1> a", ("H",))
-    assert document.unsigned == (Item(6, "b"),)
+    assert document.unsigned == (ListItem(6, "b"),)
     assert document.text_line(5) == "- <seq=1> a"
     assert document.newline == "\r\n"
     evidence = Document.parse("evidence/s", b"\xef\xbb\xbf- <seq=1> a\r\n  b\r\n")
@@ -175,14 +150,6 @@ def test_lines_end_at_newlines_only() -> None:
     document = Document.parse("topics/t", text.encode())
     assert [place.entry.seq for place in document.entries] == [1]
     assert document.entries[0].entry.text == text[12 - 2 : -1]
-
-
-def test_lines_that_do_not_exist_are_not_shown() -> None:
-    document = Document.parse("n", b"a\nb\n")
-    assert document.text_line(2) == "b"
-    for number in (0, -1, 3):
-        with pytest.raises(IndexError):
-            document.text_line(number)
 
 
 PART = 1 << 19
@@ -217,20 +184,6 @@ def test_a_hostile_body_takes_a_linear_pass(doc_id: str, data: bytes) -> None:
     assert document.to_bytes() == data
     assert len(document.entries) + len(document.malformed) + document.has_prose + len(document.lines) > 0
     assert document.without({1}).insert([NEW], "b").entries[-1].entry.seq == 77
-
-
-@each(
-    ("text", "more"),
-    [
-        ("# A\n- <seq=1> a\n- item\n\n", False),
-        ("# A\nprose\n", True),
-        ("- <seq=x> a\n", True),
-        ("---\na: [1\n---\n- <seq=1> a\n", True),
-        ("---\na: 1\n---\n- <seq=1> a\n", False),
-    ],
-)
-def test_what_is_no_heading_and_no_item_is_a_person_s(text: str, more: bool) -> None:
-    assert Document.parse("topics/a", text.encode()).has_prose is more
 
 
 def test_an_entry_is_found_by_any_of_its_lines() -> None:

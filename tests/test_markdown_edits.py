@@ -142,27 +142,11 @@ def test_inserting_all_at_once_is_inserting_one_by_one(
     assert before.insert_all(arrivals) == one_by_one
 
 
-@given(IDS, DOCUMENTS)
-def test_signing_all_at_once_is_signing_one_by_one(doc_id: str, data: bytes) -> None:
-    before = one_by_one = Document.parse(doc_id, data)
-    signatures = {item.line: f"- <seq={90 + item.line},source=human> x" for item in before.unsigned}
-    for number, line in signatures.items():
-        one_by_one = one_by_one.sign({number: line})
-    assert before.sign(signatures) == one_by_one
-
-
 def test_an_entry_of_several_lines_is_inserted_whole() -> None:
     line = format_entry(5, "a\n\nb")
     document = Document.parse("evidence/s", b"- <seq=1> x\r\n").insert([line])
     assert document.to_bytes() == b"- <seq=1> x\r\n- <seq=5,source=user> a\r\n\r\n  b\r\n"
     assert document.entries[1].entry.line == line
-
-
-def test_a_header_without_an_end_is_left_alone() -> None:
-    document = Document.parse("topics/t", b"---\nid: t\n- <seq=1> a\n")
-    assert document.header.problem
-    assert document.with_header({"id": "new"}) is document
-    assert [place.entry.seq for place in document.entries] == [1]
 
 
 @each(

@@ -23,23 +23,7 @@ from infinimem.markdown.signature import (
 from infinimem.model import SOURCES, Entry, Source
 
 PIECES = (
-    [
-        "- <seq=1> x",
-        "a",
-        " ",
-        "  ",
-        "\n",
-        "\r",
-        "\r\n",
-        "\0",
-        "\u2028",
-        "\x85",
-        "\v",
-        "\f",
-        "```",
-        "# h",
-        "---",
-    ],
+    ["- <seq=1> x", "  ", "\r\n", "```", "# h", "---", *"a \n\r\0\u2028\x85\v\f"],
     ["\u202a", "\u202c", "\u202e", "\u2066", "\u2069", "\ud83d", "\ude00", "\U0001f3f4", "\U000e0067"],
     ['"', "\\", ">", "<", ",", "="],
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from garbage import GarbageLLM
 
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
@@ -109,53 +107,6 @@ def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> No
     assert errors(memory) == []
 
 
-def test_the_same_outputs_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        memory = open_memory(tmp_path / name, model=GarbageLLM(7), create=True, clock=ticking())
-        memory.observe(turns(TALK))
-        memory.consolidate()
-    assert digest(tmp_path / "one") == digest(tmp_path / "two")
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("seed", range(3))
-def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    (tmp_path / "m" / "infinimem.toml").write_text(
-        "[infini]\nmarkdown_length = 900\nplan_split_threshold = 700\n"
-        "merge_max_tokens = 300\nmerge_frequency = 2\n"
-    )
-    memory = open_memory(tmp_path / "m", model=GarbageLLM(seed), clock=ticking())
-    told: dict[int, str] = {}
-    for batch in range(5):
-        texts = [f"Turn {batch}-{n}: {TALK[n % len(TALK)]} {n * batch}" for n in range(20)]
-        memory.observe(turns(texts, f"s{batch}"))
-        told |= standing(memory.view)
-        memory.consolidate()
-        now = standing(memory.view)
-        assert {seq: now.get(seq) for seq in told} == told
-    view = memory.view
-    assert len(list(view.entries("evidence"))) == 100
-    assert view.uncited() == ()
-    cited = view.cited | (view.drawn or set())
-    assert {place.entry.seq for place in view.entries("evidence")} <= cited
-    assert memory.doctor() == []
-
-
-def test_a_dead_endpoint_strands_nothing(tmp_path: Path) -> None:
-    dead = ScriptedLLM({"extract": lambda variables: ModelUnavailable("no answer from localhost:1")})
-    memory = open_memory(tmp_path / "m", model=dead, create=True)
-    with pytest.raises(ModelUnavailable, match="is recorded"):
-        memory.observe(turns(TALK))
-    assert memory.status()["pending"] == len(TALK)
-    found = memory.retrieve("Rita").items[0]  # pending turns are found
-    assert "Rita" in found.text
-    assert found.doc_id.startswith("evidence/")
-    again = open_memory(tmp_path / "m", model="offline")
-    assert len(again.observe(turns(["And I like tea with milk in it."], "s2"))) == len(TALK) + 1
-    assert again.status()["pending"] == 0
-
-
 def test_an_endpoint_that_dies_while_consolidating_leaves_the_buffer(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     memory.observe(turns(TALK))
@@ -164,18 +115,6 @@ def test_an_endpoint_that_dies_while_consolidating_leaves_the_buffer(tmp_path: P
     with pytest.raises(ModelUnavailable):
         open_memory(tmp_path / "m", model=dead).consolidate()
     assert digest(tmp_path / "m") == before
-
-
-def test_a_model_that_stops_mid_json_costs_quality_only(tmp_path: Path) -> None:
-    cut = ScriptedLLM(dict.fromkeys(("extract", "rewrite", "plan", "layout"), lambda v: '{"entries": [{"te'))
-    memory = open_memory(tmp_path / "m", model=cut, create=True)
-    assert memory.observe(turns(TALK)) == ()
-    memory.consolidate()
-    assert len(memory.view.unfiled()) == len(TALK)
-    for text in TALK:
-        assert text in [item.text for item in memory.retrieve(text).items]
-        assert text in str(memory.tools.call("search", {"query": text}))
-    assert errors(memory) == []
 
 
 def test_a_superseded_fact_moves_to_the_archive_with_its_reason(tmp_path: Path) -> None:
@@ -230,25 +169,6 @@ def test_the_cap_on_tokens_stops_before_the_next_call(tmp_path: Path) -> None:
     assert digest(tmp_path / "m") == before
 
 
-def test_a_preview_writes_nothing(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(TALK))
-    before = digest(tmp_path / "m")
-    shown = memory.preview()
-    assert any(doc_id.startswith("topics/") for doc_id in shown)
-    assert digest(tmp_path / "m") == before
-
-
-def test_sources_can_be_left_out(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(
-        [Turn("The Tagus is 1007 km long, I looked it up.", role="assistant"), Turn("The Tagus is near.")]
-    )
-    found = memory.retrieve("Tagus", sources=["user"]).items
-    assert [item.source for item in found] == ["user"]
-    assert "1007" not in memory.ask("How long is the Tagus?", sources=["user"]).text
-
-
 def test_evidence_is_collected_without_an_answer(tmp_path: Path) -> None:
     """Bug guarded: a benchmark that counts the tokens of the answer as those of the reader."""
     model = ScriptedLLM({"extract": lambda _: ModelUnavailable("gone"), "select": lambda _: {"ids": []}})
@@ -301,40 +221,9 @@ def test_a_line_that_a_person_deleted_does_not_come_back(tmp_path: Path) -> None
     assert any("peanuts" in place.text for place in memory.view.entries("evidence"))
 
 
-def test_a_copied_folder_draws_nothing_twice(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns([*TALK, "Thanks!", "I keep two cats."]))
-    before = standing(memory.view)
-    shutil.rmtree(tmp_path / "m" / ".infinimem")
-    again = open_memory(tmp_path / "m", model="offline")
-    assert again.status()["pending"] == 0
-    (entry,) = again.observe(turns(["The cats are called Mo and Po."], "s2"))
-    assert entry.seq > max(before)
-    assert standing(again.view).keys() == {*before, entry.seq}
-    assert again.status()["pending"] == 0
-
-
 def test_what_was_recorded_is_drawn_from_at_the_next_call(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     assert len(memory.record(turns(TALK))) == len(TALK)
     assert memory.status()["pending"] == len(TALK) and not list(memory.view.entries())
     assert len(memory.observe([])) == len(TALK)
     assert memory.record([]) == ()
-
-
-def test_a_doubled_line_gets_a_seq_of_its_own(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(TALK))
-    memory.consolidate()
-    path = next((tmp_path / "m" / "topics").iterdir())
-    line = memory.view.document(f"topics/{path.stem}").entries[0].entry
-    with path.open("a") as file:
-        file.write(f"{line.line}\n- [ ] call Rita\n")
-    assert errors(memory)
-    memory.consolidate()
-    assert errors(memory) == []
-    (copy,) = [place.entry for place in memory.view.entries() if place.entry.origin == (line.seq,)]
-    assert copy.text == line.text
-    assert copy.source == line.source
-    assert "- [ ] call Rita\n" in path.read_text()
-    assert [row.why for row in memory.receipts()[-1].rows] == [f"renumbered from {line.seq}"]

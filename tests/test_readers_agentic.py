@@ -87,13 +87,6 @@ def test_after_a_reply_of_no_use_the_model_is_asked_for_an_answer_alone(reply: A
     assert bool(failure) == (reply != said("  "))
 
 
-def test_a_model_that_never_answers_well_is_asked_twice_and_the_best_line_quoted() -> None:
-    llm = ScriptedLLM({"answer": lambda _: "nonsense"})
-    found = ask(llm)
-    assert len(llm.calls) == 2
-    assert found.text.endswith("Ana: I moved to Lisbon last month.")
-
-
 def test_a_line_of_several_is_found_by_any_of_them_and_shown_whole() -> None:
     said_long = "- <seq=21,time=2023-08-01,source=user,speaker=Ana> it begins\n  the zeppelin\n  landed\n"
     call = grep("zeppelin|landed", scope="evidence")
@@ -120,15 +113,6 @@ def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
         "  notes/todo (12 tokens) Todo",
         told[6],
     ]
-
-
-def test_the_same_replies_are_asked_for_with_the_same_bytes() -> None:
-    def run() -> list[str]:
-        llm = ScriptedLLM({"answer": [more(grep("violin"), ("search", {"query": "sister"})), said()]})
-        ask(llm, view_of(LISBON))
-        return [tasks.render(tasks.SEARCHING, call.variables).user for call in llm.calls]
-
-    assert run() == run()
 
 
 @each("seed", range(20))

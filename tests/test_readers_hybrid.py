@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from cases import each
 from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem import tokens
-from infinimem.errors import ModelUnavailable
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
 from infinimem.store.sources import only
@@ -92,8 +90,3 @@ def test_no_reader_passes_its_budget(budget: int) -> None:
 def test_sources_are_left_out_line_by_line() -> None:
     evidence = read("bm25", SILENT, only(QUIET, ["AI"]), question="Lisbon trams")
     assert [item.seqs for item in evidence.items] == [(14,)]
-
-
-def test_a_dead_endpoint_is_said() -> None:
-    with pytest.raises(ModelUnavailable):
-        read("hybrid", ScriptedLLM({"select": [ModelUnavailable("x")]}), QUIET)

@@ -153,7 +153,7 @@ def test_no_two_documents_differ_by_case_alone(tmp_path: Path) -> None:
 def test_a_library_lets_nothing_go_that_another_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infinimem.markdown.parts.HELD", 2)
+    monkeypatch.setattr("infinimem.markdown.document.HELD", 2)
     one, other = init(tmp_path / "one"), init(tmp_path / "other")
     for number in range(3):
         one.record([Turn(f"turn {number}", session=f"s{number}")])

@@ -34,7 +34,7 @@ async def awaited(memory: AsyncMemory) -> str:
 def test_wrong_calls_are_seen(tmp_path: Path) -> None:
     package = tmp_path / "infinimem"
     shutil.copytree(Path(infinimem.tools.__file__).parent, package / "tools")  # elsewhere in a checkout
-    for name in ("__init__", "async_memory", "memory", "messages", "model", "reader", "upkeep"):
+    for name in ("__init__", "async_memory", "memory", "messages", "model", "reader"):
         shutil.copy(Path(infinimem.__file__).with_name(f"{name}.py"), package)
     calls = tmp_path / "calls.py"
     calls.write_text(CALLS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from cli_runner import Shell
 from fake_server import Say, serve
 from trusting import write_trusted
 
-from infinimem import Turn, open_memory, trust
-from infinimem.configuration import configuration
+from infinimem import Turn, open_memory
 from infinimem.errors import NotTrusted, SettingsError
-from infinimem.settings import defaults, is_harmless
+from infinimem.settings import configuration, defaults, is_harmless
+from infinimem.user_folders import TRUST, is_mine
 
 SERVER = '[llm]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
 
@@ -103,12 +102,12 @@ def test_a_change_suspends_until_it_is_trusted(shell: Shell) -> None:
     assert shell("trust", "--list", "--json").json["rows"] == [
         {"library": os.path.realpath(shell.library), "state": "changed since"}
     ]
-    assert trust.is_mine(shell.library)  # only its settings are in doubt
+    assert is_mine(shell.library)  # only its settings are in doubt
     notes = [row["what"] for row in shell("doctor", "--json").json["findings"]]
     suspended = "llm.base_url = http://127.0.0.1:8/v1 has no effect: the library is not trusted"
     assert f"{suspended} (infinimem trust)" in notes
     shell("trust", "--remove")
-    assert not trust.is_mine(shell.library)
+    assert not is_mine(shell.library)
 
 
 def test_reading_works_and_says_so_in_one_line(shell: Shell) -> None:
@@ -150,18 +149,18 @@ def test_who_else_may_vouch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert open_memory(library, trust=True).library.settings.llm.model == "m"
     linked = tmp_path / "link"
     linked.symlink_to(library)
-    monkeypatch.setenv(trust.TRUST, f"relative{os.pathsep}{linked}")
-    assert trust.is_mine(library) and open_memory(library).library.settings.llm.model == "m"
+    monkeypatch.setenv(TRUST, f"relative{os.pathsep}{linked}")
+    assert is_mine(library) and open_memory(library).library.settings.llm.model == "m"
 
 
 def test_a_link_to_a_foreign_folder_is_foreign(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     open_memory(mine, model="offline", create=True)
-    assert trust.is_mine(mine)
+    assert is_mine(mine)
     foreign = toml(tmp_path / "foreign", "")
     mine.rename(tmp_path / "aside")
     mine.symlink_to(foreign)
-    assert not trust.is_mine(mine)
+    assert not is_mine(mine)
 
 
 def test_what_others_could_have_written_is_not_believed(
@@ -173,48 +172,25 @@ def test_what_others_could_have_written_is_not_believed(
     (note,) = (tmp_path / "data" / "infinimem" / "trusted").iterdir()
     assert note.stat().st_mode & 0o777 == 0o600 and note.parent.stat().st_mode & 0o777 == 0o700
     note.chmod(0o666)
-    assert not trust.is_mine(library)
+    assert not is_mine(library)
     note.chmod(0o600)
-    assert trust.is_mine(library)
+    assert is_mine(library)
     note.rename(tmp_path / "elsewhere")
     note.symlink_to(tmp_path / "elsewhere")
-    assert not trust.is_mine(library)
+    assert not is_mine(library)
 
 
 def test_an_init_that_finds_settings_makes_no_library_ones_own(shell: Shell) -> None:
     toml(shell.library, SERVER)
     assert shell("init").code == 0
-    assert not trust.is_mine(shell.library)
-
-
-def test_a_foreign_library_runs_no_git(shell: Shell) -> None:
-    """Not before it is trusted; of filters in its .git/config none runs even then."""
-    ran = shell.home / "ran"
-    for command in (["init", "-q"], ["config", "filter.x.clean", f"touch {ran}; cat"]):
-        subprocess.run(["git", *command], cwd=shell.library, check=True)
-    (shell.library / ".gitattributes").write_text("* filter=x\n")
-    toml(shell.library, "git = true\n")
-    for _ in range(2):
-        assert shell("add", "I moved to Lisbon.", "--model", "offline").code == 0
-        assert shell("consolidate").code == 0
-        assert shell("status").code == shell("doctor").code == 0
-        assert not ran.exists()
-    assert shell("trust", "--yes").code == 0
-    assert shell("add", "I have a cat.").code == 0
-    assert shell("consolidate").code == 0
-    assert not ran.exists()
-    subjects = ["git", "log", "--format=%s"]
-    assert (
-        "record"
-        in subprocess.run(subjects, cwd=shell.library, check=True, capture_output=True, text=True).stdout
-    )
+    assert not is_mine(shell.library)
 
 
 def test_without_a_home_nothing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     open_memory(tmp_path / "lib", model="offline", create=True).observe([Turn("I moved to Lisbon.")])
-    assert not trust.is_mine(tmp_path / "lib")
+    assert not is_mine(tmp_path / "lib")
     assert configuration(SERVER.encode(), tmp_path / "lib").suspended
 
 

@@ -12,7 +12,7 @@ from xmemory_library import blocks, library, model, records, themes, turns
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
-from infinimem.model import Evidence, Step
+from infinimem.model import Evidence, Stage
 from infinimem.strategies.vector_index import Loaded
 
 
@@ -20,7 +20,7 @@ def calls(llm: ScriptedLLM, task: str) -> int:
     return sum(call.task == task for call in llm.calls)
 
 
-def step(evidence: Evidence, stage: str) -> Step:
+def step(evidence: Evidence, stage: str) -> Stage:
     (found,) = (one for one in evidence.trace if one.stage == stage)
     return found
 

@@ -13,7 +13,7 @@ from naive_xmemory import pick as naive_pick
 from numpy.typing import NDArray
 
 from infinimem.strategies.xmemory.objective import Theme, objective
-from infinimem.strategies.xmemory.partition import Change, Memo, Partition
+from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
 from infinimem.strategies.xmemory.select import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
 
@@ -71,7 +71,9 @@ class Ours:
 
     def close(self, block: Iterable[str]) -> None:
         stream = self._stream
-        partition = Partition(self.themes, stream.row, self._name, self._older, stream.own, (), self._memo)
+        partition = ThemePartition(
+            self.themes, stream.row, self._name, self._older, stream.own, (), self._memo
+        )
         for fact in block:
             partition.attach(fact)
         partition.split()

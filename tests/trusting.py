@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS, configuration
-from infinimem.trust import approve
+from infinimem.settings import SETTINGS, configuration
+from infinimem.user_folders import approve
 
 
 def write_trusted(library: Path, text: str) -> None:

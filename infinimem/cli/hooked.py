@@ -16,8 +16,7 @@ from pathlib import Path
 from infinimem.cli.locate import Location, configuration_of, default, locate
 from infinimem.hooks.answer import answer
 from infinimem.hooks.event import RECALLS, REMEMBERS, given
-from infinimem.trust import is_mine
-from infinimem.user_folders import SETTINGS
+from infinimem.user_folders import SETTINGS, is_mine
 
 Say = Callable[[str], None]
 
@@ -77,7 +76,7 @@ def _is_off(library: Path) -> bool:
 
 def _advise(say: Say, library: Path) -> None:
     """Tell of settings that do not count."""
-    from infinimem.configuration import advice
+    from infinimem.settings import advice
 
     if suspended := configuration_of(library).suspended:
         _tell(say, library, advice(library, suspended))

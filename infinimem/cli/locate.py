@@ -10,7 +10,7 @@ from infinimem.errors import UsageError
 from infinimem.user_folders import SETTINGS, default_library
 
 if TYPE_CHECKING:
-    from infinimem.configuration import Configuration
+    from infinimem.settings import Configuration
 
 MOST = 20_000
 """Files of a folder that is searched without being named: more are hardly somebody's notes."""
@@ -88,7 +88,7 @@ def configuration_of(library: Path) -> Configuration:
     Raises:
         LibraryError, SettingsError: its infinimem.toml cannot be read.
     """
-    from infinimem.configuration import configuration  # a hook that recalls does without both
+    from infinimem.settings import configuration  # a hook that recalls does without both
     from infinimem.store.files import Files
 
     data = Files(library).read(SETTINGS) if library.is_dir() else None

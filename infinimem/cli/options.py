@@ -96,7 +96,7 @@ class Options:
 
         In the place of a default library that nobody made yet an empty one, and what gives it once it is.
         """
-        from infinimem.trust import is_mine
+        from infinimem.user_folders import is_mine
 
         place = self.place()
         if place.is_default and not place.path.is_dir():
@@ -160,7 +160,7 @@ class Options:
         return memory
 
     def _warned(self, memory: Memory) -> Memory:
-        from infinimem.configuration import advice
+        from infinimem.settings import advice
 
         suspended = memory.library.configuration.suspended
         if suspended and not self.quiet:

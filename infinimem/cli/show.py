@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from infinimem.cli.output import Output
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import Answer, Receipt, Step
+from infinimem.model import Answer, Receipt, Stage
 from infinimem.results import counted, place
 
 
@@ -34,7 +34,7 @@ def unsigned(line: str) -> str:
     return f"{mark}[{entry.seq}] {entry.text}" if entry else line
 
 
-def show_trace(out: Output, trace: Iterable[Step]) -> None:
+def show_trace(out: Output, trace: Iterable[Stage]) -> None:
     """How evidence was found, a message for each stage."""
     for step in trace:
         told = f"{step.stage}: {len(step.found)} found, {counted(step.tokens, 'token')}, {step.ms:.1f} ms"

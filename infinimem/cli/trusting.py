@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 
-from infinimem import trust as book
+from infinimem import user_folders as book
 from infinimem.cli.locate import configuration_of
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
-from infinimem.configuration import Configuration, host_of, shown
 from infinimem.errors import LibraryError, UsageError, escape
-from infinimem.settings import defaults
+from infinimem.settings import Configuration, defaults, host_of, shown
 
 _ACTS = {
     "llm.model": "the model that is asked",

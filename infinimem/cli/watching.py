@@ -13,7 +13,7 @@ from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, as_json
 
 if TYPE_CHECKING:
-    from infinimem.watch import Change
+    from infinimem.watch import DocumentChange
 
 
 @click.command(cls=Command)
@@ -52,7 +52,7 @@ class _Ended:
         raise KeyboardInterrupt
 
 
-def _show(out: Output, change: Change) -> None:
+def _show(out: Output, change: DocumentChange) -> None:
     if out.as_json:
         row = {name: value for name, value in asdict(change).items() if value}
         click.echo(as_json(row))

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 
-from infinimem.configuration import Configuration
 from infinimem.embedders.base import Embedder
 from infinimem.errors import InfinimemError, UsageError, meant
-from infinimem.plugins import load, plugins, unusable
-from infinimem.settings import EMBEDDERS, EmbedderSettings, embedder_names
+from infinimem.settings import EMBEDDERS, Configuration, EmbedderSettings, embedder_names
+from infinimem.spec import load, plugins, unusable
 
 _LOCAL = ("lexical", "static", "minilm")
 """Those of ours that ask no server."""

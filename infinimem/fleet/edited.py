@@ -11,10 +11,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.fleet.head import EXPORTED, Head, folder_files
 from infinimem.fleet.places import lay_out
+from infinimem.settings import SETTINGS
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.listing import explained
 from infinimem.store.state import sequence

@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from infinimem.configuration import configuration
 from infinimem.errors import FleetError, LibraryError, ModelError
 from infinimem.fleet.due import LEASE, Due
 from infinimem.fleet.edited import brought_in, write_out
@@ -31,6 +30,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.forget.machine_state import Residue
+from infinimem.settings import configuration
 from infinimem.store import disk
 from infinimem.store.create import init
 from infinimem.store.evidence import check_turn
@@ -64,7 +64,7 @@ def open_fleet(
     """
     if model is None or isinstance(model, str):
         model = connect(model, configuration().settings.llm)
-    if cache is None and (beside := user_folder("CACHE")):
+    if cache is None and (beside := user_folder("cache")):
         cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
     if cache is None:
         raise LibraryError("there is no home folder for a cache; name a folder")

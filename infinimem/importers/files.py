@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers.again import passage
 from infinimem.importers.fields import Skipped
 from infinimem.importers.read import Import, NotThere, read_turns
 from infinimem.importers.reading import ENDINGS, PACKED, explained, slack_export, stem_of
 from infinimem.model import Turn
+from infinimem.settings import SETTINGS
 from infinimem.store.library import Library
 from infinimem.store.listing import LEFT_OUT
 

@@ -18,7 +18,7 @@ from infinimem.importers import exports, fields, logs, mail, markdown, messenger
 from infinimem.importers.fields import Format, Json, Skipped
 from infinimem.importers.reading import Damaged, Source
 from infinimem.model import Turn
-from infinimem.plugins import load, plugins
+from infinimem.spec import load, plugins
 
 # Asked in this order: the particular shapes before the general one.
 _OURS: dict[str, Format] = {

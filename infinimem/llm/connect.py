@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.configuration import Configuration, advice
 from infinimem.errors import ModelNotConfigured, NotTrusted
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.model import Usage
-from infinimem.settings import ModelSettings
+from infinimem.settings import Configuration, ModelSettings, advice
 
 if TYPE_CHECKING:
     from openai import OpenAI

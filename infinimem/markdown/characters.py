@@ -48,11 +48,10 @@ absent: they show text in another order than it stands, so they never pass."""
 
 
 def clean_text(text: str) -> str:
-    """`text` as it may be stored: any text in, no text refused, and cleaning twice changes nothing more.
+    """Return `text` as it may be stored; cleaning twice changes nothing more.
 
-    CRLF and a lone CR become LF. NUL, lone surrogates, bidi overrides, bidi controls that are not closed
-    on their line and tag characters outside a flag become visible escapes such as `\\u202e`. All else,
-    white space included, stays as it is.
+    CRLF and a lone CR become LF. NUL, lone surrogates, bidi overrides, bidi controls that are not closed on
+    their line and tag characters outside a flag become visible escapes such as `\\u202e`.
     """
     if _SUSPECT.search(text) is None:
         return text
@@ -67,12 +66,12 @@ def clean_text(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line: a line break and the blanks around it become one space; blanks at the ends go."""
+    """Put `text` on one line: a line break and the blanks around it become a space; blanks at the ends go."""
     return _FOLD.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n")).strip(" \t")
 
 
 def sound(text: str) -> str:
-    """`text` with every undecodable byte (a lone surrogate) as U+FFFD: for showing, never for writing."""
+    """Show every undecodable byte (a lone surrogate) as U+FFFD: for showing, never for writing."""
     try:
         text.encode()  # several times as fast as the expression
     except UnicodeEncodeError:
@@ -81,8 +80,8 @@ def sound(text: str) -> str:
 
 
 def visible(text: str, turned: bool = True) -> str:
-    """`text` with a visible escape such as `\\x1b` for each character that moves a cursor, changes colours,
-    ends a line where none ends, or hides. Tabs and newlines stay.
+    """Escape, as `\\x1b`, each character that moves a cursor, changes colours, ends a line where none ends or
+    hides. Tabs and newlines stay.
 
     Args:
         turned: whether bidi controls may stand, as right-to-left scripts use them: a model reads in the order
@@ -95,20 +94,20 @@ def visible(text: str, turned: bool = True) -> str:
 
 
 def name(text: str) -> str:
-    """A name as it is shown beside text: on one line, and `visible`."""
+    """Return a name as it is shown in text: on one line, and `visible`."""
     return visible(one_line(clean_text(text)))
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """`unicodedata.normalize` in time linear in the text: that one takes the square of a run of combining
-    marks. A long text is taken in pieces, cut where a character surely begins if there is such a place."""
+    """Normalize as `unicodedata` does, in time linear in the text: that one takes the square of a run of
+    combining marks. A long text is taken in pieces, cut where a character surely begins if it can be."""
     if len(text) <= _PIECE_LENGTH or text.isascii():
         return unicodedata.normalize(form, text)
     return "".join(unicodedata.normalize(form, piece) for piece in _PIECE.findall(text))
 
 
 def _lawful(text: str) -> set[int]:
-    """Positions of the bidi and tag characters that stand in a lawful sequence."""
+    """Return the positions of the bidi and tag characters that stand in a lawful sequence."""
     lawful = {at for flag in _FLAG.finditer(text) for at in range(flag.start(), flag.end())}
     open_: list[tuple[str, int]] = []
     for match in _BIDI.finditer(text):
@@ -135,7 +134,7 @@ _AROUND = ".,;:!?\"'()[]…“”"
 
 @lru_cache(maxsize=4096)
 def normalised(text: str) -> str:
-    """Text for comparing: NFKC, case-folded, without the punctuation around words ("C++" keeps its own)."""
+    """Return text for comparing: NFKC, case-folded, without punctuation around words (but "C++")."""
     text = normalize("NFKC", text).replace("’", "'")
     words = (word.strip(_AROUND) for word in text.casefold().split())
     return " ".join(word for word in words if word) or text

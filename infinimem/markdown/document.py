@@ -7,25 +7,129 @@ In: any bytes. Out: the parts, read when first asked for, and documents with som
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from sys import intern
 
-from infinimem.markdown.characters import clean_text, one_line
-from infinimem.markdown.header import Header, edit_header
-from infinimem.markdown.parts import Parts, PartsCache
+from immutables import Map
+
+from infinimem.markdown.characters import clean_text, one_line, sound
+from infinimem.markdown.header import Header, edit_header, header_end, read_header
 from infinimem.markdown.scan import (
     Heading,
-    Item,
-    Sections,
+    ListItem,
+    Outline,
+    Scan,
+    is_signed,
     item_start,
+    outline,
     plain_title,
+    scan,
 )
-from infinimem.markdown.signature import block_id, forgotten_in, parse_entry, text_start
+from infinimem.markdown.signature import block_id, forgotten_in, parse_entry, text_start, unsign
 from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
+HELD = 2000
+"""Documents of a library whose parts are held."""
+
+
+class Parts:
+    """What the lines of a document come to, each read when first asked for; `before`, its entries before an
+    edit, spares reading most lines again."""
+
+    def __init__(self, doc_id: str, lines: tuple[str, ...], before: Sequence[Located] = ()) -> None:
+        self.doc_id = doc_id
+        self.lines = lines
+        self._before = before
+
+    @cached_property
+    def header(self) -> Header:
+        return read_header(self.lines)
+
+    @cached_property
+    def start(self) -> int:
+        """The last line of the header, found without reading it; 0 if there is none."""
+        return header_end(self.lines)
+
+    @cached_property
+    def bare(self) -> tuple[str, ...]:
+        """Lines without their "\\r"; the very tuple of `lines` if there is none."""
+        if "\r" in "".join(self.lines):
+            return tuple(line.removesuffix("\r") for line in self.lines)
+        return self.lines
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """Lines as they are shown; the very tuple of `bare` where all bytes can be.
+
+        A line that looks signed where no line is gets a backslash, so that nobody takes it for an entry.
+        """
+        text = "\n".join(self.bare)
+        shown = sound(text) if is_signed(self.doc_id) else unsign(sound(text))
+        return self.bare if shown == text else tuple(shown.split("\n"))
+
+    @cached_property
+    def outline(self) -> Outline:
+        return outline(self.doc_id, self.bare, self.start)
+
+    @cached_property
+    def scan(self) -> Scan:
+        before, self._before = self._before, ()
+        return scan(self.doc_id, self.bare, self.start, self.outline, before)
+
+    @property
+    def scanned(self) -> bool:
+        """Whether `scan` is known."""
+        return "scan" in vars(self)
+
+    @cached_property
+    def by_seq(self) -> Map[int, Located]:
+        return Map((place.seq, place) for place in self.scan.entries)
+
+    @cached_property
+    def extents(self) -> tuple[list[int], list[int]]:
+        """The first line of each entry, and the last."""
+        entries = self.scan.entries
+        return [place.start_line for place in entries], [place.end_line for place in entries]
+
+    def grown(self, lines: tuple[str, ...], added: Sequence[Located]) -> Parts:
+        """Return the parts once entries were appended."""
+        parts = Parts(self.doc_id, lines)
+        entries = (*self.scan.entries, *added)
+        vars(parts).update(header=self.header, start=self.start, outline=self.outline)
+        vars(parts).update(scan=replace(self.scan, entries=entries))
+        if "by_seq" in vars(self):
+            vars(parts).update(by_seq=self.by_seq.update((place.seq, place) for place in added))
+        return parts
+
+
+class PartsCache:
+    """The parts of the documents of one library that were asked last; those of others are read again. Memory
+    holds the lines of a large library once, and what they come to only if it was asked for lately."""
+
+    def __init__(self) -> None:
+        # By what cannot be another's while they are held. Each step on it is whole, whatever threads do.
+        self._held: OrderedDict[tuple[str, int], Parts] = OrderedDict()
+
+    def of(self, doc_id: str, lines: tuple[str, ...]) -> Parts:
+        """Return the parts of a document, perhaps still to be read."""
+        key = doc_id, id(lines)
+        try:
+            self._held.move_to_end(key)
+            return self._held[key]
+        except KeyError:
+            return self.hold(Parts(doc_id, lines))
+
+    def hold(self, parts: Parts) -> Parts:
+        """Hold these, and let go those that were asked longest ago."""
+        self._held[parts.doc_id, id(parts.lines)] = parts
+        while len(self._held) > HELD:
+            self._held.popitem(last=False)
+        return parts
 
 
 @dataclass(frozen=True)
@@ -42,7 +146,7 @@ class Document:
 
     @classmethod
     def parse(cls, doc_id: str, data: bytes) -> Document:
-        """Any bytes, UTF-8 or not."""
+        """Read any bytes, UTF-8 or not."""
         bom = data.startswith(_BOM)
         text = data[len(_BOM) * bom :].decode("utf-8", "surrogateescape")
         final = text.endswith("\n")
@@ -58,7 +162,7 @@ class Document:
         return cls(doc_id, (), final_newline=False)
 
     def to_bytes(self) -> bytes:
-        """The bytes it was parsed from, where it was not edited."""
+        """Return the bytes it was parsed from, with its edits."""
         text = "\n".join(self.lines) + "\n" * self.final_newline
         return _BOM * self.bom + text.encode("utf-8", "surrogateescape")
 
@@ -73,7 +177,7 @@ class Document:
         return Parts(self.id, self.lines)
 
     def cached(self, cache: PartsCache) -> Document:
-        """The same document; the cache holds what is known of it."""
+        """Return the same document; the cache holds what is known of it."""
         cache.hold(self._parts)
         return replace(self, cache=cache)
 
@@ -83,21 +187,21 @@ class Document:
 
     @property
     def title(self) -> str:
-        """The header's title on one line; "" where there is none."""
-        return self._told("title")
+        """The header's title on one line; "" if there is none."""
+        return self._in_header("title")
 
     @property
     def summary(self) -> str:
-        """The header's summary on one line; "" where there is none."""
-        return self._told("summary")
+        """The header's summary on one line; "" if there is none."""
+        return self._in_header("summary")
 
-    def _told(self, key: str) -> str:
+    def _in_header(self, key: str) -> str:
         value = self.header.values.get(key, "")
         return one_line(clean_text(value)) if isinstance(value, str) else ""
 
     @property
     def header_end(self) -> int:
-        """The last line of the header, found without reading it; 0 where there is none."""
+        """The last line of the header, found without reading it; 0 if there is none."""
         return self._parts.start
 
     @property
@@ -110,16 +214,16 @@ class Document:
         return self._parts.scan.entries
 
     def entry(self, seq: int) -> Located | None:
-        """The entry with this seq, the last of several."""
+        """Return the entry with this seq, the last of several."""
         return self._parts.by_seq.get(seq)
 
     def entries_in(self, start: int, end: int) -> tuple[Located, ...]:
-        """The entries that have a line among lines `start` to `end`."""
+        """Return the entries that have a line among lines `start` to `end`."""
         begins, ends = self._parts.extents
         return self.entries[bisect_left(ends, start) : bisect_right(begins, end)]
 
     @property
-    def unsigned(self) -> tuple[Item, ...]:
+    def unsigned(self) -> tuple[ListItem, ...]:
         """List items without signature at column 0: a person's."""
         return self._parts.scan.unsigned
 
@@ -142,7 +246,7 @@ class Document:
         return bool(self._parts.scan.prose or self.malformed or not self.header.editable)
 
     def text_line(self, number: int) -> str:
-        """Line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
+        """Return line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
 
         Raises:
             IndexError: there is no such line.
@@ -152,11 +256,11 @@ class Document:
         return self._parts.shown[number - 1]
 
     def text(self, first: int, last: int) -> str:
-        """Lines `first` to `last` for showing, as `text_line` gives them."""
+        """Return lines `first` to `last` for showing, as `text_line` does."""
         return "\n".join(self._parts.shown[first - 1 : last])
 
     def path_at(self, number: int) -> tuple[str, ...]:
-        """Titles of the headings above line `number`, from the highest; a heading is under itself."""
+        """Return the titles of the headings above a line, from the highest; a heading is under itself."""
         at = bisect_right(self.headings, number, key=lambda heading: heading.line)
         return self._parts.outline.paths[at - 1] if at else ()
 
@@ -169,35 +273,32 @@ class Document:
         return "\r\n" if crlf * 2 > len(self.lines) else "\n"
 
     def without(self, seqs: Collection[int]) -> Document:
-        """Without these entries, and without a heading that this left with nothing under it."""
+        """Return it without these entries, and without a heading that this left with nothing under it."""
         gone = {
             number
             for located in self.entries
             if located.entry.seq in seqs
             for number in range(located.start_line, located.end_line + 1)
         }
-        if not gone:
-            return self
-        return self.without_lines(gone | self._emptied(gone))
+        return self.without_lines(gone | self._emptied(gone)) if gone else self
 
     def without_lines(self, numbers: Collection[int]) -> Document:
-        """Without these lines, whatever they are."""
+        """Return it without these lines, whatever they are."""
         kept = [line for number, line in enumerate(self.lines, 1) if number not in numbers]
         return self._with(kept, self.final_newline or len(self.lines) in numbers)
 
     def insert(self, lines: Sequence[str], heading: str = "") -> Document:
-        """With these lines (`Entry.line`, which may span several) at the end of a section.
+        """Return it with these lines (`Entry.line`, which may span several) at the end of a section.
 
         Args:
-            heading: title of the section; its text ends where the next heading begins. Without such a
-                section `# heading` is created at the end, `## heading` where the document's own title is
-                its only H1. "" appends at the end of the file, whose bytes
-                stay a prefix of the new ones.
+            heading: title of the section; its text ends where the next heading begins. Without such a section
+                `# heading` is created at the end, `## heading` if the document's own title is its only H1. ""
+                appends at the end of the file, whose bytes stay a prefix of the new ones.
         """
         return self.insert_all([(heading, lines)])
 
     def insert_all(self, arrivals: Sequence[tuple[str, Sequence[str]]]) -> Document:
-        """As `insert` for each of these headings and lines in turn, in one pass over the document."""
+        """Insert lines at the end of each of these sections in turn, in one pass over the document."""
         if not arrivals:
             return self
         eol = self.newline[:-1]
@@ -205,22 +306,13 @@ class Document:
             new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
             added = "".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape")
             return self.grown(Document.parse(self.id, added))
-        sections = Sections(
-            self.id,
-            self.lines,
-            self.headings,
-            self._parts.scan.prose,
-            self._parts.start,
-            self.final_newline,
-            eol,
-            self.title,
-        )
+        blocks = _Blocks(self)
         for heading, lines in arrivals:
-            sections.insert(lines, heading)
-        return self._with(sections.lines, sections.final_newline)
+            blocks.insert(lines, heading)
+        return self._with([*chain.from_iterable(blocks.blocks)], blocks.final_newline)
 
     def grown(self, tail: Document) -> Document:
-        """As the file is after the bytes of `tail` were appended, on lines of their own.
+        """Return it as the file is after the bytes of `tail` were appended, on lines of their own.
 
         Where those are entries alone, what is known of the lines above them stays known.
         """
@@ -245,7 +337,7 @@ class Document:
         return document
 
     def with_header(self, changes: Mapping[str, str | None]) -> Document:
-        """With header keys set to YAML text (`quote`, `flow`) or, with None, removed.
+        """Return it with header keys set to YAML text (`quote`, `flow`) or, with None, removed.
 
         A header that does not parse, or is another program's, is left as it is.
 
@@ -262,7 +354,7 @@ class Document:
         return document
 
     def sign(self, signatures: Mapping[int, str]) -> Document:
-        """With signatures on list items, or entries; their text stays.
+        """Put signatures on list items, or entries; their text stays.
 
         Args:
             signatures: by the number of a line the entry line whose signature it gets.
@@ -284,7 +376,7 @@ class Document:
         return self._with(lines, self.final_newline)
 
     def _emptied(self, gone: Set[int]) -> set[int]:
-        """Lines of the sections that `gone` leaves with blank lines alone, emptied subsections included."""
+        """Return the lines of sections that `gone` leaves with blank lines alone, with their subsections."""
         empty: set[int] = set()
         # Level and line of each heading below, whether it still holds text, whether it lost any.
         below: list[tuple[int, int, bool, bool]] = []
@@ -315,7 +407,7 @@ class Document:
         return empty
 
     def blanked(self, numbers: Collection[int]) -> Document:
-        """With these lines empty; the others keep their numbers."""
+        """Return it with these lines empty; the others keep their numbers."""
         lines = ["" if n in numbers else line for n, line in enumerate(self.lines, 1)]
         return self._with(lines, self.final_newline)
 
@@ -324,3 +416,76 @@ class Document:
         document = replace(self, lines=new, final_newline=final_newline and bool(new), cache=None)
         vars(document).update(_own=Parts(self.id, new, before))
         return document
+
+
+class _Blocks:
+    """The lines of a document: what stands before the first heading, then a block a heading."""
+
+    def __init__(self, document: Document) -> None:
+        headings = document.headings
+        self.final_newline = document.final_newline
+        self._id = document.id
+        self.blocks = _split(document.lines, headings)
+        self._header = document.header_end
+        self._eol = document.newline[:-1]
+        self._title = (document.title or document.id.rsplit("/", 1)[-1].replace("-", " ")).casefold()
+        self._tops = [heading.title.casefold() for heading in headings if heading.level == 1]
+        self._prose = frozenset(document._parts.scan.prose)
+        self._starts = [0, *(heading.line - 1 for heading in headings)]
+        self._by_title: dict[str, int] = {}
+        self._grown: set[int] = set()  # blocks that end in what was inserted
+        for number, heading in enumerate(headings, 1):
+            self._by_title.setdefault(heading.title.casefold(), number)
+
+    def insert(self, lines: Sequence[str], heading: str) -> None:
+        """Insert as `Document.insert` does."""
+        new = [part + self._eol for line in lines for part in line.split("\n")]
+        title = plain_title(heading)
+        if title and (known := self._by_title.get(title.casefold())) is not None:
+            self._extend(known, new)
+            return
+        if title:
+            below = self._tops == [self._title]  # of the document's own title
+            new.insert(0, f"{'##' if below else '#'} {one_line(clean_text(heading))}{self._eol}")
+            self._tops += [] if below else [title.casefold()]
+            last = self.blocks[-1]
+            if (len(self.blocks) > 1 or len(last) > self._header) and last[-1].strip():
+                new.insert(0, self._eol)
+        self._append(new)
+
+    def _extend(self, number: int, new: list[str]) -> None:
+        """Put lines at the end of a block, before the blank lines that end it."""
+        block = self.blocks[number]
+        at = len(block)
+        while not block[at - 1].strip():
+            at -= 1
+        if number not in self._grown and self._starts[number] + at in self._prose:
+            new.insert(0, self._eol)
+        if at == len(block) and number == len(self.blocks) - 1:
+            self._end()
+        block[at:at] = new
+        self._grown.add(number)
+
+    def _append(self, new: list[str]) -> None:
+        """Put lines at the end of the document; headings among them begin blocks of their own."""
+        self._end()
+        bare = [line.removesuffix("\r") for line in new]
+        headings = () if all(line.startswith("- <") for line in bare) else outline(self._id, bare, 0).headings
+        first, *others = _split(new, headings)
+        self.blocks[-1] += first
+        for block, heading in zip(others, headings, strict=True):
+            self._grown.add(len(self.blocks))
+            self._by_title.setdefault(heading.title.casefold(), len(self.blocks))
+            self.blocks.append(block)
+
+    def _end(self) -> None:
+        """End the last line, if it is not ended yet."""
+        if not self.final_newline and self.blocks[-1]:
+            self.blocks[-1][-1] += self._eol
+        self.final_newline = True
+
+
+def _split(lines: Sequence[str], headings: Sequence[Heading]) -> list[list[str]]:
+    """Return the lines before the first heading, then those from each heading to the next."""
+    starts = [0, *(heading.line - 1 for heading in headings)]
+    return [list(lines[first:end]) for first, end in zip(starts, [*starts[1:], len(lines)], strict=True)]

@@ -17,7 +17,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from infinimem.markdown.characters import clean_text, sound
 
@@ -26,9 +27,6 @@ MAX_DEPTH = 8
 MAX_EVENTS = 20_000
 _CLOSING = {"---": "---", "+++": "+++", "{": "}"}
 """What ends a header, by what begins it."""
-
-_Key = tuple[str, int, int]
-"""A top-level key: its name, its physical line from 0 with the delimiter before it, its column."""
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 
@@ -40,18 +38,27 @@ _TYPED = re.compile(
     re.I,
 )
 """What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
+_BEGINS_KEY = re.compile(r"[\w-]++:(?:\s|\Z)")
+"""What makes an opening --- the beginning of a header."""
 _DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
 
 
+class _Key(NamedTuple):
+    """A top-level key; its line counts from 0 and has the delimiter before it."""
+
+    name: str
+    line: int
+    column: int
+
+
 @dataclass(frozen=True)
 class Header:
-    """What a header says.
+    """What a header says: strings, and lists and mappings of them; nothing if it has a `problem`.
 
-    `end` is the number of physical lines that it takes, delimiters included; 0 where there is none. With a
-    `problem` there are no values. All values are strings, and lists and mappings of them.
+    `end` is how many physical lines it takes, delimiters included; 0 if there is none.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +74,7 @@ class Header:
 
 
 def header_end(lines: Sequence[str]) -> int:
-    """Number of lines that the header takes, 0 if there is none; looks at no YAML or TOML.
+    """Return the number of lines that the header takes, 0 if there is none; looks at no YAML or TOML.
 
     A signed line cannot stand in a header: a stray `---` at the top of a document hides no entry.
     """
@@ -81,11 +88,11 @@ def header_end(lines: Sequence[str]) -> int:
 
 
 def read_header(lines: Sequence[str]) -> Header:
-    """The header at the top of these physical lines; never raises."""
+    """Return the header at the top of these physical lines; never raises."""
     end = header_end(lines)
     if end == 0:
-        unclosed = bool(lines) and lines[0].rstrip() == "---" and _reads_as_key(lines)
-        return Header(problem="the header has no closing ---" if unclosed else None)
+        meant = len(lines) > 1 and lines[0].rstrip() == "---" and _BEGINS_KEY.match(lines[1])
+        return Header(problem="the header has no closing ---" if meant else None)
     foreign = not lines[0].startswith("---")
     try:
         values = _load_foreign(lines[:end]) if foreign else _load(lines, end)[0]
@@ -95,7 +102,7 @@ def read_header(lines: Sequence[str]) -> Header:
 
 
 def _load_foreign(lines: Sequence[str]) -> dict[str, Any]:
-    """Values of a header in TOML or JSON; raises as `_load`."""
+    """Return the values of a header in TOML or JSON; raises as `_load`."""
     import tomllib
 
     _must_be_short(lines)
@@ -105,7 +112,7 @@ def _load_foreign(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _strings(value: Any, depth: int) -> Any:
-    """A value of TOML or JSON with all that is single in it as YAML would have it: a string."""
+    """Return a value of TOML or JSON with all that is single in it as YAML would have it: a string."""
     if isinstance(value, dict | list) and depth == 0:
         raise RefusedError("it is nested too deeply")
     if isinstance(value, dict):
@@ -123,7 +130,7 @@ def _must_be_short(lines: Sequence[str]) -> None:
 def edit_header(
     lines: Sequence[str], end: int, changes: Mapping[str, str | None], newline: str = "\n"
 ) -> tuple[list[str], Header]:
-    """The physical lines with some top-level keys set or removed, others as they were; and that header.
+    """Set or remove some top-level keys, and return the physical lines and the header.
 
     Args:
         lines: all physical lines of the document, without "\\n" (a CRLF line keeps its "\\r").
@@ -136,13 +143,10 @@ def edit_header(
         ValueError: the header has a problem, or would have one afterwards, or another key would change.
     """
     eol = newline[:-1]
-    spans: dict[str, tuple[int, int]] = {}
-    before: dict[str, Any] = {}
-    indent = ""
-    if end:
-        before, spans, indent = _load(lines, end)
-    elif all(value is None for value in changes.values()):
+    if not end and all(value is None for value in changes.values()):
         return list(lines), read_header(lines)
+    before, keys = _load(lines, end)
+    spans, indent = _spans(lines, end, keys), " " * (keys[0].column if keys else 0)
     head = list(lines[:end]) or ["---" + eol, "---" + eol]
     written = {
         key: [indent + line.rstrip(" ") + eol for line in f"{quote(key, flow=True)}: {value}".split("\n")]
@@ -167,7 +171,7 @@ def edit_header(
 
 
 def quote(text: str, *, flow: bool = False) -> str:
-    """`text`, cleaned, as a scalar that any YAML reader takes for that string; `flow`: inside […] or {…}."""
+    """Return `text`, cleaned, as a scalar that any YAML reader takes for that string; `flow`: in […]."""
     text = clean_text(text)
     plain = _PLAIN if flow else _PLAIN_BLOCK
     if plain.match(text) and text[-1] != " " and _TYPED.match(text) is None and not _is_no_date(text):
@@ -176,7 +180,7 @@ def quote(text: str, *, flow: bool = False) -> str:
 
 
 def _is_no_date(text: str) -> bool:
-    """Whether it looks like a date and is none, so that other readers fail over it."""
+    """Tell whether it looks like a date and is none, so that other readers fail over it."""
     if _DATED.match(text) is None:
         return False
     try:
@@ -187,7 +191,7 @@ def _is_no_date(text: str) -> bool:
 
 
 def flow(value: Value) -> str:
-    """Strings, whole numbers, lists and mappings as YAML flow text on one line."""
+    """Return strings, whole numbers, lists and mappings as YAML flow text on one line."""
     if isinstance(value, str):
         return quote(value, flow=True)
     if isinstance(value, int):
@@ -206,27 +210,25 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _reads_as_key(lines: Sequence[str]) -> bool:
-    """Whether the second line looks like `key: …`, so that an opening --- was meant as a header."""
-    return len(lines) > 1 and re.match(r"[\w-]++:(?:\s|\Z)", lines[1]) is not None
-
-
-def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tuple[int, int]], str]:
-    """Values of a header, the lines of each top-level key (from, to), and the keys' indentation.
+def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], list[_Key]]:
+    """Return the values of a header and its top-level keys.
 
     Raises:
         ValueError: it is too large, or holds what a header may not.
     """
     _must_be_short(lines[:end])  # before YAML sees it
-    values, keys = _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
+    return _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1])) if end else ({}, [])
+
+
+def _spans(lines: Sequence[str], end: int, keys: Sequence[_Key]) -> dict[str, tuple[int, int]]:
+    """Return the lines of each top-level key, without blank and comment lines before the next."""
     spans: dict[str, tuple[int, int]] = {}
-    for at, (key, line, _) in enumerate(keys):
-        last = keys[at + 1][1] if at + 1 < len(keys) else end - 1
-        # Blank and comment lines before the next key are not this key's.
-        while last > line + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
+    for key, after in zip_longest(keys, keys[1:]):
+        last = after.line if after else end - 1
+        while last > key.line + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
             last -= 1
-        spans[key] = (line, last)
-    return values, spans, " " * (keys[0][2] if keys else 0)
+        spans[key.name] = (key.line, last)
+    return spans
 
 
 class RefusedError(ValueError):
@@ -234,7 +236,7 @@ class RefusedError(ValueError):
 
 
 def _parse(text: str) -> tuple[dict[str, Any], list[_Key]]:
-    """Values and top-level keys, in order, of the YAML between the delimiters of a header.
+    """Return values and top-level keys, in order, of the YAML between the delimiters of a header.
 
     Raises:
         RefusedError: an alias, an anchor, a tag, a key that stands twice, too much of anything, or no YAML.
@@ -290,7 +292,7 @@ def _collect(text: str) -> tuple[dict[str, Any], list[_Key]]:
             if container is root[0] and event.start_mark:
                 # Not the mark's own line: YAML breaks lines at more than "\n".
                 at = event.start_mark.index
-                keys.append((value, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at) - 1))
+                keys.append(_Key(value, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at) - 1))
         if not isinstance(event, yaml.ScalarEvent):
             stack.append((value, []))
     return (root[0] if root else {}), keys

@@ -1,5 +1,4 @@
-"""What each line of a document's body is: heading, entry, a person's list item, prose. One linear pass; and
-lines put at the ends of sections, any number of them in one pass.
+"""What each line of a document's body is: heading, entry, a person's list item, prose. One linear pass.
 
 Knows Markdown just far enough: headings, fences, comments, list items at column 0. Knows nothing of headers.
 """
@@ -11,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.signature import forgotten_in, looks_signed, parse_entry
@@ -44,7 +42,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """A list item at column 0 without a signature: a person's."""
 
     line: int
@@ -53,12 +51,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Outline:
-    """The parts of a body, which can be had without reading what stands in them.
-
-    Args:
-        headings: in order of lines.
-        fences: the closed ones, as `fences` gives them.
-    """
+    """Headings in order of lines, and closed fences as `fences` gives them; had without reading entries."""
 
     headings: tuple[Heading, ...]
     fences: Mapping[int, int]
@@ -67,28 +60,28 @@ class Outline:
     def paths(self) -> Sequence[tuple[str, ...]]:
         """For each heading the titles of those above it and its own, from the highest."""
         open_: list[Heading] = []
-        found = []
+        paths = []
         for heading in self.headings:
             while open_ and open_[-1].level >= heading.level:
                 open_.pop()
             open_.append(heading)
-            found.append(tuple([above.title for above in open_]))
-        return found
+            paths.append(tuple([above.title for above in open_]))
+        return paths
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What stands in a body beside its headings, each in order of lines."""
+    """What stands in a body besides its headings, each in order of lines."""
 
     entries: tuple[Located, ...]
-    unsigned: tuple[Item, ...]
+    unsigned: tuple[ListItem, ...]
     malformed: tuple[int, ...]
     prose: tuple[int, ...]
     """Lines that are none of these and not blank."""
 
 
 def heading_title(line: str) -> tuple[int, str] | None:
-    """Level and title of an ATX heading line, or None."""
+    """Return level and title of an ATX heading line, or None."""
     match = _HEADING.match(line)
     if match is None:
         return None
@@ -100,22 +93,18 @@ def heading_title(line: str) -> tuple[int, str] | None:
 
 
 def item_start(line: str) -> int:
-    """Where the text of the list item at column 0 begins in `line`; 0 if it is none.
+    """Return where the text of the list item at column 0 begins in `line`; 0 if it is none.
 
     A task (`- [ ] call Bo`) is none: a signature would take its checkbox away.
     """
     match = _ITEM.match(line)
-    if (
-        match is None
-        or _TASK.match(line, match.end())
-        or (line[match.end()] == line[0] and _RULE.match(line))
-    ):
+    if match is None or _TASK.match(line, match.end()):
         return 0
-    return match.end()
+    return 0 if line[match.end()] == line[0] and _RULE.match(line) else match.end()
 
 
 def is_signed(doc_id: str) -> bool:
-    """Whether lines of this document may be entries: the program writes it, and no person or model."""
+    """Tell whether lines of this document may be entries: the program writes it, no person or model."""
     return doc_id == CURRENT or doc_id.startswith(owned_folders())
 
 
@@ -138,7 +127,7 @@ def scan(
     closed = parts.fences
     below = {heading.line: above for heading, above in zip(parts.headings, parts.paths, strict=True)}
     entries: list[Located] = []
-    unsigned: list[Item] = []
+    unsigned: list[ListItem] = []
     malformed: list[int] = []
     prose: list[int] = []
     path: tuple[str, ...] = ()
@@ -162,7 +151,7 @@ def scan(
             if signed and "<" in line and looks_signed(line):
                 malformed.append(number)
             elif text_at := item_start(line):
-                unsigned.append(Item(number, sound(line[text_at:])))
+                unsigned.append(ListItem(number, sound(line[text_at:])))
             elif line.rstrip(" \t") not in ("-", "*", "+"):  # an empty item: nothing to sign, nothing to lose
                 prose.append(number)
         elif number in below:
@@ -175,7 +164,7 @@ def scan(
 
 
 def outline(doc_id: str, lines: Sequence[str], start: int) -> Outline:
-    """The parts of a body; arguments as for `scan`."""
+    """Return the outline of a body; arguments as for `scan`."""
     continued = doc_id.startswith("evidence/")
     marks = "#" if continued else "#= -"  # an indented line may be a continuation, so it is no heading there
     marked = _marked(lines, start)
@@ -191,10 +180,10 @@ def outline(doc_id: str, lines: Sequence[str], start: int) -> Outline:
 
 
 def _heading(lines: Sequence[str], number: int, start: int, hidden: Container[int]) -> Heading | None:
-    """The heading that this line is, or underlines: a paragraph of one line."""
+    """Return the heading that this line is, or underlines: a paragraph of one line."""
     line, title = lines[number - 1], lines[number - 2] if number > start + 1 else ""
-    if found := heading_title(line):
-        return Heading(number, *found)
+    if own := heading_title(line):
+        return Heading(number, *own)
     above = lines[number - 3] if number > start + 2 and number - 2 not in hidden else ""
     alone = not above.strip() or heading_title(above) or _UNDERLINE.match(above)
     if alone and number - 1 not in hidden and _UNDERLINE.match(line) and _UNDERLINED.match(title):
@@ -203,7 +192,7 @@ def _heading(lines: Sequence[str], number: int, start: int, hidden: Container[in
 
 
 def _marked(lines: Sequence[str], start: int) -> list[tuple[int, str]]:
-    """The lines that may begin a heading or a fence, and their numbers: a few of many."""
+    """Return the lines that may begin a heading or a fence, with their numbers: a few of many."""
     return [
         (number, line)
         for number, line in enumerate(lines[start:], start + 1)
@@ -212,7 +201,7 @@ def _marked(lines: Sequence[str], start: int) -> list[tuple[int, str]]:
 
 
 def _end_of_entry(lines: Sequence[str], number: int) -> int:
-    """The last continuation line of the entry at `number`; blank lines count when an indented one follows."""
+    """Return the last continuation line of the entry at `number`; blank ones count if an indented follows."""
     for after in range(number + 1, len(lines) + 1):
         line = lines[after - 1]
         if line.startswith("  "):
@@ -223,9 +212,7 @@ def _end_of_entry(lines: Sequence[str], number: int) -> int:
 
 
 def fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
-    """Closed fences: number of the opening line to number of the closing one.
-
-    A fence that nothing closes is no fence, so a stray ``` cannot hide what follows.
+    """Return the closed fences, the closing line by the opening one: a stray ``` hides nothing.
 
     Args:
         lines: all lines of a document.
@@ -238,7 +225,7 @@ def fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
 def _closed(
     lines: Sequence[str], marked: Iterable[tuple[int, str]], indented: bool
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """The closed fences, and the closed comments that begin a line, each from first line to last."""
+    """Return the closed fences, and the closed comments that begin a line, each from first line to last."""
     marks = [
         (number, match[1], match[2])
         for number, line in marked
@@ -253,7 +240,7 @@ def _closed(
             best = {**best, run[0]: len(run)}
         longest.append(best)
     longest.reverse()
-    found: dict[int, int] = {}
+    closed: dict[int, int] = {}
     comments: dict[int, int] = {}
     i = 0
     while i < len(marks):
@@ -270,122 +257,12 @@ def _closed(
             continue
         while not (marks[i][1].startswith(run) and not marks[i][2].strip()):
             i += 1
-        found[number] = marks[i][0]
+        closed[number] = marks[i][0]
         i += 1
-    return found, comments
+    return closed, comments
 
 
 def plain_title(heading: str) -> str:
-    """The title that a heading has once it is written: "" where it says nothing."""
-    found = heading_title("# " + one_line(clean_text(heading)))
-    return found[1] if found else ""
-
-
-class Sections:
-    """The lines of a document in blocks: what stands before the first heading, then a block a heading.
-
-    Args:
-        doc_id: id of the document.
-        lines: its physical lines, each with its "\\r" where it has one.
-        headings: in them.
-        prose: numbers of the lines that are neither that nor an item.
-        start: number of lines of the header.
-        final_newline: whether the last line is ended.
-        eol: what new lines end in before "\\n": "\\r" or nothing.
-        title: what the document is called; "" for its slug, in words.
-    """
-
-    def __init__(
-        self,
-        doc_id: str,
-        lines: Sequence[str],
-        headings: Sequence[Heading],
-        prose: Sequence[int],
-        start: int,
-        final_newline: bool,
-        eol: str,
-        title: str = "",
-    ) -> None:
-        self.final_newline = final_newline
-        self._id = doc_id
-        self._header = start
-        self._eol = eol
-        self._title = (title or doc_id.rsplit("/", 1)[-1].replace("-", " ")).casefold()
-        self._tops = [heading.title.casefold() for heading in headings if heading.level == 1]
-        self._prose = prose
-        self._starts = [0, *(heading.line - 1 for heading in headings)]
-        self._blocks = _blocks(lines, headings)
-        self._by_title: dict[str, int] = {}
-        self._grown: set[int] = set()  # blocks that end in what was inserted
-        for number, heading in enumerate(headings, 1):
-            self._name(heading, number)
-
-    @property
-    def lines(self) -> list[str]:
-        """All lines as they are now."""
-        return list(chain.from_iterable(self._blocks))
-
-    def insert(self, lines: Sequence[str], heading: str) -> None:
-        """As `Document.insert`."""
-        new = [part + self._eol for line in lines for part in line.split("\n")]
-        title = plain_title(heading)
-        known = self._by_title.get(title.casefold()) if title else None
-        if known is not None:
-            self._extend(known, new)
-            return
-        if title:
-            below = self._tops == [self._title]  # of the document's own title
-            new.insert(0, f"{'##' if below else '#'} {one_line(clean_text(heading))}{self._eol}")
-            self._tops += [] if below else [title.casefold()]
-            if self._needs_a_gap():
-                new.insert(0, self._eol)
-        self._append(new)
-
-    def _extend(self, number: int, new: list[str]) -> None:
-        """At the end of a block, before the blank lines that end it."""
-        block = self._blocks[number]
-        at = len(block)
-        while not block[at - 1].strip():
-            at -= 1
-        if number not in self._grown and self._is_prose(self._starts[number] + at):
-            new.insert(0, self._eol)
-        if at == len(block) and number == len(self._blocks) - 1:
-            self._end()
-        block[at:at] = new
-        self._grown.add(number)
-
-    def _append(self, new: list[str]) -> None:
-        """At the end of the document; headings among these lines begin blocks of their own."""
-        self._end()
-        bare = [line.removesuffix("\r") for line in new]
-        found = () if all(line.startswith("- <") for line in bare) else outline(self._id, bare, 0).headings
-        first, *others = _blocks(new, found)
-        self._blocks[-1] += first
-        for block, heading in zip(others, found, strict=True):
-            self._grown.add(len(self._blocks))
-            self._name(heading, len(self._blocks))
-            self._blocks.append(block)
-
-    def _end(self) -> None:
-        """End the last line, where it is not ended yet."""
-        if not self.final_newline and self._blocks[-1]:
-            self._blocks[-1][-1] += self._eol
-        self.final_newline = True
-
-    def _needs_a_gap(self) -> bool:
-        """Whether a blank line goes before a heading at the end."""
-        last = self._blocks[-1]
-        return (len(self._blocks) > 1 or len(last) > self._header) and bool(last[-1].strip())
-
-    def _is_prose(self, number: int) -> bool:
-        at = bisect_left(self._prose, number)
-        return at < len(self._prose) and self._prose[at] == number
-
-    def _name(self, heading: Heading, number: int) -> None:
-        self._by_title.setdefault(heading.title.casefold(), number)
-
-
-def _blocks(lines: Sequence[str], headings: Sequence[Heading]) -> list[list[str]]:
-    """The lines before the first heading, then those from each heading to the next."""
-    starts = [0, *(heading.line - 1 for heading in headings)]
-    return [list(lines[first:end]) for first, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    """Return the title that a heading has once it is written: "" if it says nothing."""
+    titled = heading_title("# " + one_line(clean_text(heading)))
+    return titled[1] if titled else ""

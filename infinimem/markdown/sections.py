@@ -31,9 +31,9 @@ class Partition:
 def partitions(
     document: Document, limit: int = PARTITION_TOKENS, count: Count = estimate
 ) -> tuple[Partition, ...]:
-    """The heading blocks of a document, in order; every line of its body that is not blank is in one.
+    """Return the heading blocks of a document, in order; every line of its body that is not blank is in one.
 
-    The H1 sections, or the H2 sections where there is one H1 (the shallowest there are where there is none);
+    The H1 sections, or the H2 sections where there is one H1 (the shallowest there are if there is none);
     what stands before the first is a block too. A block over `limit` tokens is cut where a paragraph, an
     entry or a list item begins; one that is longer by itself stays whole. A title with nothing under it
     opens the block that follows. A document whose header does not parse is a plain note, read from line 1.
@@ -44,24 +44,22 @@ def partitions(
         count: tokens of a text. By default an estimate, so that the blocks of a document hang on nothing
             else, and a library is cut as fast as it is read.
     """
-    found: list[Partition] = []
+    cut: list[Partition] = []
     starts: list[int] | None = None
-    for path, first, last in _blocks(document):
-        text = document.text(first, last)
+    for block in _blocks(document):
         # No token is shorter than a byte, so most blocks need no counting.
-        if len(text.encode()) <= limit or count(text) <= limit:
-            found.append(Partition(path, first, last, text))
+        if len(block.text.encode()) <= limit or count(block.text) <= limit:
+            cut.append(block)
             continue
-        if starts is None:
-            starts = _starts(document)
-        for start, end in _cut(document, first, last, starts, limit, count):
-            here = path if start == first else document.path_at(start)
-            found.append(Partition(here, start, end, document.text(start, end)))
-    return tuple(found)
+        starts = _starts(document) if starts is None else starts
+        for start, end in _cut(document, block, starts, limit, count):
+            path = block.headings if start == block.start_line else document.path_at(start)
+            cut.append(Partition(path, start, end, document.text(start, end)))
+    return tuple(cut)
 
 
-def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """(heading path, first line, last line) of each heading block, without the blank lines around it."""
+def _blocks(document: Document) -> Iterator[Partition]:
+    """Yield each heading block, without the blank lines around it."""
     headings = document.headings
     levels = [heading.level for heading in headings]
     level = 2 if levels.count(1) == 1 else min(levels, default=1)
@@ -82,13 +80,14 @@ def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
             while first < last and _blank(document, first):
                 first += 1
             if first <= last:
-                yield document.path_at(here.line if here else first), first, last
+                path = document.path_at(here.line if here else first)
+                yield Partition(path, first, last, document.text(first, last))
             first = bound.line if bound else 0
         here = bound
 
 
 def _starts(document: Document) -> list[int]:
-    """Lines at which a cut may fall: paragraphs, entries and list items, with the headings above them."""
+    """Return the lines at which a cut may fall: paragraphs, entries, list items, with headings above them."""
     entries = {located.start_line: located.end_line for located in document.entries}
     alone = {item.line for item in document.unsigned} | set(document.malformed)
     headings = {heading.line for heading in document.headings}
@@ -109,24 +108,22 @@ def _starts(document: Document) -> list[int]:
 
 
 def _cut(
-    document: Document, first: int, last: int, starts: list[int], limit: int, count: Count
+    document: Document, block: Partition, starts: list[int], limit: int, count: Count
 ) -> Iterator[tuple[int, int]]:
-    """The lines `first` to `last` in runs of at most `limit` tokens, as far as the starts allow."""
+    """Yield the lines of a block in runs of at most `limit` tokens, as far as the starts allow."""
+    first, last = block.start_line, block.end_line
     inside = starts[bisect_right(starts, first) : bisect_right(starts, last)]
     begin, size = first, 0
     for start, after in zip([first, *inside], [*inside, last + 1], strict=True):
         tokens = count(document.text(start, after - 1)) + 1
         if size and size + tokens > limit:
-            yield begin, _trimmed(document, begin, start - 1)
+            end = start - 1
+            while end > begin and _blank(document, end):
+                end -= 1
+            yield begin, end
             begin, size = start, 0
         size += tokens
     yield begin, last
-
-
-def _trimmed(document: Document, first: int, last: int) -> int:
-    while last > first and _blank(document, last):
-        last -= 1
-    return last
 
 
 def _blank(document: Document, number: int) -> bool:

@@ -36,11 +36,11 @@ _OWN = frozenset({"seq", "time", "source", "origin"})
 _FIRST = ("seq", "time", "source")
 """The keys that stand before the others, which are sorted."""
 _SHARED = frozenset({"source", "speaker", "time"})
-"""Keys whose values many lines have in common: a turn and what is drawn from it at least."""
+"""Keys whose values many lines have in common: a turn and what is extracted from it at least."""
 
 
 def parse_entry(line: str) -> Entry | None:
-    """The entry that `line` is, or None.
+    """Return the entry that `line` is, or None.
 
     Args:
         line: a physical line without its end; or several joined by newlines, where those after the first
@@ -81,39 +81,39 @@ def parse_entry(line: str) -> Entry | None:
 
 @lru_cache(maxsize=256)
 def _said_by(speaker: str) -> Mapping[str, str]:
-    """The fields of most lines: a dictionary takes as much memory as a sentence."""
+    """Return the fields of most lines: a dictionary takes as much memory as a sentence."""
     return {"speaker": speaker}
 
 
 def block_id(seq: int | str) -> str:
-    """What may stand behind the text of an entry, so that Obsidian can link to the line: `#^41`."""
+    """Return what may stand behind the text of an entry, so that Obsidian can link to the line: `#^41`."""
     return f" ^{seq}"
 
 
 def text_start(line: str) -> int:
-    """Where the text of an entry begins in `line`, after the signature; 0 if it has none."""
+    """Return where the text of an entry begins in `line`, after the signature; 0 if it has none."""
     match = _SIGNATURE.match(line)
     return match.end() if match else 0
 
 
 def tombstone(seq: int) -> str:
-    """What stands where a line was that was forgotten."""
+    """Return what stands where a line was that was forgotten."""
     return f"<!-- forgotten: {seq} -->"
 
 
 def forgotten_in(line: str) -> int | None:
-    """The seq of the line that was forgotten here; None where this is no tombstone."""
+    """Return the seq of the line that was forgotten here; None if this is no tombstone."""
     match = _TOMBSTONE.match(line)
     return int(match[1]) if match else None
 
 
 def looks_signed(line: str) -> bool:
-    """Whether `line` begins like a signature: if it is no entry, someone damaged it."""
+    """Tell whether `line` begins like a signature: if it is no entry, someone damaged it."""
     return _LOOKS_SIGNED.match(line) is not None
 
 
 def unsign(text: str) -> str:
-    """`text` so that no line of it looks signed: a backslash more, which Markdown does not show."""
+    """Return `text` with a backslash, which Markdown does not show, before what looks like a signature."""
     return _WOULD_SIGN.sub(r"\1\\<", text)
 
 
@@ -127,10 +127,10 @@ def format_entry(
     fields: Mapping[str, str] | None = None,
     with_block_id: bool = False,
 ) -> str:
-    """The line (for multi-line text the lines, joined by newlines) of a new entry, in canonical order.
+    """Return the line (of multi-line text the lines, joined by newlines) of a new entry, in canonical order.
 
     `text` and values are cleaned; a line break in a value becomes a space. No text can forge an entry: what
-    follows its first line is indented. Where an entry must be one line, pass `one_line(text)`.
+    follows its first line is indented.
 
     Raises:
         ValueError: `seq` is not positive, `source` unknown, a key of `fields` no key or an argument's name.
@@ -140,7 +140,7 @@ def format_entry(
     fields = fields or {}
     if wrong := [key for key in fields if key in _OWN or _IS_KEY.match(key) is None]:
         raise ValueError(f"{wrong[0]!r} is not a key of `fields`")
-    head = sorted(_told(seq, time, source, origin, fields).items(), key=_rank)
+    head = sorted(_pairs(seq, time, source, origin, fields).items(), key=_rank)
     signature = ",".join(f"{key}={_value(value)}" for key, value in head)
     text = clean_text(text)
     if with_block_id or text.endswith(block_id(seq)):  # a text that ends like one is to come back whole
@@ -152,11 +152,11 @@ def format_entry(
 
 
 def resigned(old: Entry, new: Entry) -> str:
-    """The line of `old`, its signature as `new` says: what both say alike keeps its bytes and its place."""
+    """Sign the line of `old` as `new` is: what both say alike keeps its bytes and its place."""
     match = _SIGNATURE.match(old.line)
     if match is None:
         raise ValueError(f"{old.line!r} is no entry")
-    was, now = (_told(one.seq, one.time, one.source, one.origin, one.fields) for one in (old, new))
+    was, now = (_pairs(one.seq, one.time, one.source, one.origin, one.fields) for one in (old, new))
     pairs = [(key, value) for key, value in _FIELD.findall(match[1]) if was.get(key) == now.get(key)]
     for key in sorted(key for key in now if now[key] != was.get(key)):
         place = next((n for n, pair in enumerate(pairs) if _rank(pair) > _rank((key, ""))), len(pairs))
@@ -164,7 +164,7 @@ def resigned(old: Entry, new: Entry) -> str:
     return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {old.line[match.end() :]}"
 
 
-def _told(
+def _pairs(
     seq: int, time: str | None, source: Source, origin: Iterable[int], fields: Mapping[str, str]
 ) -> dict[str, str]:
     own = {"seq": str(seq), "time": time, "source": source, "origin": format_seqs(origin)}
@@ -172,13 +172,13 @@ def _told(
 
 
 def _rank(pair: tuple[str, str]) -> tuple[int, str]:
-    """Where a key stands in a signature."""
+    """Return where a key stands in a signature."""
     key = pair[0]
     return (_FIRST.index(key), "") if key in _FIRST else (len(_FIRST), key)
 
 
 def format_seqs(seqs: Iterable[int]) -> str:
-    """`(12, 13, 14, 15, 19)` as `12-15+19`; order and repetitions are kept."""
+    """Write `(12, 13, 14, 15, 19)` as `12-15+19`; order and repetitions are kept."""
     spans: list[tuple[int, int]] = []
     for seq in seqs:
         if spans and seq == spans[-1][1] + 1:
@@ -189,7 +189,7 @@ def format_seqs(seqs: Iterable[int]) -> str:
 
 
 def parse_seqs(text: str) -> tuple[int, ...]:
-    """`12-15+19` as `(12, 13, 14, 15, 19)`; the inverse of `format_seqs`.
+    """Read `12-15+19` as `(12, 13, 14, 15, 19)`; the inverse of `format_seqs`.
 
     Raises:
         ValueError: not a list of seqs, or more than MAX_SEQS of them.

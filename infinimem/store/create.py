@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS, configuration
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError
-from infinimem.settings import template
+from infinimem.settings import SETTINGS, configuration, template
 from infinimem.store.files import Files
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.lock import exclusive
 from infinimem.store.spec import EVIDENCE, JOURNAL
-from infinimem.trust import approve
+from infinimem.user_folders import approve
 
 IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 """Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""

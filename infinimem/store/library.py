@@ -14,11 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.configuration import SETTINGS, configuration
 from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
+from infinimem.settings import SETTINGS, configuration
 from infinimem.spec import owned_folders, spec_of
 from infinimem.store import recovery
 from infinimem.store.commit.transaction import LATEST, Conflict, Transaction, recheck

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from infinimem.errors import LibraryError
-from infinimem.markdown.document import Document
-from infinimem.markdown.parts import PartsCache
+from infinimem.markdown.document import Document, PartsCache
 from infinimem.model import CURRENT
 from infinimem.spec import owned_folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files

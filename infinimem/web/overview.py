@@ -15,7 +15,7 @@ from infinimem.store.see_also import known
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.base import Linked
-from infinimem.trust import is_mine
+from infinimem.user_folders import is_mine
 from infinimem.web.prose import sessions
 from infinimem.web.reading import LISTED, told
 from infinimem.web.site import Asked, Page

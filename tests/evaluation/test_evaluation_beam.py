@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import each
 from evaluation_data import request, results
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import benchmark
-from infinimem.evaluation.judge import judge
 from infinimem.evaluation.model import Case, Question
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
 from infinimem.llm.base import Reply
-from infinimem.llm.offline import OfflineClient
 from infinimem.testing import ScriptedLLM
 
 
@@ -126,19 +123,6 @@ def question(*rubric: str, category: str = "summarization", answerable: bool = T
 
 def verdict(*met: bool) -> dict[str, Any]:
     return {"verdicts": [{"item": str(at), "reason": "", "met": one} for at, one in enumerate(met, 1)]}
-
-
-@each(
-    ("rubric", "answer", "answerable", "score"),
-    [
-        (("LLM response should state: 250ms", "Redis"), "About 250ms.", True, 0.5),
-        (("there is nothing",), "That was not mentioned.", False, 1.0),
-        (("there is nothing",), "Rita is a nurse.", False, 0.0),
-    ],
-)
-def test_the_offline_rule(rubric: tuple[str, ...], answer: str, answerable: bool, score: float) -> None:
-    found = judge(OfflineClient(), question(*rubric, answerable=answerable), answer)[1]
-    assert found == {"judge rubric": score}
 
 
 def test_a_run_tells_abilities_apart(tmp_path: Path) -> None:

@@ -31,18 +31,7 @@ def test_a_ranking_in_a_pipe(shell: Shell, data: str) -> None:
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert [row[0] for row in rows] == ["method", "bm25", "grep"]
     assert {path.name for path in (shell.library / "o").glob("report.*")} >= {"report.md", "report.json"}
-    again = shell(
-        "--json",
-        "bench",
-        "locomo",
-        "--data",
-        data,
-        "--retrieval-only",
-        "--methods",
-        "bm25,grep",
-        "--out",
-        "o",
-    )
+    again = shell("--json", *words)
     assert again.code == 0 and len(again.json["rows"]) == 2
 
 

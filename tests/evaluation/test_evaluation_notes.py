@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -109,10 +108,3 @@ def test_a_run_over_notes(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds a run with other data"):
         (folder / "til/git/undo.md").write_text("# Undo A Commit\n\nNo.\n")
         Run(asked, benchmark("notes")).estimate()
-
-
-# ── the questions that come with the package ────────────────────────────────────────────────────
-
-
-def plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))

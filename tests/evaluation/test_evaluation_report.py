@@ -14,7 +14,7 @@ from infinimem.errors import UsageError
 from infinimem.evaluation.model import Found, Ingested, Result
 from infinimem.evaluation.record import to_json
 from infinimem.evaluation.report import write_report
-from infinimem.evaluation.tally import UNTIL, read
+from infinimem.evaluation.tally import UNTIL
 
 
 def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:
@@ -56,19 +56,6 @@ RETRIEVAL = [
 def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """matplotlib is not installed."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-
-
-def test_means_by_hand(tmp_path: Path) -> None:
-    bm25, ours = read(write(tmp_path / "run", RETRIEVAL)).methods
-    assert bm25.mean("R@5") == pytest.approx(0.5), "of the questions that count and have the measure"
-    assert bm25.macro("R@5") == pytest.approx(0.375)
-    assert bm25.mean("R@5", "temporal") == pytest.approx(0.75)
-    assert bm25.mean("R@5", "adversarial") == 0
-    assert bm25.mean("F1") is None and bm25.macro("F1") is None
-    difference = ours.differences(bm25)["R@5"]
-    assert difference.mean == pytest.approx(0.5)
-    assert difference.questions == 3
-    assert bm25.until_all() == [300, float("inf"), 900]
 
 
 def test_retrieval_report(tmp_path: Path) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 from evaluation_data import Small, request, results
 
 from infinimem.errors import ModelUnavailable, UsageError
-from infinimem.evaluation.model import Result
+from infinimem.evaluation.record import result_of
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
@@ -25,10 +23,6 @@ RETRIEVAL = ("infini-retrieve", "bm25")
 
 def start(wanted: Any, benchmark: Any = None) -> Ended:
     return Run(wanted, benchmark or Small()).start(lambda done, total: None, 0)
-
-
-def timeless(result: Result) -> Result:
-    return replace(result, seconds=0.0, steps=tuple({**step, "ms": 0.0} for step in result.steps))
 
 
 def answerer(spends: int = 0) -> ScriptedLLM:
@@ -147,41 +141,7 @@ def test_a_run_with_another_config_is_refused(tmp_path: Path) -> None:
     assert start(replace(request(tmp_path, "bm25", retrieval_only=True), jobs=3, keep=True)).done == 8
 
 
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[2])
-from pathlib import Path
-from evaluation_data import Small, request
-from infinimem.evaluation import book
-from infinimem.evaluation.runner import Run
-
-append, left = book._append, [int(sys.argv[3])]
-
-def torn(path, line):
-    left[0] -= 1
-    if left[0] < 0:
-        with path.open("ab") as file:
-            file.write(line.encode()[: len(line) // 2])
-        os.kill(os.getpid(), signal.SIGKILL)
-    append(path, line)
-
-book._append = torn
-Run(request(Path(sys.argv[1]), "infini-retrieve", "bm25", jobs=2), Small()).start(lambda *_: None, 0)
-"""
-
-
-@pytest.mark.parametrize("after", [0, 11])
-def test_a_run_that_is_killed_mid_line_goes_on(tmp_path: Path, after: int) -> None:
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), str(Path(__file__).parent), str(after)], check=False
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert start(request(tmp_path, "infini-retrieve", "bm25", jobs=2)) == Ended(16, 0)
-    found = results(tmp_path / "out")
-    assert len(found) == 16 == len({(result.method, result.question) for result in found})
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    start(request(whole, "infini-retrieve", "bm25"))
-    assert list(map(timeless, found)) == list(map(timeless, results(whole / "out")))
-    costs = (tmp_path / "out/cases/bm25.jsonl").read_text().splitlines()
-    assert sorted(json.loads(line)["case"] for line in costs) == ["one", "two"]
+@each("line", ["", "{", "[]", "{}", '{"found": 1}'])
+def test_a_damaged_result_is_one_line(line: str) -> None:
+    with pytest.raises(UsageError, match="resume the run"):
+        result_of(line)

@@ -9,13 +9,12 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from infinimem.configuration import configuration
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.spending import Booked, Counts, Spending
 from infinimem.retrieval.rows import text_key
-from infinimem.settings import EMBEDDERS
+from infinimem.settings import EMBEDDERS, configuration
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from typing import Any
 
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.model import Usage
-from infinimem.plugins import load
+from infinimem.spec import load
 
 
 class OfflineClient:

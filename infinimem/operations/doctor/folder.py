@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS, shown
 from infinimem.errors import LibraryError, LockTimeout
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
 from infinimem.operations.doctor.inspection import Inspection, listed
 from infinimem.operations.review import CODES, awaiting
+from infinimem.settings import SETTINGS, shown
 from infinimem.spec import broken
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER

@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT
@@ -25,6 +24,7 @@ from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.choice import Choice, numbered
 from infinimem.operations.forget.words import Texts, forms
 from infinimem.operations.provenance import recorded
+from infinimem.settings import SETTINGS
 from infinimem.spec import owned_folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import DISPLACED, clear_displaced

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infinimem.model import Candidate, Evidence, Step
+from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
@@ -79,7 +79,7 @@ def block(
         for name in (*bank.graph.out(unit.id, TEMPORAL), *sorted(bank.graph.into(unit.id, TEMPORAL))):
             if bank.records[name].group:
                 material.add(0.0, bank.quotes(name), bank.records[name].when)
-    trace.add(Step("units", found=tuple(kept), tokens=material.tokens))
+    trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
     shown = material.by_time() if settings.by_time else material.by_rank()
     return trace.evidence([*shown, *others])
 
@@ -93,9 +93,9 @@ def _search(
     """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36), and unless that is
     switched off no archived unit before the one that stands for it (`_placed`)."""
     asked = Relevance(view, bank, space, query, settings.words, VERSION)
-    trace.add(Step("query", (query,)))
+    trace.add(Stage("query", (query,)))
     anchors = _anchors(view, bank, space, asked, settings)
-    trace.add(Step("anchors", found=tuple(anchors)))
+    trace.add(Stage("anchors", found=tuple(anchors)))
     reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
         [anchor.id for anchor in anchors],
         bank.graph.links,
@@ -106,9 +106,9 @@ def _search(
         priority=settings.type_priority,
     )
     links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
-    trace.add(Step("links", found=tuple(links)))
+    trace.add(Stage("links", found=tuple(links)))
     found = _placed(bank, asked, reached, settings.visibility and settings.successors_first)
-    trace.add(Step("ranking", found=tuple(found)))
+    trace.add(Stage("ranking", found=tuple(found)))
     return found
 
 

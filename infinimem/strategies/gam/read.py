@@ -14,7 +14,7 @@ from pathlib import Path
 from infinimem.embedders import cross_encoder
 from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
-from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
+from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.store.view import View
 from infinimem.strategies.gam.consolidate import KIND
@@ -74,7 +74,7 @@ class Search:
         self._budget = budget - size(self._others)
         self._within: dict[int, str] = {}
         """The turns that the question leads to, each with its topic; "" for those in none."""
-        self._trace.add(Step("query", (query,)))
+        self._trace.add(Stage("query", (query,)))
 
     @cached_property
     def _row(self) -> Row:
@@ -117,7 +117,7 @@ class Search:
         else:
             words = records_found(self._view, self._store, self._query)[KIND.folder]
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
-        self._trace.add(Step("anchors", found=tuple(found)))
+        self._trace.add(Stage("anchors", found=tuple(found)))
         return found
 
     def _neighbours(self, anchors: Sequence[str]) -> list[Candidate]:
@@ -129,7 +129,7 @@ class Search:
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
         found = ranked(best.values(), lambda parts: parts["weight"], lambda one: number_of(one.id))
-        self._trace.add(Step("neighbours", found=tuple(found[: self._own.neighbours])))
+        self._trace.add(Stage("neighbours", found=tuple(found[: self._own.neighbours])))
         return found[: self._own.neighbours]
 
     def _summaries(self) -> list[Retrieved]:
@@ -153,7 +153,7 @@ class Search:
         best = ranked(
             self._scored(found), self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id))
         )
-        self._trace.add(Step("turns", found=tuple(best)))
+        self._trace.add(Stage("turns", found=tuple(best)))
         room = EvidenceBuilder(self._store, self._budget)
         for one in best:
             room.add(one.score, (self._store.quote(Ref(int(one.id))),))

@@ -54,7 +54,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """The claims that hold, each with a survivor that stays; and what is to be said of the others."""
 
     claims: tuple[Claim, ...]
@@ -69,7 +69,7 @@ def repeats(entries: Iterable[Entry]) -> list[Claim]:
 
 def compare(
     fresh: Iterable[Entry], standing: Iterable[Entry], known: Iterable[Claim], view: View, asker: Asker
-) -> Compared:
+) -> Comparison:
     """What comes in, compared with what stands where it goes or near to there, and with each other.
 
     Args:
@@ -83,7 +83,7 @@ def compare(
     incoming = {entry.seq: entry for entry in fresh}
     claims = {claim.seq: claim for claim in known}
     if not incoming:
-        return Compared(tuple(claims.values()))
+        return Comparison(tuple(claims.values()))
     pool = {entry.seq: entry for entry in standing} | incoming
     for row in near(view, incoming.values(), open_documents(view))[:DOCUMENTS]:
         pool |= {place.entry.seq: place.entry for place in movable(view.document(row.id), view)}
@@ -99,7 +99,7 @@ def compare(
     held, withheld = allowed(claims.values(), incoming, view)
     why = [item.reason for item in withheld]
     notes = [f"compare: {reason}" for reason in unmended if reason not in why]
-    return Compared(held, (*notes, *map(str, withheld)), tuple(withheld))
+    return Comparison(held, (*notes, *map(str, withheld)), tuple(withheld))
 
 
 def _near(pool: Mapping[int, Entry], incoming: Collection[int], view: View) -> Iterator[tuple[Entry, ...]]:
@@ -145,7 +145,7 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
         return False
     new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
     move = _archiving(Claim(old.seq, new.seq, "superseded"))
-    reason = law.why_not(move, old, view.entry(new.seq), view.entry, same=is_repetition)
+    reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
     return reason is None or reason.code in ASKED
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
-from infinimem.plugins import load
+from infinimem.spec import load
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, seqs_of
 from infinimem.strategies.infini.compare import Claim, allowed

@@ -17,7 +17,7 @@ from typing import Any
 
 from infinimem.llm.base import Reply
 from infinimem.markdown.signature import text_start
-from infinimem.model import Retrieved, Step
+from infinimem.model import Retrieved, Stage
 from infinimem.retrieval.pieces import LONG
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
@@ -70,7 +70,7 @@ class Search:
         catalog = [{"told": [" ".join(filter(None, row))]} for row in titles]
         return {"catalog": catalog, "calls": list(self._calls), "rounds_left": str(self.rounds_left)}
 
-    def run(self, reply: Reply, shown: Iterable[Retrieved], budget: int) -> tuple[list[Retrieved], Step]:
+    def run(self, reply: Reply, shown: Iterable[Retrieved], budget: int) -> tuple[list[Retrieved], Stage]:
         """Make the calls of a round; one that brings nothing new is the last.
 
         Args:
@@ -103,7 +103,7 @@ class Search:
         self.rounds_left = self.rounds_left - 1 if news else 0
         stop = "" if news else "nothing new" if calls else "no calls"
         asked = tuple(map(_short, calls))
-        return new, Step("round", asked, candidates(new), stop=stop, failure=reply.failure or "")
+        return new, Stage("round", asked, candidates(new), stop=stop, failure=reply.failure or "")
 
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
         """What a search finds as entries, which say more in as many tokens than sections; of other results

@@ -12,7 +12,7 @@ from infinimem.errors import UsageError
 from infinimem.grounding.asked import about_all
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
-from infinimem.model import Candidate, Evidence, Step
+from infinimem.model import Candidate, Evidence, Stage
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import ROUND
@@ -63,7 +63,7 @@ def read_bm25(request: Request) -> Evidence:
 
 def _entries(request: Request, trace: Trace) -> Evidence:
     found = best_entries(request)
-    trace.add(Step("entries", (request.question,), candidates(found)))
+    trace.add(Stage("entries", (request.question,), candidates(found)))
     return trace.evidence(assemble(request, found))
 
 
@@ -75,7 +75,7 @@ def _select(request: Request, trace: Trace) -> list[str]:
     reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
     named = dict.fromkeys(reply.data["ids"] if reply.data else ())
     chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
-    trace.add(Step("select", (question,), tuple(map(Candidate, chosen)), failure=reply.failure or ""))
+    trace.add(Stage("select", (question,), tuple(map(Candidate, chosen)), failure=reply.failure or ""))
     return chosen
 
 

@@ -1,7 +1,7 @@
 """What readers are made of: plain functions that gather, score, expand, order and pack, one after the other.
 
 A stage says what it found as candidates, whose score is made of named parts by the strategy's one formula
-(`ranked`). `Trace` notes the stages of all readers in the same shape (model.Step).
+(`ranked`). `Trace` notes the stages of all readers in the same shape (model.Stage).
 
 The stages over documents make evidence within a budget of what was found. No stage here asks a model.
 """
@@ -18,7 +18,7 @@ from infinimem import tokens
 from infinimem.grounding.asked import about_all
 from infinimem.llm.base import LLM
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Step
+from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.searcher import Searcher, searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
@@ -37,11 +37,11 @@ class Trace:
     """The steps of a reader as they end, behind those `before`; the time of each runs from the end of the one
     before."""
 
-    def __init__(self, before: Iterable[Step] = ()) -> None:
+    def __init__(self, before: Iterable[Stage] = ()) -> None:
         self._steps = list(before)
         self._began = perf_counter()
 
-    def add(self, step: Step) -> None:
+    def add(self, step: Stage) -> None:
         """Note a stage that ends now."""
         now = perf_counter()
         self._steps.append(replace(step, ms=round((now - self._began) * 1000, 3)))
@@ -50,7 +50,7 @@ class Trace:
     def evidence(self, items: Iterable[Retrieved], *asked: str) -> Evidence:
         """What is shown in the end, which is the last step."""
         shown = tuple(items)
-        self.add(Step("evidence", asked, candidates(shown), size(shown)))
+        self.add(Stage("evidence", asked, candidates(shown), size(shown)))
         return Evidence(shown, tuple(self._steps))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from infinimem.model import Candidate, Evidence, Retrieved, Step
+from infinimem.model import Candidate, Evidence, Retrieved, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.beside import FIRST
 from infinimem.strategies.readers.budget import pack
@@ -43,7 +43,7 @@ def retrieve(view: View, held: Held, query: str, budget: int, own: RecmemSetting
     """
     trace = Trace()
     turns = _turns(held, *_search(view, held, query, own, trace))
-    trace.add(Step("turns", found=tuple(turns)))
+    trace.add(Stage("turns", found=tuple(turns)))
     others = beside(view, held.records, query, budget, ())
     return trace.evidence([*_said(held, turns, budget - size(others)), *others])
 
@@ -74,13 +74,13 @@ def read(view: View, held: Held, query: str, budget: int, own: RecmemSettings) -
 
 def _search(view: View, held: Held, query: str, own: RecmemSettings, trace: Trace) -> tuple[Tiers, Alone]:
     """The best of each tier."""
-    trace.add(Step("query", (query,)))
+    trace.add(Stage("query", (query,)))
     most = {EPISODES: own.k_epi, UNITS: own.k_sub, FACTS: own.k_sem}
     by_cosine = own.rank == "cosine"
     tiers, alone = _by_cosine(held, query, own, most) if by_cosine else _by_words(view, held, query, own)
     tiers = {tier: found[: most[tier]] for tier, found in tiers.items()}
     for tier, best in tiers.items():
-        trace.add(Step(tier, found=tuple(best)))
+        trace.add(Stage(tier, found=tuple(best)))
     return tiers, alone
 
 

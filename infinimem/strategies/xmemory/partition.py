@@ -35,7 +35,7 @@ class Change(NamedTuple):
     f_after: float
 
 
-class Partition:
+class ThemePartition:
     """Themes with their facts by age.
 
     Args:

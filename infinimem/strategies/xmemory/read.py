@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from infinimem.llm.base import LLM
-from infinimem.model import Candidate, Evidence, Step
+from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
@@ -63,7 +63,7 @@ class Search:
         self._query, self._own = query, own
         self._themes = view.derived(Themes.load)
         self._trace = Trace()
-        self._trace.add(Step("query", (query,)))
+        self._trace.add(Stage("query", (query,)))
         is_open = (turn.seq for turns in open_turns(view).values() for turn in turns)
         self._others = beside(view, store, query, budget, is_open)
         self._budget = budget - size(self._others)
@@ -89,7 +89,7 @@ class Search:
                 parts[seq]["words"] = score
         found = (Candidate(str(seq), those) for seq, those in parts.items())
         turns = ranked(found, lambda those: max(those.values()), lambda turn: int(turn.id))
-        self._trace.add(Step("turns", found=tuple(turns)))
+        self._trace.add(Stage("turns", found=tuple(turns)))
         room = EvidenceBuilder(self._store, self._budget)
         room.add_turns(turns)
         return self._trace.evidence([*room.by_rank(), *self._others])
@@ -124,7 +124,7 @@ class Search:
             parts = {"gain": gate.gains[at]} if gate.gains else {}
             rows.append(Candidate(episodes[at].id, parts, via="messages" * messages))
         asked = (*(() if gate.before is None else (f"H0 {gate.before}",)), *map(str, gate.gains))
-        self._trace.add(Step("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
+        self._trace.add(Stage("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
         return facts, [(episodes[at], messages) for at, messages in gate.shown]
 
     # ── stage I ─────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +136,7 @@ class Search:
         if own.represent:
             themes = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
             groups = self._picked(themes, own.themes, len(self._themes.facts))
-            self._trace.add(Step("themes", found=tuple(groups)))
+            self._trace.add(Stage("themes", found=tuple(groups)))
             taken = {one.id for one in groups}
             among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]
             facts = self._picked(among, own.facts, len(theme_of))
@@ -144,7 +144,7 @@ class Search:
             names = names[: own.facts]
             scored = zip(names, self._near(names), strict=True)
             facts = [Candidate(name, {"near": score}) for name, score in scored]
-        self._trace.add(Step("facts", found=tuple(facts)))
+        self._trace.add(Stage("facts", found=tuple(facts)))
         return facts
 
     def _episodes(self, facts: Sequence[Candidate]) -> list[Candidate]:
@@ -161,7 +161,7 @@ class Search:
             for name, score, share in zip(names, scores, min_max(scores), strict=True)
         )
         found = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
-        self._trace.add(Step("episodes", found=tuple(found[: self._own.episodes])))
+        self._trace.add(Stage("episodes", found=tuple(found[: self._own.episodes])))
         return found[: self._own.episodes]
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:

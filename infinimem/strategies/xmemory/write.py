@@ -25,7 +25,7 @@ from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import Block
-from infinimem.strategies.xmemory.partition import Change, Memo, Partition
+from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
 from infinimem.strategies.xmemory.tasks import EPISODE, FACTS, THEME
 from infinimem.strategies.xmemory.themes import EPISODES, FACT, GROUP, Themes, age
@@ -126,7 +126,7 @@ def group(
         ModelUnavailable: the model does not answer.
     """
     fixed = {name for name in themes.facts if store.records[name].pinned}
-    found = Partition(themes.facts, index.row, _namer(store), age, own, fixed, memo)
+    found = ThemePartition(themes.facts, index.row, _namer(store), age, own, fixed, memo)
     where = {fact: found.attach(fact) for fact in sorted({*themes.loose, *fresh}, key=age)}
     if own.split:
         found.split()
