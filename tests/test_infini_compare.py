@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from infini_library import Library, document, entry, outdated
 
 from infinimem.model import CURRENT
-from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.compare import Claim, Comparison, allowed, compare
+from infinimem.strategies.records.asking import Asker
 from infinimem.testing import ScriptedLLM
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids
 
-from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.plan import Planner
 from infinimem.strategies.infini.topics import (
     INBOX,
@@ -18,6 +17,7 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     slugify,
 )
+from infinimem.strategies.records.asking import Asker
 from infinimem.testing import ScriptedLLM
 
 FOOD = document("# Drinks", entry(101, "Drinks oat milk"), summary="food and drinks")

@@ -21,7 +21,7 @@ from infinimem.strategies.gam.boundaries import Due, Part, parts
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.gam.tasks import RELATE, TOPIC
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.asking import Asked
+from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.describing import EMPTY
 from infinimem.strategies.records.descriptor import Descriptor, descriptor
 from infinimem.strategies.records.narrated import narrated
@@ -58,7 +58,7 @@ class Consolidation:
         self._index = index
         self._llm = llm
         self._own = own
-        self._asked = Asked(llm)
+        self._asker = Asker(llm)
 
     def plan(self, due: Sequence[Due], check: Check) -> Plan | None:
         """One plan for all that is due; None where nothing ends, and nothing went wrong.
@@ -79,19 +79,19 @@ class Consolidation:
                 unanswered |= {turn.seq: failure for turn in part.turns}
             else:
                 self._add(part, told)
-        rejected = [*(one for _, some in cut for one in some), *self._asked.rejected]
+        rejected = [*(one for _, some in cut for one in some), *self._asker.rejected()]
         return edited("consolidate", self._before, self._after, check, rejected, unanswered)
 
     def _told(self, part: Part) -> list[tuple[Part, Descriptor, str]]:
         """c_sum of Eq. 7, or why there is none; of halves, where a part does not fit."""
-        asked = Asked(self._llm)
-        data = asked.ask(TOPIC, turns=shown_turns(part.turns))
-        if asked.failure in CUT and (half := len(part.turns) // 2):
+        asker = Asker(self._llm)
+        data = asker.ask(TOPIC, turns=shown_turns(part.turns))
+        if asker.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
             return [told for some in halves for told in self._told(some)]
-        self._asked.rejected += asked.rejected
+        self._asker.take(asker)
         found = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
-        return [(part, found, asked.failure or ("" if found.summary else "EMPTY"))]
+        return [(part, found, asker.failure or ("" if found.summary else "EMPTY"))]
 
     def _add(self, part: Part, found: Descriptor) -> None:
         """Put a topic into the network."""
@@ -130,6 +130,6 @@ class Consolidation:
         called = {str(at): name for at, name in enumerate(names, 1)}
         shown = partial(shown_descriptor, self._after)
         others = [shown(name) | {"id": short} for short, name in called.items()]
-        data = self._asked.ask(RELATE, topic=shown(topic), others=others)
+        data = self._asker.ask(RELATE, topic=shown(topic), others=others)
         rows = [(called.get(row["id"].strip(), ""), row) for row in (data["relations"] if data else ())]
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}

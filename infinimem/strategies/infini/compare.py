@@ -25,11 +25,12 @@ from infinimem.model import Entry, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data, seq_of
+from infinimem.strategies.infini.asking import seq_of
 from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE
 from infinimem.strategies.infini.topics import Topic, brief, movable, packed
+from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
 
 NEAR = 0.15
@@ -151,7 +152,7 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
 
 def _ask(
     topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
-) -> tuple[list[Claim], tuple[Reason, ...]]:
+) -> tuple[list[Claim], Sequence[Reason]]:
     shown = {entry.seq for topic in topics for entry in topic.entries}
 
     def read(data: Data) -> tuple[list[Claim], list[Reason]]:
@@ -175,8 +176,8 @@ def _ask(
     groups = [
         {"heading": topic.title, "facts": [brief(entry) for entry in topic.entries]} for topic in topics
     ]
-    reply, wrong = asker.ask(COMPARE, {"groups": groups}, check)
-    return (read(reply.data)[0] if reply.data is not None else []), wrong
+    data, wrong = asker.ask_checked(COMPARE, {"groups": groups}, check)
+    return (read(data)[0] if data is not None else []), wrong
 
 
 def allowed(

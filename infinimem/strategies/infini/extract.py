@@ -30,19 +30,18 @@ from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unreadable, unsupported, verbatim
+from infinimem.strategies.infini.asking import cut, seqs_of, unsupported, verbatim
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.standing import filed
 from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.strategies.infini.topics import INBOX, clean_title, heading_of, same, title_of, unsorted
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
 from infinimem.terms import query_terms
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
 CLAUSE_WORDS = 3
-IN_VAIN = 3
-"""Units in a row without any answer of use, after which a model is not asked about more of them."""
 HALVINGS = 8
 """Askings in a row without an answer of use, after which a unit is left; it takes fewer to find a turn."""
 TELLING = 8
@@ -107,7 +106,7 @@ def _attempt(
     view: View, asker: Asker, titles: Sequence[str], unit: Sequence[Located]
 ) -> tuple[Plan | ModelError, Asker]:
     """The plan of a unit, or why there is none; and who asked."""
-    own = asker.another()
+    own = Asker(asker.llm)
     try:
         return _plan(view, unit, titles, own), own
     except ModelError as error:

@@ -20,7 +20,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.spec import load
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, seqs_of
+from infinimem.strategies.infini.asking import ask_groups, seqs_of
 from infinimem.strategies.infini.compare import Claim, allowed
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -38,6 +38,7 @@ from infinimem.strategies.infini.topics import (
     sections,
     shown,
 )
+from infinimem.strategies.records.asking import Asker
 
 Fact = dict[str, str | None]
 
@@ -172,9 +173,9 @@ def _crowded(topic: Topic, target: Target) -> bool:
 
 def _parted(
     asked: Mapping[str, object], target: Target, known: Collection[int], asker: Asker
-) -> tuple[dict[int, str], tuple[Reason, ...]]:
+) -> tuple[dict[int, str], Sequence[Reason]]:
     """The headings that a model names for these lines, and what is wrong with its reply."""
-    groups, wrong = asker.grouped(LAYOUT, asked, known)
+    groups, wrong = ask_groups(asker, LAYOUT, asked, known)
     found: dict[int, str] = {}
     for item, seqs in groups:
         title = clean_title(item["heading"])

@@ -18,7 +18,7 @@ from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
-from infinimem.strategies.infini.asking import Asker, Data, once, seq_of, seqs_of, unreadable
+from infinimem.strategies.infini.asking import once, seq_of, seqs_of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN
 from infinimem.strategies.infini.topics import (
@@ -39,6 +39,7 @@ from infinimem.strategies.infini.topics import (
     slugify,
     title_of,
 )
+from infinimem.strategies.records.asking import Asker, Data, unreadable
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from infinimem.model import Located, Reason, Withheld
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker
+from infinimem.strategies.infini.asking import ask_groups
 from infinimem.strategies.infini.compare import Claim, allowed, repeats
 from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -36,6 +36,7 @@ from infinimem.strategies.infini.topics import (
     size,
     unsorted,
 )
+from infinimem.strategies.records.asking import Asker
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ def _share(lines: Sequence[Topic], limit: int) -> int:
 
 def _part(
     places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, view: View
-) -> tuple[list[Topic], tuple[Reason, ...]]:
+) -> tuple[list[Topic], Sequence[Reason]]:
     known = {place.entry.seq: place for place in places}
     untitled = unsorted(view)
     facts = [fact(place.entry) for place in places]
-    groups, wrong = asker.grouped(REWRITE, {"facts": facts, "docs": docs}, known)
+    groups, wrong = ask_groups(asker, REWRITE, {"facts": facts, "docs": docs}, known)
     topics = [
         Topic(clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
         for topic, seqs in groups

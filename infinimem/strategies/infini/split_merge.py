@@ -17,7 +17,6 @@ from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome, Rejected
-from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.layout import Target, apply, target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -40,6 +39,7 @@ from infinimem.strategies.infini.topics import (
     slugify,
     title_of,
 )
+from infinimem.strategies.records.asking import Asker, Data
 
 SECTIONS = 50
 """Sections of a document that one split takes on: each may become a document of its own."""

@@ -24,7 +24,6 @@ from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
-from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.compare import Claim, compare
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
@@ -45,6 +44,7 @@ from infinimem.strategies.readers.beside import with_beside
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace
 from infinimem.strategies.readers.spread import best_lines
+from infinimem.strategies.records.asking import Asker
 
 
 class Infini:

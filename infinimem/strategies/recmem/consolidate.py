@@ -19,7 +19,7 @@ from infinimem.strategies.recmem.refine import keep, refine
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, Held, recurs
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE
-from infinimem.strategies.records.asking import Asked, named
+from infinimem.strategies.records.asking import Asker, named
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.narrated import narrated, narrative
 from infinimem.strategies.records.prompt_views import shown_turns
@@ -50,7 +50,7 @@ class Consolidation:
         self._theta_sim, self._theta_merge = thetas
         self._name = name
         self._number = number_of(name)[0]
-        self._asked = Asked(llm)
+        self._asker = Asker(llm)
         self._after = held.records.copy()
 
     def plan(self, check: Check, without: Collection[str] = ()) -> Plan | None:
@@ -64,12 +64,12 @@ class Consolidation:
             ModelUnavailable, ModelNotConfigured: of the model or the embedder.
         """
         op = "merge" if self._merge(without) else "consolidate"
-        if op == "consolidate" and not self._asked.failure:
+        if op == "consolidate" and not self._asker.failure:
             self._cluster()
-        if failure := self._asked.failure:  # the exchange stays raw, with all that was told of it
+        if failure := self._asker.failure:  # the exchange stays raw, with all that was told of it
             said = {turn.seq: failure for turn in self._held.units.turns([self._name])}
-            return edited(op, self._after, self._after, check, self._asked.rejected, said)
-        return edited(op, self._held.records, self._after, check, self._asked.rejected)
+            return edited(op, self._after, self._after, check, self._asker.rejected(), said)
+        return edited(op, self._held.records, self._after, check, self._asker.rejected())
 
     def _merge(self, without: Collection[str]) -> bool:
         """Eq. 6: the nearest episode with the exchange in it; False where it is none of that episode's."""
@@ -81,7 +81,7 @@ class Consolidation:
         if old.pinned:
             return False
         turns = self._held.units.turns([self._name])
-        data = self._asked.ask(MERGE, episode=old.prose, turns=shown_turns(turns))
+        data = self._asker.ask(MERGE, episode=old.prose, turns=shown_turns(turns))
         text = narrative(data["merged"]) if data and data["should_merge"] else ""
         if not text or _dates(old.prose) - _dates(text):
             return False
@@ -105,9 +105,9 @@ class Consolidation:
         others = [*recurs(units, self._held.near, self._name, self._theta_sim, own.theta_count)]
         data = None
         while others and data is None:
-            cluster, self._asked.failure = units.turns([self._name, *others]), ""
-            data = self._asked.ask(EPISODES, turns=shown_turns(cluster))
-            others = others if data else others[: len(others) // 2] if self._asked.failure in CUT else []
+            cluster, self._asker.failure = units.turns([self._name, *others]), ""
+            data = self._asker.ask(EPISODES, turns=shown_turns(cluster))
+            others = others if data else others[: len(others) // 2] if self._asker.failure in CUT else []
         if data is None:
             return
         left, made = {self._name, *others}, []
@@ -133,7 +133,7 @@ class Consolidation:
         """Facts of these episodes; they are asked for side by side, and each beside what was known before."""
         index, after, own = self._held.index, self._after, self._own
         index.sync(after, [episode.id for episode, _ in episodes])
-        found = in_order(lambda one: refine(self._asked, after, index, *one, own), episodes, own.workers)
+        found = in_order(lambda one: refine(self._asker, after, index, *one, own), episodes, own.workers)
         for refined in found:
             keep(after, refined, self._number, own)
 

@@ -16,7 +16,7 @@ from infinimem.strategies.graph.links import Link
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import FACT
 from infinimem.strategies.recmem.tasks import REFINE, TYPES
-from infinimem.strategies.records.asking import Asked, named
+from infinimem.strategies.records.asking import Asker, named
 from infinimem.strategies.records.narrated import narrated, one_liner
 from infinimem.strategies.records.prompt_views import shown_turns
 from infinimem.strategies.records.record import Record, Ref
@@ -37,7 +37,7 @@ class Refined:
 
 
 def refine(
-    asked: Asked,
+    asker: Asker,
     store: RecordStore,
     index: VectorIndex,
     episode: Record,
@@ -48,7 +48,7 @@ def refine(
     none.
 
     Args:
-        asked: the model.
+        asker: the model.
         store: the records, in which the episode is.
         index: where they lie, the episode among them.
         episode: that which leaves something out.
@@ -62,7 +62,7 @@ def refine(
     known = {f"f{number}": store.records[name] for number, (name, _) in enumerate(near, 1)}
     facts = [{"id": called, "time": one.time, "text": one.summary} for called, one in known.items()]
     text = episode.prose if own.refine == "episode" else ""
-    data = asked.ask(REFINE, episode=text, turns=shown_turns(turns), facts=facts)
+    data = asker.ask(REFINE, episode=text, turns=shown_turns(turns), facts=facts)
     return Refined(episode, turns, known, data["facts"] if data else ())
 
 

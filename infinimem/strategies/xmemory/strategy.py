@@ -26,7 +26,7 @@ from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records import rules
-from infinimem.strategies.records.asking import Asked
+from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.picture import picture
@@ -124,7 +124,7 @@ class XMemory(RecordStrategy):
     def _written(self, told: Told | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
-            after, asked, fresh = store.copy(), Asked(self.llm), list[str]()
+            after, asker, fresh = store.copy(), Asker(self.llm), list[str]()
             if told:
                 if any(turn.seq in store.held or not store.stands(turn) for turn in told.block.turns):
                     return None
@@ -132,8 +132,8 @@ class XMemory(RecordStrategy):
                 index.sync(after, names)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             memo = self._memos.setdefault(index, {})
-            group(after, view.derived(Themes.load), fresh, index, memo, asked, own)
-            rejected = (*(told.rejected if told else ()), *asked.rejected)
+            group(after, view.derived(Themes.load), fresh, index, memo, asker, own)
+            rejected = (*(told.rejected if told else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
 
     def estimate(self, view: View) -> int:

@@ -18,7 +18,7 @@ from infinimem.llm.parallel import in_order
 from infinimem.model import Entry, RejectedReply
 from infinimem.store.records import stem
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.asking import Asked, named
+from infinimem.strategies.records.asking import Asker, named
 from infinimem.strategies.records.narrated import narrated, narrative, one_liner
 from infinimem.strategies.records.prompt_views import shown_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, record_id
@@ -56,18 +56,18 @@ def tell(llm: LLM, block: Block) -> list[Told]:
     Raises:
         ModelUnavailable: the model does not answer.
     """
-    asked, turns = Asked(llm), shown_turns(block.turns)
-    episode, found = asked.ask(EPISODE, turns=turns, reason=block.reason), None
+    asker, turns = Asker(llm), shown_turns(block.turns)
+    episode, found = asker.ask(EPISODE, turns=turns, reason=block.reason), None
     if episode and not narrative(episode["content"]):
-        asked.failure = "EMPTY" if one_liner(episode["title"]) else ""
+        asker.failure = "EMPTY" if one_liner(episode["title"]) else ""
         episode = None  # without a title either, the block holds nothing to tell: "Safe travels!"
-    if episode and not asked.failure:
-        found = asked.ask(FACTS, episode=episode["content"], turns=turns)
-    if asked.failure in CUT and (half := len(block.turns) // 2):
+    if episode and not asker.failure:
+        found = asker.ask(FACTS, episode=episode["content"], turns=turns)
+    if asker.failure in CUT and (half := len(block.turns) // 2):
         halves = (block._replace(turns=turns) for turns in (block.turns[:half], block.turns[half:]))
         return [told for some in halves for told in tell(llm, some)]
-    rejected = (*block.rejected, *asked.rejected)
-    return [Told(block, episode or {}, found["facts"] if found else (), rejected, asked.failure)]
+    rejected = (*block.rejected, *asker.rejected())
+    return [Told(block, episode or {}, found["facts"] if found else (), rejected, asker.failure)]
 
 
 def keep(store: RecordStore, told: Told) -> list[str]:
@@ -108,7 +108,7 @@ def group(
     fresh: Collection[str],
     index: VectorIndex,
     memo: Memo,
-    asked: Asked,
+    asker: Asker,
     own: XmemorySettings,
 ) -> None:
     """Attach what is in no theme, split and merge, and put the themes that changed.
@@ -119,7 +119,7 @@ def group(
         fresh: facts that came since.
         index: where all lie.
         memo: of the partition.
-        asked: the model that names themes.
+        asker: the model that names themes.
         own: the thresholds, whether themes are split and merged, and how many calls run side by side.
 
     Raises:
@@ -134,7 +134,7 @@ def group(
         found.merge()
     changed = {name: facts for name, facts in found.themes.items() if tuple(facts) != themes.facts.get(name)}
     renamed = [name for name in changed if name not in fixed]
-    told = in_order(partial(_named, asked, store), [changed[name] for name in renamed], own.workers)
+    told = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
     names = dict(zip(renamed, told, strict=True))
     made = {name: change for change in found.changes for name in change.after}
     for name, facts in changed.items():
@@ -164,11 +164,11 @@ def _namer(store: RecordStore) -> Callable[[str], str]:
     return name
 
 
-def _named(asked: Asked, store: RecordStore, facts: Sequence[str]) -> str:
+def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:
     """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
     rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
-    data = asked.ask(THEME, facts=rows) if len(rows) > 1 else None
+    data = asker.ask(THEME, facts=rows) if len(rows) > 1 else None
     newest = max(records, key=lambda one: (one.age, one.order))
     return (one_liner(data["summary"]) if data else "") or newest.summary
 
