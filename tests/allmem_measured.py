@@ -13,7 +13,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import Evidence, Stage
 from infinimem.retrieval.vectors import Vectors
 from infinimem.store.view import View
-from infinimem.strategies.allmem import read
+from infinimem.strategies.allmem.read import Search
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
@@ -39,6 +39,18 @@ class Angles:
             return near, (1 - near**2) ** 0.5
         except (ValueError, TypeError):
             return 0.0, 0.0
+
+
+def retrieve(
+    view: View, bank: RecordStore, space: VectorIndex, query: str, budget: int, own: AllmemSettings
+) -> Evidence:
+    return Search(view, (bank, space), query, budget, own).by_rank()
+
+
+def block(
+    view: View, bank: RecordStore, space: VectorIndex, query: str, budget: int, own: AllmemSettings
+) -> Evidence:
+    return Search(view, (bank, space), query, min(budget, own.block_tokens), own).for_answer()
 
 
 class Measured:
@@ -107,10 +119,10 @@ class Measured:
         return self.library.view()
 
     def retrieve(self, query: str = "?", budget: int = 1000, **settings: Any) -> Evidence:
-        return self._ask(read.retrieve, query, budget, settings)
+        return self._ask(retrieve, query, budget, settings)
 
     def block(self, query: str = "?", budget: int = 4096, **settings: Any) -> Evidence:
-        return self._ask(read.block, query, budget, settings)
+        return self._ask(block, query, budget, settings)
 
     def _ask(self, face: Any, query: str, budget: int, settings: dict[str, Any]) -> Evidence:
         space = VectorIndex(Vectors(None, Angles()))

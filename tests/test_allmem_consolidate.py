@@ -13,13 +13,11 @@ import pytest
 from allmem_library import Library, cards
 
 from infinimem.model import Plan
-from infinimem.strategies.allmem.buffer import BUFFER
-from infinimem.strategies.allmem.diagnose import Context, Proposal
-from infinimem.strategies.allmem.execute import Executor
-from infinimem.strategies.allmem.route import Item, Routed
+from infinimem.strategies.allmem.diagnose import Context, Item, Proposal, Routed
+from infinimem.strategies.allmem.operators import Executor
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.unit import SURFACE
+from infinimem.strategies.allmem.write import BUFFER, SURFACE
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.record import record_id

@@ -9,13 +9,12 @@ import pytest
 from allmem_library import Library, banked
 
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.operators import Editor
-from infinimem.strategies.allmem.plans import Invalid, Part, split_plan
+from infinimem.strategies.allmem.operators import Editor, Invalid, Part, split_plan
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.descriptor import Descriptor
 from infinimem.strategies.records.record import Ref
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
 
 A, B, C, D, E = (f"u-00000{number}" for number in range(1, 6))

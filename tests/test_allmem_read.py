@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 from allmem_library import Library, banked
-from allmem_measured import Measured, stage, texts, units
+from allmem_measured import Measured, block, retrieve, stage, texts, units
 from cases import each
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.model import Candidate, Plan
-from infinimem.strategies.allmem import read
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.records.record_store import puts
 
@@ -163,7 +162,7 @@ class TestOurWay:
         assert texts(kept.block()) == ["I moved to Rome. … Tea is nice."]
 
 
-@each("face", [read.retrieve, read.block])
+@each("face", [retrieve, block])
 def test_an_empty_library_has_no_evidence(face: object) -> None:
     library = Library()
     bank, space = banked(library)
@@ -192,6 +191,6 @@ def test_any_text_can_be_asked(query: str) -> None:
     bank, space = banked(library, ("tea", "drinks tea"), ("cat", "a cat"), ("tea", "more tea"))
     library.apply(Plan("write", records=puts(library.bank(), bank)))
     library.say("just said")
-    for face in (read.retrieve, read.block):
+    for face in (retrieve, block):
         found = face(library.view(), bank, space, query, 50, AllmemSettings())
         assert len({item.seqs for item in found.items}) == len(found.items)

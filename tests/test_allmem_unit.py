@@ -11,7 +11,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.unit import KINDS
+from infinimem.strategies.allmem.write import KINDS
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import Parsed, header, parse, render
 from infinimem.strategies.records.record import (

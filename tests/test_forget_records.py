@@ -31,11 +31,10 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Put, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.write import BUFFER, buffered
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import render
-from infinimem.strategies.records.ledger import rows_of
+from infinimem.strategies.records.codec import render, rows_of
 from infinimem.strategies.records.record import Quote, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import KINDS, Triple, graph_of, nodes, some_nodes, triples
 
-from infinimem.strategies.graph.draw import Topology, around
 from infinimem.strategies.graph.links import Graph, Link
+from infinimem.strategies.graph.walk import Topology, around
 
 
 def test_the_picture_shows_root_surface_archive_kinds_and_weights() -> None:

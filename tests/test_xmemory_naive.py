@@ -12,9 +12,8 @@ from naive_xmemory import objective as naive_objective
 from naive_xmemory import pick as naive_pick
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.objective import Theme, objective
-from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
-from infinimem.strategies.xmemory.select import pick
+from infinimem.strategies.xmemory.partition import Change, Memo, Theme, ThemePartition, objective
+from infinimem.strategies.xmemory.read import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
 
 CLOSE = 3e-6

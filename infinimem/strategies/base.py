@@ -15,7 +15,7 @@ from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 
 if TYPE_CHECKING:
-    from infinimem.strategies.graph.draw import Topology
+    from infinimem.strategies.graph.walk import Topology
 
 __all__ = ["Applied", "Event", "Linked", "Outcome", "Plans", "Rejected", "Strategy"]
 

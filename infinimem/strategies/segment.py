@@ -18,8 +18,8 @@ from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line
 from infinimem.model import Located, RejectedReply
 from infinimem.strategies.records.asking import bare
-from infinimem.strategies.records.prompt_views import LONGEST
 from infinimem.strategies.records.record import moment
+from infinimem.strategies.records.telling import LONGEST
 
 SHARED = 5
 """Turns that a window has in common with the one before."""

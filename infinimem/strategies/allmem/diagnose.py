@@ -1,25 +1,33 @@
-"""Diagnosis: what each unit that waits might need, as the model sees it. It proposes and edits nothing.
+"""Diagnosis and routing: what each unit that waits might need, and which of these proposals may be executed.
 
-Source: All-Mem, section 3.3 (parallel diagnosis), Eq. 5 and 6, Appendix C.1.
+Nothing is edited here. A proposal that goes no further has one code:
+    LOW_CONF      confidence below the threshold
+    NORM_FILTER   OFF, MISSING_ID, VISIBILITY_FAIL, ARITY_FAIL, ORDER_FAIL (an update by what is older), or
+                  DUPLICATE, OVERLAP (another proposal stands for it)
+    COH_FAIL      a merge of units that are not near enough to each other
+
+Source: All-Mem, section 3.3, Eq. 5, 6, 28 and 29, Appendix C.1 and C.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import log
 from typing import Any, Literal
 
 from infinimem import tokens
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
 from infinimem.strategies.allmem import tasks
-from infinimem.strategies.allmem.buffer import Buffered
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.records.prompt_views import shown_descriptor, shown_record
+from infinimem.strategies.allmem.write import Buffered
 from infinimem.strategies.records.record import number_of
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.wording import Wording
+from infinimem.strategies.records.telling import shown_descriptor, shown_record
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
+from infinimem.terms import query_terms
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
@@ -86,6 +94,30 @@ class Diagnosis:
         return self.context.target if name.strip() == TARGET else name.strip()
 
 
+class Wording:
+    """Compares some texts.
+
+    Args:
+        texts: by the names of their records.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
+        held = Counter(term for terms in self._terms.values() for term in terms)
+        self._weights = {term: log(len(texts) / count) for term, count in held.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._terms
+
+    def shared(self, one: str, other: str) -> float:
+        """The share that they have in common of what the one that says less says; 0 to 1."""
+        least = min(self._weight(self._terms[one]), self._weight(self._terms[other]))
+        return self._weight(self._terms[one] & self._terms[other]) / least if least else 0.0
+
+    def _weight(self, terms: Set[str]) -> float:
+        return sum(self._weights[term] for term in sorted(terms))
+
+
 def contexts(
     bank: RecordStore, space: VectorIndex, waiting: Sequence[Buffered], settings: AllmemSettings
 ) -> list[Context]:
@@ -150,3 +182,136 @@ def unreadable(reply: Reply) -> tuple[str, str]:
     """Reason code and detail of a reply without data; one that is empty or cut off holds no JSON."""
     code = "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
     return code, f"{reply.failure}: {reply.detail}"
+
+
+# ── routing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+Order = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A proposal in normal form: known ids, each once, ascending but for an update's pair."""
+
+    proposal: Proposal
+    ids: tuple[str, ...]
+
+    @property
+    def op(self) -> Op:
+        return self.proposal.op
+
+    @property
+    def order(self) -> Order:
+        return tuple(map(number_of, self.ids))
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A proposal that goes no further, and why."""
+
+    proposal: Proposal
+    code: str
+    sub: str = ""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """What is executed, by operator and then by ids; and what is not."""
+
+    queues: Mapping[Op, tuple[Item, ...]]
+    dropped: tuple[Dropped, ...]
+
+
+def route(
+    bank: RecordStore, space: VectorIndex, proposals: Iterable[Proposal], settings: AllmemSettings
+) -> Routed:
+    """Gate, normalise and queue proposals, given in the order of their records."""
+    kept: dict[Op, list[Item]] = {op: [] for op in OPS}
+    dropped: list[Dropped] = []
+    for proposal in proposals:
+        found = _accepted(bank, space, proposal, settings)
+        if isinstance(found, Item):
+            kept[found.op].append(found)
+        else:
+            dropped.append(found)
+    queues = {}
+    for op in OPS:
+        queue, twice = _once(kept[op])
+        if op == "merge":
+            queue, overlapping = _apart(queue)
+            twice += overlapping
+        dropped += twice
+        queues[op] = tuple(sorted(queue, key=lambda item: item.order))
+    return Routed(queues, tuple(dropped))
+
+
+def _accepted(
+    bank: RecordStore, space: VectorIndex, proposal: Proposal, settings: AllmemSettings
+) -> Item | Dropped:
+    if not {"split": settings.split, "merge": settings.merge, "update": settings.update}[proposal.op]:
+        return Dropped(proposal, "NORM_FILTER", "OFF")
+    if not settings.confidence <= proposal.confidence <= 1:  # nor what is no number
+        return Dropped(proposal, "LOW_CONF")
+    known = [name for name in proposal.ids if name in bank and name in proposal.context.shown]
+    ids = tuple(known) if proposal.op == "update" else tuple(sorted(set(known), key=number_of))
+    item = Item(proposal, ids)
+    missing = len(known) < len(proposal.ids)
+    if not ids or (missing and proposal.op == "update"):
+        return Dropped(proposal, "NORM_FILTER", "MISSING_ID" if missing else "ARITY_FAIL")
+    if not visible(bank, item):
+        return Dropped(proposal, "NORM_FILTER", "VISIBILITY_FAIL")
+    if not _fits(item, settings.merge_max):
+        return Dropped(proposal, "NORM_FILTER", "MISSING_ID" if missing else "ARITY_FAIL")
+    if item.op == "update" and not _newer(bank, *ids):
+        return Dropped(proposal, "NORM_FILTER", "ORDER_FAIL")
+    if not coherent(space, item, settings):
+        return Dropped(proposal, "COH_FAIL", f"{space.coherence(ids):.6f}")
+    return item
+
+
+def visible(bank: RecordStore, item: Item) -> bool:
+    """Whether the units are on the surface that must be: all, or the current one of an update."""
+    return all(name in bank.visible for name in (item.ids[:1] if item.op == "update" else item.ids))
+
+
+def coherent(space: VectorIndex, item: Item, settings: AllmemSettings) -> bool:
+    """Whether the members of a merge are near to each other, pair by pair (Eq. 29)."""
+    return item.op != "merge" or space.coherence(item.ids) >= settings.coherence
+
+
+def _fits(item: Item, merge_max: int) -> bool:
+    if item.op == "merge":
+        return 2 <= len(item.ids) <= merge_max
+    return len(item.ids) == 1 if item.op == "split" else len(set(item.ids)) == 2
+
+
+def _newer(bank: RecordStore, current: str, superseded: str) -> bool:
+    """The recency rule: later time, then higher number; of one turn's pieces the later."""
+    new, old = bank.records[current], bank.records[superseded]
+    return (new.age, new.order) > (old.age, old.order)
+
+
+def _once(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
+    """Of items with the same target the one of highest confidence, or the first of these."""
+    best: dict[tuple[str, ...], Item] = {}
+    for item in items:
+        first = best.get(item.ids)
+        if first is None or item.proposal.confidence > first.proposal.confidence:
+            best[item.ids] = item
+    twice = [item for item in items if item is not best[item.ids]]
+    return list(best.values()), [Dropped(item.proposal, "NORM_FILTER", "DUPLICATE") for item in twice]
+
+
+def _apart(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
+    """Merges without a unit in common: the larger set, then the surer, then the first by ids."""
+    kept: list[Item] = []
+    taken: set[str] = set()
+    dropped = []
+    for item in sorted(items, key=lambda item: (-len(item.ids), -item.proposal.confidence, item.order)):
+        if taken.isdisjoint(item.ids):
+            kept.append(item)
+            taken.update(item.ids)
+        else:
+            dropped.append(Dropped(item.proposal, "NORM_FILTER", "OVERLAP"))
+    return kept, dropped

@@ -1,24 +1,157 @@
-"""The three operators: deterministic edits of a bank, given what to make. Nothing is ever deleted.
+"""Execution: accepted proposals one by one, splits, then merges, then updates; each whole or not at all.
 
-The space follows each edit. Source: All-Mem, Appendix B.2 (semantics) and B.3 (rewiring under caps).
-"""
+A model plans each, its plan is checked and reduced to what an operator needs; nothing is ever deleted.
+    APPLICABLE_FAIL       MISSING_ID, TOUCHED_CONFLICT, VISIBILITY, COHERENCE: overtaken within this run
+    JSON_PARSE_FAIL, SCHEMA_FAIL    the plan could not be read; it is not asked for again
+    PLAN_VALIDATION_FAIL  NOT_WHOLE (no split, and yet not one segment that is the whole text);
+                          TOO_FEW, TOO_MANY, NOT_SUBSTRING, OVERLAP, COVERAGE of segments;
+                          EMPTY, TOO_LONG of a summary or of keywords;
+                          HEADER_FULL, or INVARIANT where an edit would break one
+
+Source: All-Mem, Algorithm 1, Appendix B.2, B.3, B.5, B.6, C.2.1 and C.3 (one plan, no retry)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from infinimem.grounding.when import day_of, fits
-from infinimem.strategies.allmem.plans import Part
+from infinimem.llm.base import LLM, Reply
+from infinimem.strategies.allmem import tasks
+from infinimem.strategies.allmem.diagnose import OPS, Item, Routed, coherent, unreadable, visible
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.graph.rewire import redirect, settle
-from infinimem.strategies.records.descriptor import Descriptor, unverified
-from infinimem.strategies.records.record import UNVERIFIED, Record
+from infinimem.strategies.allmem.write import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION, faults
+from infinimem.strategies.graph.links import Link, redirect, settle
+from infinimem.strategies.records import codec
+from infinimem.strategies.records.edits import new_faults
+from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.telling import (
+    Descriptor,
+    descriptor,
+    shown_descriptor,
+    shown_record,
+    unverified,
+)
 from infinimem.strategies.vector_index import VectorIndex
+
+_PLACES = 100
+"""Where in a text a segment is looked for; nobody repeats himself oftener."""
+
+
+def spans_of(text: str, segments: Sequence[str]) -> list[tuple[int, int]] | str:
+    """Where the segments stand, none over another; each after the one before it if it can.
+
+    Returns:
+        Characters from and to, a segment each; or what is wrong: EMPTY, OVERLAP or NOT_SUBSTRING.
+    """
+    spans: list[tuple[int, int]] = []
+    for segment in segments:
+        if not segment.strip():
+            return "EMPTY"
+        places = _places(text, segment, spans[-1][1] if spans else 0)
+        free = (
+            start
+            for start in places
+            if not any(start < last and first < start + len(segment) for first, last in spans)
+        )
+        start = next(free, None)
+        if start is None:
+            return "OVERLAP" if segment in text else "NOT_SUBSTRING"
+        spans.append((start, start + len(segment)))
+    return spans
+
+
+def _places(text: str, segment: str, after: int) -> Iterator[int]:
+    """Where a segment stands in a text: first behind a place, then anywhere."""
+    for begin in (after, 0) if after else (0,):
+        start = text.find(segment, begin)
+        for _ in range(_PLACES):
+            if start < 0:
+                break
+            yield start
+            start = text.find(segment, start + 1)
+
+
+def size(text: str) -> int:
+    """Characters, white space apart."""
+    return sum(map(len, text.split()))
+
+
+SEGMENTS = 8
+"""Segments of one split at most."""
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sibling to be: the piece of evidence that it holds, and its descriptor."""
+
+    refs: tuple[Ref, ...]
+    descriptor: Descriptor
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """Why a plan is not executed."""
+
+    sub: str
+
+
+class Declined:
+    """The model thought it over and leaves the unit whole."""
+
+
+def split_plan(
+    bank: RecordStore, name: str, data: Data, coverage: float
+) -> tuple[Part, ...] | Declined | Invalid:
+    """The parts of a split, in the order of the text.
+
+    Args:
+        coverage: least share of the text, white space apart, that the segments hold together.
+    """
+    text = bank.text(name)
+    rows = data["segments"]
+    if not data["do_split"]:
+        return Declined() if [row["segment_text"] for row in rows] == [text] else Invalid("NOT_WHOLE")
+    if len(rows) < 2:
+        return Invalid("TOO_FEW")
+    if len(rows) > SEGMENTS:
+        return Invalid("TOO_MANY")
+    spans = spans_of(text, [row["segment_text"] for row in rows])
+    if isinstance(spans, str):
+        return Invalid(spans)
+    held = sum(size(text[start:end]) for start, end in spans)
+    if held < coverage * size(text):
+        return Invalid("COVERAGE")
+    parts = []
+    for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0]):
+        found = descriptor(row["segment_summary"], row["segment_keywords"])
+        if found.fault:
+            return Invalid(found.fault)
+        parts.append(Part(bank.cut(name, start, end), found))
+    return tuple(parts)
+
+
+def merge_plan(data: Data) -> Descriptor | Invalid:
+    """The descriptor of a representative."""
+    return _checked(descriptor(data["summary"], data["keywords"]))
+
+
+def update_plan(data: Data) -> Descriptor | Invalid:
+    """The descriptor of what is current; equal to the old one it changes nothing."""
+    return _checked(descriptor(data["updated_summary"], data["updated_keywords"]))
+
+
+def _checked(found: Descriptor) -> Descriptor | Invalid:
+    return Invalid(found.fault) if found.fault else found
+
+
+# ── the three operators ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -148,3 +281,121 @@ class Editor:
 
     def _weight(self, source: str, to: str) -> float:
         return round(self.space.cos(source, to), 3)
+
+
+# ── execution ────────────────────────────────────────────────────────────────────────────────────
+
+
+Compiled = tuple[Part, ...] | Descriptor
+"""What an operator is told to make."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of an accepted proposal: applied, dropped (`code`), or declined by the model."""
+
+    item: Item
+    code: str = ""
+    sub: str = ""
+    applied: bool = False
+
+
+class Executor:
+    """Executes the queues of one run.
+
+    Args:
+        bank: where it begins.
+        space: follows what is applied.
+        settings: thresholds and caps.
+        llm: plans.
+    """
+
+    def __init__(self, bank: RecordStore, space: VectorIndex, settings: AllmemSettings, llm: LLM) -> None:
+        self.bank = bank.copy()
+        """As it is after what was applied so far."""
+        self._space = space
+        self._settings = settings
+        self._llm = llm
+        self._touched: set[str] = set()
+
+    def run(self, routed: Routed) -> list[Done]:
+        """Execute all, in order.
+
+        Raises:
+            ModelUnavailable: the model does not answer; the bank that was given is as it was.
+        """
+        return [self._execute(item) for op in OPS for item in routed.queues[op]]
+
+    def _execute(self, item: Item) -> Done:
+        if sub := self._stale(item):
+            return Done(item, "APPLICABLE_FAIL", sub)
+        reply = self._ask(item)
+        if reply.data is None:
+            return Done(item, *unreadable(reply))
+        plan = self._compiled(item, reply.data)
+        if isinstance(plan, Declined):
+            return Done(item)
+        if isinstance(plan, Invalid):
+            return Done(item, "PLAN_VALIDATION_FAIL", plan.sub)
+        trial = self.bank.copy()
+        edits = self._edit(trial, item, plan)
+        changed = edits.redirected.union(edits.created, item.ids)
+        if sub := _refused(self.bank, trial, changed, self._settings):
+            self._space.sync(self.bank, changed)
+            return Done(item, "PLAN_VALIDATION_FAIL", sub)
+        self.bank = trial
+        self._touched.update(item.ids, edits.created)
+        return Done(item, applied=True)
+
+    def _stale(self, item: Item) -> str:
+        """Why a proposal does not apply any more; "" where it does."""
+        if any(name not in self.bank for name in item.ids):
+            return "MISSING_ID"
+        if not self._touched.isdisjoint(item.ids):
+            return "TOUCHED_CONFLICT"
+        if not visible(self.bank, item):
+            return "VISIBILITY"
+        return "" if coherent(self._space, item, self._settings) else "COHERENCE"
+
+    def _ask(self, item: Item) -> Reply:
+        """One plan, asked for once (Appendix C.3)."""
+        bank = self.bank
+        if item.op == "split":
+            unit = shown_record(bank, item.ids[0], whole=True)
+            return self._llm.complete(tasks.SPLIT_UNIT, {"unit": unit, "reason": item.proposal.reason})
+        if item.op == "merge":
+            names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
+            return self._llm.complete(
+                tasks.MERGE_UNITS, {"units": [shown_record(bank, name) for name in names]}
+            )
+        current, superseded = item.ids
+        near = item.proposal.context.shown - set(item.ids)
+        anchors = [shown_descriptor(bank, name) for name in sorted(near) if name in bank.visible]
+        told = {
+            "current": shown_record(bank, current),
+            "superseded": shown_record(bank, superseded),
+            "anchors": anchors,
+        }
+        return self._llm.complete(tasks.UPDATE_UNIT, told)
+
+    def _compiled(self, item: Item, data: Mapping[str, Any]) -> Compiled | Declined | Invalid:
+        if item.op == "split":
+            return split_plan(self.bank, item.ids[0], data, self._settings.coverage)
+        return merge_plan(data) if item.op == "merge" else update_plan(data)
+
+    def _edit(self, bank: RecordStore, item: Item, plan: Compiled) -> Edits:
+        editor, ids = Editor(bank, self._space, self._settings), item.ids
+        if not isinstance(plan, Descriptor):
+            return editor.split(ids[0], plan)
+        return editor.merge(ids, plan) if item.op == "merge" else editor.update(ids[0], ids[1], plan)
+
+
+def _refused(
+    before: RecordStore, after: RecordStore, changed: frozenset[str], settings: AllmemSettings
+) -> str:
+    """Why an edit may not stand; "" where it may."""
+    here = [name for name in changed if name in after]
+    if not all(codec.fits(after.records[name], after.links(name)) for name in here):
+        return "HEADER_FULL"
+    check = partial(faults, settings=settings)
+    return "INVARIANT" if new_faults(before, after, check, changed) else ""

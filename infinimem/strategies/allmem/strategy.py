@@ -15,26 +15,23 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan, Put
+from infinimem.model import Finding, Located, Plan, Put
 from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
-from infinimem.strategies.allmem.buffer import BUFFER, buffered
-from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, contexts, diagnose
-from infinimem.strategies.allmem.execute import Done, Executor
-from infinimem.strategies.allmem.invariants import faults
-from infinimem.strategies.allmem.read import block, retrieve
-from infinimem.strategies.allmem.route import Routed, route
+from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Routed, contexts, diagnose, route
+from infinimem.strategies.allmem.operators import Done, Executor
+from infinimem.strategies.allmem.read import Search
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
-from infinimem.strategies.allmem.write import RUN, session_of, written
+from infinimem.strategies.allmem.write import BUFFER, RUN, buffered, faults, session_of, written
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.describing import Described, Describer
-from infinimem.strategies.records.figures import counts
+from infinimem.strategies.records.edits import settled
+from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.records.rounds import settled
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, links
+from infinimem.strategies.records.telling import Described, Describer
 from infinimem.strategies.vector_index import VectorIndex
 
 _Steps = Generator[Plan, Outcome, View]
@@ -53,10 +50,11 @@ class AllMem(RecordStrategy):
     """
 
     spec = SPEC
+    own: AllmemSettings
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
-        self.own = own = settings.of(AllmemSettings)
+        own = self.own
         self._describer = Describer(DESCRIBE, llm, own.workers, own.describe_turns, own.context_turns)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
@@ -122,26 +120,20 @@ class AllMem(RecordStrategy):
             shown += [bank.records[name].text for one in looked_at for name in one.shown]
             return sum(map(tokens.count, shown))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as (bank, space):
-            return retrieve(view, bank, space, query, budget, self.own)
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer, along the links of units."""
-        with self._reading.at(view) as (bank, space):
-            return block(view, bank, space, question, budget, self.own)
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Records, query: str, budget: int) -> Search:
+        """Turns by rank, or a block of units' evidence. Calls no model."""
+        return Search(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are."""
         bank = view.derived(RecordStore.load)
         waiting = buffered(view)
         return {
-            **counts(bank),
+            "units": len(bank),
+            "visible": len(bank.visible),
+            "archived": len(bank) - len(bank.visible),
+            "visible_ratio": round(len(bank.visible) / len(bank), 4) if len(bank) else 1.0,
+            "links": links(bank),
             "buffer": {
                 "units": len(waiting),
                 "sessions": len({bank.records[one.unit].session for one in waiting}),
@@ -150,7 +142,7 @@ class AllMem(RecordStrategy):
         }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
-        """What does not hold (invariants.py)."""
+        """What does not hold (write.py)."""
         return faults(store, only, settings=self.own)
 
 

@@ -1,26 +1,105 @@
-"""Writing: a unit for each turn that the model described, linked to the surface and put into the buffer.
+"""Units and the buffer: a unit for each turn, linked to the surface, waits there for consolidation.
 
-A plan covers a run of turns of one session, so that little is lost where it stops.
-Source: All-Mem, section 3.2, Eq. 4.
-"""
+A plan covers a run of turns of one session, so that little is lost where it stops. Source: All-Mem, section
+3.2, Eq. 4; Eq. 3 and B.7 (no orphan), Eq. 12 (caps), B.1 (temporal links lead back in time)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from infinimem.model import Located, Plan, Put
+from infinimem.model import Finding, Located, Plan, Put
 from infinimem.store.view import View
-from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text, buffered
-from infinimem.strategies.allmem.invariants import faults
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, TEMPORAL, UNIT
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.describing import Described
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
+from infinimem.strategies.records import edits
+from infinimem.strategies.records.codec import ledger_text, rows_of
+from infinimem.strategies.records.edits import new_faults
+from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, is_record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.records.rules import new_faults
+from infinimem.strategies.records.telling import Described
 from infinimem.strategies.vector_index import VectorIndex
+
+HOME = SPEC.writes[0]
+UNIT = SPEC.kinds[0]
+SURFACE = (UNIT.folder,)
+"""Where the units stand that are searched."""
+
+KINDS = SPEC.links
+"""Kinds of link, in the order in which a reader follows them (section 3.4)."""
+VERSION, SIBLING, TEMPORAL, SEMANTIC = KINDS
+
+
+# ── the buffer ───────────────────────────────────────────────────────────────────────────────────
+
+
+BUFFER = f"{HOME}buffer"
+
+
+@dataclass(frozen=True)
+class Buffered:
+    """A unit that waits for consolidation, and the units that it was near to."""
+
+    unit: str
+    near: tuple[str, ...]
+
+
+def buffered(view: View) -> tuple[Buffered, ...]:
+    """What waits, of the units that are there, in the order in which it came."""
+    return view.derived(_buffered)
+
+
+def _buffered(
+    view: View, known: tuple[Buffered, ...] | None, changed: Collection[str] | None
+) -> tuple[Buffered, ...]:
+    if known is not None and changed is not None and not any(name.startswith(HOME) for name in changed):
+        return known
+    bank = view.derived(RecordStore.load)
+    found: dict[str, Buffered] = {}
+    for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
+        unit, near = row.get("unit"), row.get("near")
+        if isinstance(unit, str) and unit in bank and isinstance(near, list):
+            names = (name for name in near if isinstance(name, str) and is_record_id(name))
+            found.setdefault(unit, Buffered(unit, tuple(names)))
+    return tuple(found.values())
+
+
+def buffer_text(waiting: Sequence[Buffered]) -> str:
+    """The buffer's file."""
+    prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
+    rows = ({"unit": one.unit, "near": list(one.near)} for one in waiting)
+    return ledger_text(BUFFER, {"kind": "buffer"}, prose, rows)
+
+
+# ── what must hold ───────────────────────────────────────────────────────────────────────────────
+
+
+def faults(
+    bank: RecordStore, only: Collection[str] | None = None, *, settings: AllmemSettings
+) -> list[Finding]:
+    """What does not hold (records/edits.py); of orphans, all where one of these may have made some."""
+
+    caps = {
+        SEMANTIC: settings.degree_semantic,
+        SIBLING: settings.degree_sibling,
+        TEMPORAL: settings.degree_temporal,
+    }
+
+    def held(bank: RecordStore, unit: Record) -> Iterator[str]:
+        for older in bank.graph.out(unit.id, TEMPORAL):
+            if not bank.records[older].age < unit.age:
+                yield f"a temporal link leads to {older}, which is not older"
+        for kind, cap in caps.items():
+            if (count := len(bank.graph.out(unit.id, kind))) > cap:
+                yield f"{count} {kind} links are more than {cap}"
+
+    all_rules = (edits.evidence_stands, edits.links_stand, held, edits.header_fits)
+    return [*edits.faults(bank, all_rules, only), *edits.orphans(bank, VERSION, only)]
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────
+
 
 RUN = 64
 """Turns that one plan covers at most."""

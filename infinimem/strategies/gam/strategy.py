@@ -12,23 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan
-from infinimem.settings import Settings
+from infinimem.model import Located, Plan
 from infinimem.store.outcome import Rejected
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.gam.boundaries import Due, due_after, due_before
-from infinimem.strategies.gam.consolidate import KIND, Consolidation
+from infinimem.strategies.gam.consolidate import Consolidation, Due, due_after, due_before
 from infinimem.strategies.gam.read import Search, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.figures import by_kind, links
+from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rules import held_twice
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
 
 
 class Gam(RecordStrategy):
@@ -40,10 +36,8 @@ class Gam(RecordStrategy):
     """
 
     spec = SPEC
-
-    def __init__(self, llm: LLM, settings: Settings) -> None:
-        super().__init__(llm, settings)
-        self.own = settings.of(GamSettings)
+    own: GamSettings
+    apart = SPEC.kinds
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -92,20 +86,9 @@ class Gam(RecordStrategy):
         """What is active, shown twice: for its boundaries, and for its summaries."""
         return 2 * sum(map(size, _active(view)))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, query, budget, self.own).by_rank()
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer: turns under the summaries of their topics. Calls no model."""
-        budget = min(budget, self.own.block_tokens)
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, question, budget, self.own).by_topic()
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Records, query: str, budget: int) -> Search:
+        """Turns by rank, or under the summaries of their topics. Calls no model."""
+        return Search(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How much is active, and how large the network is."""
@@ -117,10 +100,6 @@ class Gam(RecordStrategy):
             "verified": sum(map(is_verified, store.records.values())),
             "links": links(store),
         }
-
-    def check(self, view: View) -> list[Finding]:
-        """As of all strategies of records, and turns that two topics hold."""
-        return [*super().check(view), *held_twice(view.derived(RecordStore.load), KIND)]
 
 
 def _active(view: View) -> list[Sequence[Located]]:

@@ -26,14 +26,13 @@ from infinimem.llm.parallel import in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
-from infinimem.store.spec import STANDING, TOPICS
+from infinimem.model import CURRENT, Entry, Located, NewEntry, Plan, Reason
+from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import cut, seqs_of, unsupported, verbatim
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.standing import filed
 from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.strategies.infini.topics import INBOX, clean_title, heading_of, same, title_of, unsorted
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
@@ -401,3 +400,21 @@ def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:
     told = (when or "").strip()
     texts = ((piece.text, day_of(piece.place.entry.time)) for piece in origin)
     return told if told and fits(told, texts) else None
+
+
+_SECTIONS = {"instruction": INSTRUCTIONS, "preference": PREFERENCES}
+
+
+def filed(entry: NewEntry, standing: str | None, origin: Iterable[Entry]) -> NewEntry:
+    """The entry, on its way to that document if it belongs there.
+
+    Args:
+        entry: on its way to CURRENT.
+        standing: what the model calls it: "instruction", "preference"; anything else is none.
+        origin: the turns that it was drawn from. Only the user's own words direct how the user is answered:
+            a tool's output, or what an AI said, cannot.
+    """
+    heading = _SECTIONS.get(standing or "")
+    if heading is None or any(turn.source not in ("user", "human") for turn in origin):
+        return entry
+    return replace(entry, to=STANDING, heading=heading)

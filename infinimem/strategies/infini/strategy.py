@@ -24,11 +24,10 @@ from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
-from infinimem.strategies.infini.compare import Claim, compare
+from infinimem.strategies.infini.compare import Claim, compare, rewrite
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
-from infinimem.strategies.infini.rewrite import rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import (
     PORTION,

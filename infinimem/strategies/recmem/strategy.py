@@ -10,26 +10,34 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
-from infinimem.model import AGAIN, Evidence, Finding, Located, Plan
+from infinimem.model import AGAIN, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.outcome import Rejected
 from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.recmem.consolidate import Consolidation, merges
-from infinimem.strategies.recmem.read import read, retrieve
+from infinimem.strategies.recmem.read import Search
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Holding, Units, crowded
+from infinimem.strategies.recmem.subconscious import (
+    EPISODE,
+    HELD,
+    RAW,
+    WAITING,
+    Held,
+    Holding,
+    Units,
+    crowded,
+)
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rules import held_twice
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind
 
 _Step = tuple[int, str | None]
 """A turn to list, or an exchange to attend to."""
@@ -49,10 +57,11 @@ class RecMem(RecordStrategy):
     """
 
     spec = SPEC
+    own: RecmemSettings
+    apart = (EPISODE,)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
-        self.own = settings.of(RecmemSettings)
         self._to_write, self._to_read = Holding(self._writing), Holding(self._reading)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
@@ -135,19 +144,13 @@ class RecMem(RecordStrategy):
         found = self._crowded(view, units.open())
         return 2 * sum(tokens.count(units.records[name].text) for name in found)
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+    def held(self, view: View) -> AbstractContextManager[Held]:
+        """The exchanges of a view beside its records."""
+        return self._to_read.at(view)
 
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._to_read.at(view) as held:
-            return retrieve(view, held, query, budget, self.own)
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer, of the three tiers. Calls no model."""
-        with self._to_read.at(view) as held:
-            return read(view, held, question, budget, self.own)
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Held, query: str, budget: int) -> Search:
+        """Turns by rank, or what the three tiers hold. Calls no model."""
+        return Search(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many exchanges there are, and in what."""
@@ -161,7 +164,3 @@ class RecMem(RecordStrategy):
             "consolidated": max(states[HELD] - merged, 0),
             **by_kind(records),
         }
-
-    def check(self, view: View) -> list[Finding]:
-        """As of all strategies of records, and turns that two episodes hold."""
-        return [*super().check(view), *held_twice(view.derived(RecordStore.load), EPISODE)]

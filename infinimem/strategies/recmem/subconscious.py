@@ -16,7 +16,7 @@ import numpy as np
 from infinimem.model import Located
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.graph.links import SharedDict
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.open_turns import Exchange, Named, exchanges
 from infinimem.strategies.records.record import Record, Ref, record_id

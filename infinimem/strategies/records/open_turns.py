@@ -16,7 +16,7 @@ from infinimem.model import Located
 from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.graph.links import SharedDict
 from infinimem.strategies.records.record import prefix_of
 
 Exchange = tuple[Located, ...]

@@ -17,30 +17,27 @@ from weakref import WeakKeyDictionary
 
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
-from infinimem.model import Evidence, Finding, Located, Plan
+from infinimem.model import Finding, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.graph.walk import Topology
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records import rules
+from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.figures import by_kind
+from infinimem.strategies.records.edits import edited, settled
+from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import open_turns
-from infinimem.strategies.records.picture import picture
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rounds import edited, settled
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
 from infinimem.strategies.vector_index import VectorIndex
-from infinimem.strategies.xmemory.blocks import ended, strands
 from infinimem.strategies.xmemory.partition import Memo
 from infinimem.strategies.xmemory.read import Search
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
-from infinimem.strategies.xmemory.themes import Themes
-from infinimem.strategies.xmemory.write import Told, bounded, group, keep, tell
+from infinimem.strategies.xmemory.write import Themes, Told, bounded, ended, group, keep, strands, tell
 
 PORTION = 200
 """Turns that are looked at before anything is written."""
@@ -63,10 +60,10 @@ class XMemory(RecordStrategy):
     """
 
     spec = SPEC
+    own: XmemorySettings
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
-        self.own = settings.of(XmemorySettings)
         self._memos = WeakKeyDictionary[VectorIndex, Memo]()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
@@ -140,23 +137,9 @@ class XMemory(RecordStrategy):
         """What a model is shown of the turns that are open."""
         return _READ * sum(map(size, open_turns(view).values()))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, self.llm, query, budget, self.own).by_rank()
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer, from themes down to messages.
-
-        Raises:
-            ModelUnavailable: the model that the gate asks does not answer.
-        """
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, self.llm, question, budget, self.own).by_records()
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Records, query: str, budget: int) -> Search:
+        """Turns by rank, or evidence from themes down to messages, for which the gate may ask a model."""
+        return Search(view, held, query, budget, self.own, self.llm)
 
     def graph(self, view: View, name: str | None, hops: int) -> Topology:
         """What is linked to a record, the facts of themes, which themes are near to which, and what f was
@@ -177,7 +160,7 @@ class XMemory(RecordStrategy):
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
         cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
-        return rules.faults(store, (*rules.COMMON, *cap), only)
+        return edits.faults(store, (*edits.COMMON, *cap), only)
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""

@@ -1,16 +1,19 @@
-"""What must hold of records: rules, over all of them or over those that an edit touched."""
+"""What must hold of records, over all of them or over those that an edit touched, and the plans of edits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
-from infinimem.model import Finding
+from infinimem.model import Finding, Plan, Put, RejectedReply
 from infinimem.spec import Kind
+from infinimem.store.outcome import Outcome, Rejected
 from infinimem.store.view import View
 from infinimem.strategies.graph.walk import distances
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.record import ANEW, Record
-from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.record_store import RecordStore, changed, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
 """Says what is wrong with a record, and what helps."""
@@ -111,3 +114,66 @@ def misquoted(view: View, store: RecordStore) -> list[Finding]:
         if view.document(record.doc_id).body.rstrip("\n")
         != store.render(name).split("\n---\n", 1)[1].rstrip("\n")
     ]
+
+
+# ── plans that every strategy of records makes ───────────────────────────────────────────────────
+
+
+TRIES = 3
+"""How often a plan to write is made where the library changes under it."""
+
+AT_ONCE = 256
+"""Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
+
+
+def settled(view: View, make: Callable[[View], Plan | None]) -> Generator[Plan, Outcome, View | None]:
+    """The library after a plan was taken; None where it would not take it.
+
+    Args:
+        view: the library.
+        make: gives the plan for a library as it is; None where there is nothing to do.
+    """
+    for _ in range(TRIES):
+        plan = make(view)
+        if plan is None:
+            return view
+        outcome = yield plan
+        view = outcome.view
+        if not isinstance(outcome, Rejected):
+            return view
+    return None
+
+
+def edited(
+    op: str,
+    before: RecordStore,
+    after: RecordStore,
+    check: Check,
+    rejected: Sequence[RejectedReply] = (),
+    unanswered: Mapping[int, str] = MappingProxyType({}),
+) -> Plan | None:
+    """The plan of an edit that was tried on a copy; where it would break a rule, one that writes nothing and
+    says why. None where there is nothing to write or to say.
+
+    Args:
+        op: what it is called.
+        before, after: the records, and the copy.
+        check: the rules.
+        rejected: replies of the model that could not be read.
+        unanswered: turns about which none could, and so nothing is written.
+    """
+    notes = [f"{one.task}: a reply that could not be read ({one.reasons[0]})" for one in rejected]
+    touched = changed(before, after)
+    wrong = new_faults(before, after, check, touched)
+    notes += (f"not written, for {one.where} would be wrong: {one.what}" for one in wrong)
+    plan = Plan(op, records=puts(before, after)) if touched and not wrong else Plan()
+    if not (plan.records or notes or unanswered):
+        return None
+    return replace(plan, notes=tuple(notes), rejected=tuple(rejected), unanswered=unanswered)
+
+
+def emptied(view: View, folder: str) -> Iterator[Plan]:
+    """Take away all that stands below a folder; the evidence, of which none is held then, gives it anew."""
+    records = [Put(doc_id, None) for doc_id in view.below(folder)]
+    for at in range(0, len(records), AT_ONCE):
+        yield Plan(op="rebuild", records=tuple(records[at : at + AT_ONCE]))
