@@ -13,7 +13,7 @@ import pytest
 from allmem_library import Library, cards
 
 from infinimem.model import Plan
-from infinimem.strategies.allmem.diagnose import Context, Item, Proposal, Routed
+from infinimem.strategies.allmem.diagnose import Proposal
 from infinimem.strategies.allmem.operators import Executor
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
@@ -202,14 +202,14 @@ def test_what_an_earlier_edit_touched_is_skipped() -> None:
 def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
     made, strategy = library(model(ALL))
     with Loaded().at(made.view()) as (bank, space):
-        merge = Item(Proposal("merge", (B, F), 1.0, "", Context(B, (F,))), (B, F))
-        gone = Item(Proposal("split", ("u-000099",), 1.0, "", Context(B, ())), ("u-000099",))
+        merge = Proposal("merge", (B, F), 1.0, "", frozenset((B, F)))
+        gone = Proposal("split", ("u-000099",), 1.0, "", frozenset((B,)))
         trial = bank.copy()
         trial.archive(D)
         trial.graph.add(E, Link("version", D))
-        old = Item(Proposal("split", (D,), 1.0, "", Context(D, ())), (D,))
+        old = Proposal("split", (D,), 1.0, "", frozenset((D,)))
         executor = Executor(trial, space, made.settings.of(AllmemSettings), strategy.llm)
-        done = executor.run(Routed({"split": (gone, old), "merge": (merge,), "update": ()}, ()))
+        done = executor.run([gone, old, merge])
     assert [(one.code, one.sub) for one in done] == [
         ("APPLICABLE_FAIL", "MISSING_ID"),
         ("APPLICABLE_FAIL", "VISIBILITY"),
@@ -287,10 +287,8 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert [put.doc_id for put in made.plans[-1].records] == [BUFFER]
     assert D in made.bank().visible
     with Loaded().at(made.view()) as (bank, space):
-        update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
-        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run(
-            Routed({"split": (), "merge": (), "update": (update,)}, ())
-        )
+        update = Proposal("update", (E, D), 1.0, "", frozenset((E, D)))
+        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run([update])
         assert D in [name for name, _ in space.nearest(space.row(D), 3, SURFACE)]  # on the surface, as before
 
 

@@ -30,7 +30,8 @@ class Strategy(Protocol):
     """A memory system over the folder.
 
     `spec` names its folders, `readers` the ways in which it collects evidence, that which it is best known
-    for first.
+    for first. Its methods raise ModelUnavailable if a model does not answer: what was applied stays, the rest
+    stays pending.
     """
 
     spec: StrategySpec

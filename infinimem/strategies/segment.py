@@ -51,17 +51,11 @@ class Segmented:
 
 
 def segments(llm: LLM, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1) -> Segmented:
-    """Turns cut where the talk turns to something else.
+    """Return turns, at least one, cut where the talk turns to something else.
 
     Args:
-        llm: the model.
-        turns: in order, at least one.
         strict: whether only a completely different subject begins a segment; else it does in doubt.
         most: turns that one call is shown; longer talks are shown in windows that share some.
-        workers: calls at a time.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
     """
     shared = min(SHARED, most // 2)
     starts = range(0, max(len(turns) - shared, 1), most - shared)

@@ -12,8 +12,8 @@ Source: All-Mem, section 3.3, Eq. 5, 6, 28 and 29, Appendix C.1 and C.2.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any, Literal
 
@@ -47,59 +47,38 @@ class Context:
     target: str
     anchors: tuple[str, ...]
 
-    @property
-    def shown(self) -> frozenset[str]:
-        """All ids that a proposal may name: others were made up."""
-        return frozenset((self.target, *self.anchors))
-
 
 @dataclass(frozen=True)
 class Proposal:
-    """An edit that a model proposes; ids as it gave them, but for the word TARGET. An update's are first the
-    current, then the superseded one."""
+    """An edit that a model proposes, of units among those that it was `shown`.
+
+    Ids are as it gave them, but for the word TARGET; once it is routed they are known, each once,
+    ascending but for an update's: first the current, then the superseded one.
+    """
 
     op: Op
     ids: tuple[str, ...]
     confidence: float
     reason: str
-    context: Context
+    shown: frozenset[str]
+
+    @property
+    def order(self) -> tuple[tuple[int, int], ...]:
+        return tuple(map(number_of, self.ids))
 
 
 @dataclass(frozen=True)
-class Diagnosis:
-    """A reply about one unit, or why it could not be read."""
+class Done:
+    """What became of a proposal: applied, dropped (`code`), or declined by the model."""
 
-    context: Context
-    reply: Mapping[str, Any] | None
+    proposal: Proposal
     code: str = ""
-
-    @property
-    def proposals(self) -> tuple[Proposal, ...]:
-        """In the order of the operators, then of the reply."""
-        data = self.reply or {}
-        named: list[tuple[Op, tuple[str, ...], Mapping[str, Any]]] = [
-            *(("split", (row["node_id"],), row) for row in data.get("split_tasks", ())),
-            *(("merge", tuple(row["node_ids"]), row) for row in data.get("merge_tasks", ())),
-            *(
-                ("update", (row["current_id"], row["superseded_id"]), row)
-                for row in data.get("update_tasks", ())
-            ),
-        ]
-        return tuple(
-            Proposal(op, tuple(map(self._resolved, ids)), row["confidence"], row["reason"], self.context)
-            for op, ids, row in named
-        )
-
-    def _resolved(self, name: str) -> str:
-        return self.context.target if name.strip() == TARGET else name.strip()
+    sub: str = ""
+    applied: bool = False
 
 
 class Wording:
-    """Compares some texts.
-
-    Args:
-        texts: by the names of their records.
-    """
+    """Compares some texts, each word by how few of them hold it: a name that most hold tells nothing."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
@@ -121,12 +100,11 @@ class Wording:
 def contexts(
     bank: RecordStore, space: VectorIndex, waiting: Sequence[Buffered], settings: AllmemSettings
 ) -> list[Context]:
-    """The units that wait and are worth a look, with their surroundings, of what is still there.
+    """Return the units that wait and are worth a look, with their surroundings, of what is still there.
 
-    Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like it,
-    by the words and vectors of their descriptors together. Where none is, nothing can be merged or outdated,
-    and only a long text is looked at. With `likeness` 0 all are looked at, beside what they were near to when
-    they came, as in the paper.
+    Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
+    it, by words and vectors. Where none is, only a long text is looked at. With `likeness` 0 all are
+    looked at, beside what they were near to when they came, as in the paper.
     """
     most = settings.online_anchors
     near = {one.unit: [name for name in one.near if name in bank and name != one.unit] for one in waiting}
@@ -151,35 +129,41 @@ def contexts(
 
 def diagnose(
     bank: RecordStore, looked_at: Sequence[Context], llm: LLM, settings: AllmemSettings
-) -> list[Diagnosis]:
-    """Ask about each context; results stand in the order of the contexts.
+) -> list[list[Proposal] | str]:
+    """Ask about each context: its proposals, or the code of what cannot be read or goes on and on."""
 
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
-
-    def ask(context: Context) -> Diagnosis:
+    def ask(context: Context) -> list[Proposal] | str:
         told = {
             "target": shown_record(bank, context.target, TARGET),
             "anchors": [shown_descriptor(bank, name) for name in context.anchors],
             "confidence": str(settings.confidence),
         }
-        return read(context, llm.complete(tasks.DIAGNOSE, told))
+        reply = llm.complete(tasks.DIAGNOSE, told)
+        if reply.data is None:
+            return unreadable(reply)[0]
+        if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
+            return "SCHEMA_FAIL"
+        return list(_proposals(context, reply.data))
 
     return in_order(ask, looked_at, settings.workers)
 
 
-def read(context: Context, reply: Reply) -> Diagnosis:
-    """A reply, or the code of its failure; one that goes on and on is none."""
-    if reply.data is None:
-        return Diagnosis(context, None, unreadable(reply)[0])
-    if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
-        return Diagnosis(context, None, "SCHEMA_FAIL")
-    return Diagnosis(context, reply.data)
+def _proposals(context: Context, data: Mapping[str, Any]) -> Iterator[Proposal]:
+    """In the order of the operators, then of the reply."""
+    shown = frozenset((context.target, *context.anchors))
+    named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
+        *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
+        *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
+        *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
+    ]
+    for op, ids, row in named:
+        names = (name.strip() for name in ids)
+        resolved = tuple(context.target if name == TARGET else name for name in names)
+        yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
 
 
 def unreadable(reply: Reply) -> tuple[str, str]:
-    """Reason code and detail of a reply without data; one that is empty or cut off holds no JSON."""
+    """Return reason code and detail of a reply without data; one that is empty or cut off holds no JSON."""
     code = "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
     return code, f"{reply.failure}: {reply.detail}"
 
@@ -187,131 +171,71 @@ def unreadable(reply: Reply) -> tuple[str, str]:
 # ── routing ──────────────────────────────────────────────────────────────────────────────────────
 
 
-Order = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Item:
-    """A proposal in normal form: known ids, each once, ascending but for an update's pair."""
-
-    proposal: Proposal
-    ids: tuple[str, ...]
-
-    @property
-    def op(self) -> Op:
-        return self.proposal.op
-
-    @property
-    def order(self) -> Order:
-        return tuple(map(number_of, self.ids))
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """A proposal that goes no further, and why."""
-
-    proposal: Proposal
-    code: str
-    sub: str = ""
-
-
-@dataclass(frozen=True)
-class Routed:
-    """What is executed, by operator and then by ids; and what is not."""
-
-    queues: Mapping[Op, tuple[Item, ...]]
-    dropped: tuple[Dropped, ...]
-
-
 def route(
     bank: RecordStore, space: VectorIndex, proposals: Iterable[Proposal], settings: AllmemSettings
-) -> Routed:
-    """Gate, normalise and queue proposals, given in the order of their records."""
-    kept: dict[Op, list[Item]] = {op: [] for op in OPS}
-    dropped: list[Dropped] = []
+) -> tuple[list[Proposal], list[Done]]:
+    """Gate, normalise and order proposals, given in the order of their records; and those that are dropped.
+
+    Of proposals with the same target the surest stays, or the first of these; of merges with a unit in common
+    the one of the larger set, then the surer, then the first by ids.
+    """
+    dropped: list[Done] = []
+    best: dict[tuple[Op, tuple[str, ...]], Proposal] = {}
     for proposal in proposals:
-        found = _accepted(bank, space, proposal, settings)
-        if isinstance(found, Item):
-            kept[found.op].append(found)
-        else:
-            dropped.append(found)
-    queues = {}
-    for op in OPS:
-        queue, twice = _once(kept[op])
-        if op == "merge":
-            queue, overlapping = _apart(queue)
-            twice += overlapping
-        dropped += twice
-        queues[op] = tuple(sorted(queue, key=lambda item: item.order))
-    return Routed(queues, tuple(dropped))
-
-
-def _accepted(
-    bank: RecordStore, space: VectorIndex, proposal: Proposal, settings: AllmemSettings
-) -> Item | Dropped:
-    if not {"split": settings.split, "merge": settings.merge, "update": settings.update}[proposal.op]:
-        return Dropped(proposal, "NORM_FILTER", "OFF")
-    if not settings.confidence <= proposal.confidence <= 1:  # nor what is no number
-        return Dropped(proposal, "LOW_CONF")
-    known = [name for name in proposal.ids if name in bank and name in proposal.context.shown]
-    ids = tuple(known) if proposal.op == "update" else tuple(sorted(set(known), key=number_of))
-    item = Item(proposal, ids)
-    missing = len(known) < len(proposal.ids)
-    if not ids or (missing and proposal.op == "update"):
-        return Dropped(proposal, "NORM_FILTER", "MISSING_ID" if missing else "ARITY_FAIL")
-    if not visible(bank, item):
-        return Dropped(proposal, "NORM_FILTER", "VISIBILITY_FAIL")
-    if not _fits(item, settings.merge_max):
-        return Dropped(proposal, "NORM_FILTER", "MISSING_ID" if missing else "ARITY_FAIL")
-    if item.op == "update" and not _newer(bank, *ids):
-        return Dropped(proposal, "NORM_FILTER", "ORDER_FAIL")
-    if not coherent(space, item, settings):
-        return Dropped(proposal, "COH_FAIL", f"{space.coherence(ids):.6f}")
-    return item
-
-
-def visible(bank: RecordStore, item: Item) -> bool:
-    """Whether the units are on the surface that must be: all, or the current one of an update."""
-    return all(name in bank.visible for name in (item.ids[:1] if item.op == "update" else item.ids))
-
-
-def coherent(space: VectorIndex, item: Item, settings: AllmemSettings) -> bool:
-    """Whether the members of a merge are near to each other, pair by pair (Eq. 29)."""
-    return item.op != "merge" or space.coherence(item.ids) >= settings.coherence
-
-
-def _fits(item: Item, merge_max: int) -> bool:
-    if item.op == "merge":
-        return 2 <= len(item.ids) <= merge_max
-    return len(item.ids) == 1 if item.op == "split" else len(set(item.ids)) == 2
-
-
-def _newer(bank: RecordStore, current: str, superseded: str) -> bool:
-    """The recency rule: later time, then higher number; of one turn's pieces the later."""
-    new, old = bank.records[current], bank.records[superseded]
-    return (new.age, new.order) > (old.age, old.order)
-
-
-def _once(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
-    """Of items with the same target the one of highest confidence, or the first of these."""
-    best: dict[tuple[str, ...], Item] = {}
-    for item in items:
-        first = best.get(item.ids)
-        if first is None or item.proposal.confidence > first.proposal.confidence:
-            best[item.ids] = item
-    twice = [item for item in items if item is not best[item.ids]]
-    return list(best.values()), [Dropped(item.proposal, "NORM_FILTER", "DUPLICATE") for item in twice]
-
-
-def _apart(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
-    """Merges without a unit in common: the larger set, then the surer, then the first by ids."""
-    kept: list[Item] = []
+        done = _gated(bank, space, proposal, settings)
+        one = done.proposal
+        first = best.setdefault((one.op, one.ids), one) if not done.code else one
+        if done.code:
+            dropped.append(done)
+        elif one.confidence > first.confidence:
+            best[one.op, one.ids] = one
+            dropped.append(Done(first, "NORM_FILTER", "DUPLICATE"))
+        elif one is not first:
+            dropped.append(Done(one, "NORM_FILTER", "DUPLICATE"))
+    kept: list[Proposal] = []
     taken: set[str] = set()
-    dropped = []
-    for item in sorted(items, key=lambda item: (-len(item.ids), -item.proposal.confidence, item.order)):
-        if taken.isdisjoint(item.ids):
-            kept.append(item)
-            taken.update(item.ids)
-        else:
-            dropped.append(Dropped(item.proposal, "NORM_FILTER", "OVERLAP"))
-    return kept, dropped
+    for one in sorted(best.values(), key=lambda one: (-len(one.ids), -one.confidence, one.order)):
+        if one.op == "merge" and not taken.isdisjoint(one.ids):
+            dropped.append(Done(one, "NORM_FILTER", "OVERLAP"))
+            continue
+        kept.append(one)
+        taken.update(one.ids if one.op == "merge" else ())
+    return sorted(kept, key=lambda one: (OPS.index(one.op), one.order)), dropped
+
+
+def _gated(bank: RecordStore, space: VectorIndex, proposal: Proposal, settings: AllmemSettings) -> Done:
+    """The proposal in normal form, or why it is dropped."""
+    op = proposal.op
+    if not {"split": settings.split, "merge": settings.merge, "update": settings.update}[op]:
+        return Done(proposal, "NORM_FILTER", "OFF")
+    if not settings.confidence <= proposal.confidence <= 1:  # nor what is no number
+        return Done(proposal, "LOW_CONF")
+    known = [name for name in proposal.ids if name in bank and name in proposal.shown]
+    ids = tuple(known) if op == "update" else tuple(sorted(set(known), key=number_of))
+    missing = len(known) < len(proposal.ids)
+    one = replace(proposal, ids=ids)
+    if not ids or (missing and op == "update"):
+        return Done(proposal, "NORM_FILTER", "MISSING_ID" if missing else "ARITY_FAIL")
+    if not visible(bank, one):
+        return Done(proposal, "NORM_FILTER", "VISIBILITY_FAIL")
+    least, most = {"split": (1, 1), "merge": (2, settings.merge_max), "update": (2, 2)}[op]
+    if not least <= len(set(ids)) <= most:
+        return Done(proposal, "NORM_FILTER", "MISSING_ID" if missing else "ARITY_FAIL")
+    if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
+        new, old = (bank.records[name] for name in ids)
+        if (new.age, new.order) <= (old.age, old.order):
+            return Done(proposal, "NORM_FILTER", "ORDER_FAIL")
+    if not coherent(space, one, settings):
+        return Done(proposal, "COH_FAIL", f"{space.coherence(ids):.6f}")
+    return Done(one)
+
+
+def visible(bank: RecordStore, proposal: Proposal) -> bool:
+    """Whether the units are on the surface that must be: all, or the current one of an update."""
+    names = proposal.ids[:1] if proposal.op == "update" else proposal.ids
+    return all(name in bank.visible for name in names)
+
+
+def coherent(space: VectorIndex, proposal: Proposal, settings: AllmemSettings) -> bool:
+    """Whether the members of a merge are near to each other, pair by pair (Eq. 29)."""
+    return proposal.op != "merge" or space.coherence(proposal.ids) >= settings.coherence

@@ -8,7 +8,8 @@ A model plans each, its plan is checked and reduced to what an operator needs; n
                           EMPTY, TOO_LONG of a summary or of keywords;
                           HEADER_FULL, or INVARIANT where an edit would break one
 
-Source: All-Mem, Algorithm 1, Appendix B.2, B.3, B.5, B.6, C.2.1 and C.3 (one plan, no retry)."""
+Source: All-Mem, Algorithm 1, Appendix B.2, B.3, B.5, B.6, C.2.1 and C.3 (one plan, no retry).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from typing import Any
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.base import LLM, Reply
 from infinimem.strategies.allmem import tasks
-from infinimem.strategies.allmem.diagnose import OPS, Item, Routed, coherent, unreadable, visible
+from infinimem.strategies.allmem.diagnose import Done, Proposal, coherent, unreadable, visible
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.write import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION, faults
 from infinimem.strategies.graph.links import Link, redirect, settle
@@ -40,28 +41,63 @@ from infinimem.strategies.vector_index import VectorIndex
 
 _PLACES = 100
 """Where in a text a segment is looked for; nobody repeats himself oftener."""
+SEGMENTS = 8
+"""Segments of one split at most."""
 
 
-def spans_of(text: str, segments: Sequence[str]) -> list[tuple[int, int]] | str:
-    """Where the segments stand, none over another; each after the one before it if it can.
+@dataclass(frozen=True)
+class Part:
+    """A sibling to be: the piece of evidence that it holds, and its descriptor."""
 
-    Returns:
-        Characters from and to, a segment each; or what is wrong: EMPTY, OVERLAP or NOT_SUBSTRING.
+    refs: tuple[Ref, ...]
+    descriptor: Descriptor
+
+
+Compiled = Sequence[Part] | Descriptor
+"""What an operator is told to make."""
+
+
+def split_plan(
+    bank: RecordStore, name: str, data: Mapping[str, Any], coverage: float
+) -> Sequence[Part] | str | None:
+    """Return the parts of a split in the order of the text, which hold at least this share of it.
+
+    A code says what is wrong; None that the model thought it over and leaves the unit whole.
     """
+    text = bank.text(name)
+    rows = data["segments"]
+    texts = [row["segment_text"] for row in rows]
+    if not data["do_split"]:
+        return None if texts == [text] else "NOT_WHOLE"
+    if not 2 <= len(rows) <= SEGMENTS:
+        return "TOO_FEW" if len(rows) < 2 else "TOO_MANY"
+    spans = _spans(text, texts)
+    if isinstance(spans, str):
+        return spans
+    if sum(_size(text[start:end]) for start, end in spans) < coverage * _size(text):
+        return "COVERAGE"
+    parts = []
+    for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0]):
+        found = descriptor(row["segment_summary"], row["segment_keywords"])
+        if found.fault:
+            return found.fault
+        parts.append(Part(bank.cut(name, start, end), found))
+    return parts
+
+
+def _spans(text: str, segments: Sequence[str]) -> list[tuple[int, int]] | str:
+    """Where segments of a text stand, none over another, each after the one before if it can; or a code."""
     spans: list[tuple[int, int]] = []
     for segment in segments:
         if not segment.strip():
             return "EMPTY"
-        places = _places(text, segment, spans[-1][1] if spans else 0)
-        free = (
-            start
-            for start in places
-            if not any(start < last and first < start + len(segment) for first, last in spans)
-        )
-        start = next(free, None)
-        if start is None:
+        length = len(segment)
+        for start in _places(text, segment, spans[-1][1] if spans else 0):
+            if not any(start < last and first < start + length for first, last in spans):
+                spans.append((start, start + length))
+                break
+        else:
             return "OVERLAP" if segment in text else "NOT_SUBSTRING"
-        spans.append((start, start + len(segment)))
     return spans
 
 
@@ -76,79 +112,9 @@ def _places(text: str, segment: str, after: int) -> Iterator[int]:
             start = text.find(segment, start + 1)
 
 
-def size(text: str) -> int:
+def _size(text: str) -> int:
     """Characters, white space apart."""
     return sum(map(len, text.split()))
-
-
-SEGMENTS = 8
-"""Segments of one split at most."""
-
-Data = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A sibling to be: the piece of evidence that it holds, and its descriptor."""
-
-    refs: tuple[Ref, ...]
-    descriptor: Descriptor
-
-
-@dataclass(frozen=True)
-class Invalid:
-    """Why a plan is not executed."""
-
-    sub: str
-
-
-class Declined:
-    """The model thought it over and leaves the unit whole."""
-
-
-def split_plan(
-    bank: RecordStore, name: str, data: Data, coverage: float
-) -> tuple[Part, ...] | Declined | Invalid:
-    """The parts of a split, in the order of the text.
-
-    Args:
-        coverage: least share of the text, white space apart, that the segments hold together.
-    """
-    text = bank.text(name)
-    rows = data["segments"]
-    if not data["do_split"]:
-        return Declined() if [row["segment_text"] for row in rows] == [text] else Invalid("NOT_WHOLE")
-    if len(rows) < 2:
-        return Invalid("TOO_FEW")
-    if len(rows) > SEGMENTS:
-        return Invalid("TOO_MANY")
-    spans = spans_of(text, [row["segment_text"] for row in rows])
-    if isinstance(spans, str):
-        return Invalid(spans)
-    held = sum(size(text[start:end]) for start, end in spans)
-    if held < coverage * size(text):
-        return Invalid("COVERAGE")
-    parts = []
-    for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0]):
-        found = descriptor(row["segment_summary"], row["segment_keywords"])
-        if found.fault:
-            return Invalid(found.fault)
-        parts.append(Part(bank.cut(name, start, end), found))
-    return tuple(parts)
-
-
-def merge_plan(data: Data) -> Descriptor | Invalid:
-    """The descriptor of a representative."""
-    return _checked(descriptor(data["summary"], data["keywords"]))
-
-
-def update_plan(data: Data) -> Descriptor | Invalid:
-    """The descriptor of what is current; equal to the old one it changes nothing."""
-    return _checked(descriptor(data["updated_summary"], data["updated_keywords"]))
-
-
-def _checked(found: Descriptor) -> Descriptor | Invalid:
-    return Invalid(found.fault) if found.fault else found
 
 
 # ── the three operators ──────────────────────────────────────────────────────────────────────────
@@ -156,25 +122,14 @@ def _checked(found: Descriptor) -> Descriptor | Invalid:
 
 @dataclass(frozen=True)
 class Edits:
-    """What an operator did, beside what it did to the units that it was given.
-
-    Args:
-        created: ids.
-        redirected: units of which a semantic link leads elsewhere now, or nowhere.
-    """
+    """The units that an operator created, and those of which a semantic link leads elsewhere now."""
 
     created: tuple[str, ...]
     redirected: frozenset[str]
 
 
 class Editor:
-    """Edits one bank.
-
-    Args:
-        bank: is edited in place.
-        space: follows it.
-        settings: most links of a kind, and neighbours that a new unit may be linked to (Eq. 21).
-    """
+    """Edits one bank in place, and lets the space follow."""
 
     def __init__(self, bank: RecordStore, space: VectorIndex, settings: AllmemSettings) -> None:
         self.bank = bank
@@ -286,29 +241,8 @@ class Editor:
 # ── execution ────────────────────────────────────────────────────────────────────────────────────
 
 
-Compiled = tuple[Part, ...] | Descriptor
-"""What an operator is told to make."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What became of an accepted proposal: applied, dropped (`code`), or declined by the model."""
-
-    item: Item
-    code: str = ""
-    sub: str = ""
-    applied: bool = False
-
-
 class Executor:
-    """Executes the queues of one run.
-
-    Args:
-        bank: where it begins.
-        space: follows what is applied.
-        settings: thresholds and caps.
-        llm: plans.
-    """
+    """Executes the queues of one run on a copy of the bank; the space follows what is applied."""
 
     def __init__(self, bank: RecordStore, space: VectorIndex, settings: AllmemSettings, llm: LLM) -> None:
         self.bank = bank.copy()
@@ -318,25 +252,21 @@ class Executor:
         self._llm = llm
         self._touched: set[str] = set()
 
-    def run(self, routed: Routed) -> list[Done]:
-        """Execute all, in order.
+    def run(self, proposals: Sequence[Proposal]) -> list[Done]:
+        """Execute all, in order; where the model does not answer, the bank that was given is as it was."""
+        return [self._execute(item) for item in proposals]
 
-        Raises:
-            ModelUnavailable: the model does not answer; the bank that was given is as it was.
-        """
-        return [self._execute(item) for op in OPS for item in routed.queues[op]]
-
-    def _execute(self, item: Item) -> Done:
+    def _execute(self, item: Proposal) -> Done:
         if sub := self._stale(item):
             return Done(item, "APPLICABLE_FAIL", sub)
         reply = self._ask(item)
         if reply.data is None:
             return Done(item, *unreadable(reply))
         plan = self._compiled(item, reply.data)
-        if isinstance(plan, Declined):
+        if isinstance(plan, str):
+            return Done(item, "PLAN_VALIDATION_FAIL", plan)
+        if plan is None:
             return Done(item)
-        if isinstance(plan, Invalid):
-            return Done(item, "PLAN_VALIDATION_FAIL", plan.sub)
         trial = self.bank.copy()
         edits = self._edit(trial, item, plan)
         changed = edits.redirected.union(edits.created, item.ids)
@@ -347,7 +277,7 @@ class Executor:
         self._touched.update(item.ids, edits.created)
         return Done(item, applied=True)
 
-    def _stale(self, item: Item) -> str:
+    def _stale(self, item: Proposal) -> str:
         """Why a proposal does not apply any more; "" where it does."""
         if any(name not in self.bank for name in item.ids):
             return "MISSING_ID"
@@ -357,19 +287,19 @@ class Executor:
             return "VISIBILITY"
         return "" if coherent(self._space, item, self._settings) else "COHERENCE"
 
-    def _ask(self, item: Item) -> Reply:
+    def _ask(self, item: Proposal) -> Reply:
         """One plan, asked for once (Appendix C.3)."""
         bank = self.bank
         if item.op == "split":
             unit = shown_record(bank, item.ids[0], whole=True)
-            return self._llm.complete(tasks.SPLIT_UNIT, {"unit": unit, "reason": item.proposal.reason})
+            return self._llm.complete(tasks.SPLIT_UNIT, {"unit": unit, "reason": item.reason})
         if item.op == "merge":
             names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
             return self._llm.complete(
                 tasks.MERGE_UNITS, {"units": [shown_record(bank, name) for name in names]}
             )
         current, superseded = item.ids
-        near = item.proposal.context.shown - set(item.ids)
+        near = item.shown - set(item.ids)
         anchors = [shown_descriptor(bank, name) for name in sorted(near) if name in bank.visible]
         told = {
             "current": shown_record(bank, current),
@@ -378,12 +308,15 @@ class Executor:
         }
         return self._llm.complete(tasks.UPDATE_UNIT, told)
 
-    def _compiled(self, item: Item, data: Mapping[str, Any]) -> Compiled | Declined | Invalid:
+    def _compiled(self, item: Proposal, data: Mapping[str, Any]) -> Compiled | str | None:
+        """What to make; else a code, or None as of `split_plan`."""
         if item.op == "split":
             return split_plan(self.bank, item.ids[0], data, self._settings.coverage)
-        return merge_plan(data) if item.op == "merge" else update_plan(data)
+        renewed = "updated_" if item.op == "update" else ""
+        found = descriptor(data[f"{renewed}summary"], data[f"{renewed}keywords"])
+        return found.fault or found
 
-    def _edit(self, bank: RecordStore, item: Item, plan: Compiled) -> Edits:
+    def _edit(self, bank: RecordStore, item: Proposal, plan: Compiled) -> Edits:
         editor, ids = Editor(bank, self._space, self._settings), item.ids
         if not isinstance(plan, Descriptor):
             return editor.split(ids[0], plan)

@@ -40,11 +40,12 @@ class Search(evidence.Search[AllmemSettings]):
         return self.evidence(material.by_rank())
 
     def for_answer(self) -> Evidence:
-        """The evidence of the best units as one block, best first.
+        """The evidence of the best units as one block, best first (Appendix D.5 and F.2: in the order of
+        time).
 
-        Units are taken by rank and whole, until one does not fit; one that is larger than the block is passed
-        over. Where there is room, the best bring what was said just before and after them: the question, or
-        what "it" is. Source: All-Mem, Appendix D.5 and F.2, where the block is in the order of time.
+        Units are taken by rank and whole, until one does not fit; one that is larger than the block is
+        passed over. Where there is room, the best bring what was said just before and after: the question,
+        or what "it" is.
         """
         store, own = self.store, self.own
         material = EvidenceBuilder(store, self.budget)
@@ -89,11 +90,11 @@ class Search(evidence.Search[AllmemSettings]):
         return found
 
     def _anchors(self) -> list[Candidate]:
-        """Stage 1: the units of the surface that have most to do with the question; ties by creation (Eq. 30,
-        by cosines alone). What tells of nothing is none.
+        """Stage 1: the units of the surface that have most to do with the question; ties by creation (Eq.
+        30).
 
-        Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
-        that a person took files from, the unit that represents them may be missing.
+        Archived units that no unit stands for count as the surface: of a view of some sources, or of a
+        folder that a person took files from, the unit that represents them may be missing.
         """
         own, records = self.own, self.store.records
         folders = SURFACE if own.visibility else self.view.spec.record_folders
@@ -131,8 +132,7 @@ class Search(evidence.Search[AllmemSettings]):
             yield Candidate(name, {"cosine": cosine} | words)
 
     def _score(self, parts: Mapping[str, float]) -> float:
-        """The cosine and so much of what search says; with a `successor` at most that, for what is superseded
-        is often as near to a question as what is in force."""
+        """The cosine and so much of what search says; at most what a `successor` has, if one is in force."""
         own = round(parts["cosine"] + self.own.words * parts.get("words", 0.0), DIGITS)
         return min(own, parts.get("successor", own))
 

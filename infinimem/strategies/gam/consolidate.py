@@ -77,15 +77,14 @@ def parts(llm: LLM, due: Due, own: GamSettings) -> tuple[list[Part], Sequence[Re
     At the end of a session that is all; after a pause all but the last part, which may go on. Of too many
     turns likewise, unless no part ends or the last is too large by itself: then all, the last one forced.
     Where no reply can be read, the end of a session ends one topic, and too many turns are cut in two.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
     """
     found, rejected = _cut(llm, due.turns, own)
     *done, tail = map(Part, found)
     if due.why == "full":
         if not done and rejected and len(tail.turns) > 1:
-            at = _widest(tail.turns)
+            # at the longest silence, or else in the middle
+            gaps = [silence(before, after) for before, after in pairwise(tail.turns)]
+            at = gaps.index(max(gaps)) + 1 if max(gaps) > 0 else len(tail.turns) // 2
             done, tail = [Part(tail.turns[:at], forced=True)], Part(tail.turns[at:])
         if not done or size(tail.turns) > own.active_tokens:
             done.append(tail._replace(forced=True))
@@ -112,12 +111,6 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
             said = 0
 
 
-def _widest(turns: Turns) -> int:
-    """Where turns are best told apart without a model: at the longest silence, or else in the middle."""
-    gaps = [silence(before, after) for before, after in pairwise(turns)]
-    return gaps.index(max(gaps)) + 1 if max(gaps) > 0 else len(turns) // 2
-
-
 # ── topics and their relations ───────────────────────────────────────────────────────────────────
 
 
@@ -128,15 +121,7 @@ FORCED = ("forced", "true")
 
 
 class Consolidation:
-    """Makes topics, tried on a copy of the records.
-
-    Args:
-        view: the library.
-        store: its topics; they are not edited.
-        index: where they lie; follows the copy.
-        llm: the model.
-        own: the settings.
-    """
+    """Makes topics, tried on a copy of the records, which the index follows."""
 
     def __init__(
         self, view: View, store: RecordStore, index: VectorIndex, llm: LLM, own: GamSettings
@@ -150,15 +135,7 @@ class Consolidation:
         self._asker = Asker(llm)
 
     def plan(self, due: Sequence[Due], check: Check) -> Plan | None:
-        """One plan for all that is due; None where nothing ends, and nothing went wrong.
-
-        Args:
-            due: of sessions, each once.
-            check: the rules of records.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the model or the embedder.
-        """
+        """One plan for all that is due; None where nothing ends, and nothing went wrong."""
         own = self._own
         cut = in_order(lambda one: parts(self._llm, one, own), due, own.workers)
         ended = [part for some, _ in cut for part in some]

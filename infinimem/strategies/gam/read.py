@@ -68,8 +68,7 @@ class Search(evidence.Search[GamSettings]):
         return self.index.embed(nameless(self.query, speakers(self.view)))
 
     def by_rank(self) -> Evidence:
-        """The best turns, those that are in no topic among them; without `drill` topics' summaries. What does
-        not fit is passed over for what comes behind it."""
+        """The best turns, those that are in no topic among them; without `drill` topics' summaries."""
         found = self._turns() if self.own.drill else self._summaries()
         return self.evidence(found)
 

@@ -9,18 +9,16 @@ It proposes; the store disposes. Source: arXiv 2604.12285.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from infinimem.model import Located, Plan
-from infinimem.store.outcome import Rejected
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.consolidate import Consolidation, Due, due_after, due_before
 from infinimem.strategies.gam.read import Search, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records.asking import IN_VAIN
+from infinimem.strategies.records.edits import Run
 from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore
@@ -28,12 +26,7 @@ from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
 
 
 class Gam(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that finds boundaries, tells topics and relates them.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
     own: GamSettings
@@ -42,32 +35,19 @@ class Gam(RecordStrategy):
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """A plan for what each turn makes due; turns that make nothing due are listed alone.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
-        seen: list[int] = []
-        in_vain, began = 0, view
+        """A plan for what each turn makes due; turns that make nothing due are listed alone."""
+        run = Run(view)
         for turn in new:
             for makes_due in (due_before, due_after):
-                due = makes_due(view, turn, self.own) if in_vain < IN_VAIN else []
-                plan = self._plan(began, view, due)
+                due = makes_due(run.view, turn, self.own) if run.asks else []
+                plan = self._plan(view, run.view, due)
                 if plan is not None:
-                    outcome = yield replace(plan, empty=tuple(seen))
-                    view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
-                    if not isinstance(outcome, Rejected):
-                        seen = []
-            seen.append(turn.seq)
-        if seen:
-            yield Plan(empty=tuple(seen))
+                    yield from run.propose(plan)
+            run.seen.append(turn.seq)
+        yield from run.end()
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Because someone asked: all sessions end.
-
-        Raises:
-            ModelUnavailable: what is active stays so.
-        """
+        """Because someone asked: all sessions end."""
         if event == "consolidate":
             plan = self._plan(view, view, [Due(said, "ended") for said in _active(view)])
             if plan is not None:

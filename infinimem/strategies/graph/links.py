@@ -77,15 +77,8 @@ class Link:
 class Graph:
     """Nodes named by strings, at most one link of a kind from one to another, none to itself.
 
-    Links stand in canonical order (kind, target), so equal graphs read alike however they came about. Nodes
-    are in no order.
-
-    Args:
-        links: each node with its out-links, in any order; every target must be a node too.
-
-    Raises:
-        ValueError: for a link to itself, to no node, or twice; also from `put` and `add`.
-        KeyError: from every method that is asked about a node that is not there.
+    Links stand in canonical order (kind, target); nodes are in no order. ValueError: for a link to itself,
+    to no node, or twice. KeyError: for a node that is not there.
     """
 
     def __init__(self, links: Mapping[str, Iterable[Link]] | None = None) -> None:
@@ -96,13 +89,8 @@ class Graph:
         """Nodes whose out-links were set; a copy carries them on, its owner may clear them."""
         for node in links or {}:
             self.add_node(node)
-        arriving: dict[str, dict[str, list[str]]] = {}
-        for node in sorted(self._out):
-            self._out[node] = self._checked(node, (links or {})[node])
-            for link in self._out[node]:
-                arriving.setdefault(link.to, {}).setdefault(link.kind, []).append(node)
-        for node, kinds in arriving.items():
-            self._into[node] = {kind: tuple(sources) for kind, sources in kinds.items()}
+        for node, those in (links or {}).items():
+            self._set(node, those)
 
     def __contains__(self, node: str) -> bool:
         return node in self._out
@@ -211,12 +199,7 @@ def settle(
     key: Callable[[str, str], Orderable],
     weight: Callable[[str, str], float | None],
 ) -> None:
-    """Give a node its out-links of a kind: the best candidates other than itself. What it had is replaced.
-
-    Args:
-        key: of a link, by source and target.
-        weight: of a link, by source and target.
-    """
+    """Give a node the best candidates as its out-links of a kind, in place of those it had."""
     kept = trim((to for to in candidates if to != node), cap, partial(key, node))
     graph.put(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
 
@@ -233,20 +216,9 @@ def redirect(
 ) -> set[str]:
     """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
 
-    A representative that itself links to `gone` takes the best of the others. Links of nodes that are not
-    visible stay as they are, and so do the links of `gone`.
-
-    Args:
-        reps: the nodes that stand for `gone` from now on.
-        key: of a link, by source and target.
-        weight: of a new link, by source and target.
-
-    Returns:
-        The nodes of which a link changed.
-
-    Raises:
-        ValueError: where nothing represents `gone`, it would represent itself, or a representative is no
-            node; then nothing has changed.
+    One that itself links to `gone` takes the best of the others; links of `gone`, and of nodes that are
+    not visible, stay. Returns the nodes of which a link changed; ValueError, with nothing changed, where
+    nothing can represent `gone`.
     """
     if not reps or gone in reps or any(rep not in graph for rep in reps):
         raise ValueError(f"{gone} needs other nodes of the graph to represent it")

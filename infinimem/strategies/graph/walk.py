@@ -16,13 +16,7 @@ from infinimem.strategies.graph.links import Graph, Link, Orderable
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A node that an expansion admitted.
-
-    Args:
-        hop: links from the nearest anchor on the way that was taken; 0 for an anchor.
-        source: the node that it was reached from; None for an anchor.
-        kind: of the link by which it was reached; None for an anchor.
-    """
+    """A node that an expansion admitted, by which link and from where; an anchor has hop 0 and neither."""
 
     node: str
     hop: int
@@ -40,16 +34,13 @@ def expand(
     *,
     priority: bool = True,
 ) -> tuple[Reached, ...]:
-    """What a breadth-first search along links reaches, in the order of admission.
+    """Search breadth-first along links, and return what is reached in the order of admission.
 
     Args:
         anchors: where it starts, best first; they count towards the cap.
         neighbours: the links to follow from a node, such as `Graph.links`.
-        hops: links that it goes from an anchor at most.
-        cap: nodes that it admits at most.
-        kinds: the kinds of link that it follows, first the one whose neighbours come first.
+        kinds: the kinds of link that it follows, first the one whose neighbours come first, if `priority`.
         time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
-        priority: whether the order of the kinds counts; without it, time and id alone do.
     """
     rank = {kind: position if priority else 0 for position, kind in enumerate(kinds)}
     admitted = [Reached(node, 0) for node in dict.fromkeys(anchors)][:cap]
@@ -81,11 +72,7 @@ def either_way(graph: Graph, node: str, kinds: Iterable[str]) -> Iterator[Link]:
 
 
 def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | None = None) -> dict[str, int]:
-    """Links from the nearest source to each node that can be reached, in the links' direction.
-
-    Args:
-        kinds: the kinds of link that count; None for all.
-    """
+    """Links from the nearest source to each node that can be reached, in the links' direction."""
     far = dict.fromkeys(sources, 0)
     frontier = deque(far)
     while frontier:
@@ -112,13 +99,7 @@ def heirs(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[s
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node and how far it is.
-
-    Args:
-        label: as the caller gave it.
-        visible: whether it is on the surface; otherwise it is archived.
-        hop: links from the root, followed either way.
-    """
+    """A node, labelled by the caller: how far it is from the root, and whether it is on the surface."""
 
     id: str
     label: str
@@ -128,14 +109,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What stands around a node.
-
-    Args:
-        nodes: the root first, then by hop.
-        links: every link between two of them, by source in the order of the nodes.
-        kinds: of link, in the order that the caller gave.
-        cut: whether the cap left nodes out.
-    """
+    """What stands around a node: the root first, then by hop; and every link between two of the nodes."""
 
     root: str
     nodes: tuple[Node, ...]
@@ -167,16 +141,9 @@ def around(
     label: Callable[[str], str],
     visible: Callable[[str], bool],
 ) -> Topology:
-    """What is within some hops of a node, links being followed either way.
+    """Return what is within some hops of a node, links being followed either way, at most `cap` nodes.
 
-    Args:
-        cap: nodes at most, the root among them.
-        kinds: the kinds of link that are followed and shown; where the cap cuts, those named first are kept.
-        label: what a node says.
-        visible: whether a node is on the surface.
-
-    Raises:
-        KeyError: the root is no node.
+    Links of these kinds are followed and shown; where the cap cuts, those named first are kept.
     """
     both_ways = partial(either_way, graph, kinds=kinds)
     reached: tuple[Reached, ...] = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)

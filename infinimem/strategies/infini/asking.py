@@ -20,15 +20,11 @@ from infinimem.strategies.records.asking import Asker, Data
 def ask_groups(
     asker: Asker, task: Task, variables: Mapping[str, Any], known: Collection[int]
 ) -> tuple[list[tuple[Data, list[int]]], Sequence[Reason]]:
-    """Ask for groups of facts, of which each is in one.
+    """Ask for groups of facts, of which each is in one, by a task whose reply is a list of items with
+    "fact_ids".
 
-    Args:
-        task: its reply is a list of items with "fact_ids".
-        known: the seqs of the facts.
-
-    Returns:
-        The items of the better reply (none if none could be read), each with the facts that it is the first
-        to name; and what is still wrong.
+    Returns the items of the better reply, each with the facts that it is the first to name; and what is
+    wrong.
     """
 
     def read(data: Data) -> tuple[Sequence[Data], list[list[int]], list[Reason]]:
@@ -53,15 +49,10 @@ def seq_of(name: str) -> int | None:
 
 
 def once(groups: Iterable[Iterable[str]], known: Collection[int]) -> tuple[list[list[int]], list[Reason]]:
-    """Every id in the one place that it is named first.
+    """Put every id in the one place that it is named first.
 
-    Args:
-        groups: ids as a model grouped them.
-        known: the seqs that it was shown, all of which should be named.
-
-    Returns:
-        The groups as seqs (some may be empty now), and the reasons why that is not what was asked for:
-        UNKNOWN, REPEATED and MISSING ids.
+    Returns the groups as seqs (some may be empty now), and why that is not what was asked for: UNKNOWN,
+    REPEATED and MISSING ids.
     """
     placed: list[list[int]] = []
     seen: set[int] = set()
@@ -100,11 +91,7 @@ _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "
 
 
 def unsupported(text: str, origins: Sequence[str], people: Iterable[str] = ()) -> list[str]:
-    """What the origins do not bear out; or that text and origins share no word at all.
-
-    Args:
-        people: names that may stand for "I" and "you".
-    """
+    """What the origins, or `people` for "I" and "you", do not bear out; or that no word is shared."""
     missing = claims.unsupported(text, [*origins, *people])
     if not missing and _terms("\n".join(origins)).isdisjoint(terms.tokens(text)):
         return ["no word in common"]
@@ -134,8 +121,8 @@ def verbatim(text: str, origin: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _folded(text: str) -> tuple[str, str, Mapping[str, Sequence[int]]]:
-    """The text with single blanks and line breaks, none at the ends of lines; the same on one line; and where
-    its sentences and lines begin, by the first characters."""
+    """The text with single blanks and line breaks; on one line; where sentences begin, by their first
+    words."""
     told = _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
     flat = told.replace("\n", " ")
     begins: dict[str, list[int]] = {}

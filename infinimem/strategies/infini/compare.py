@@ -7,7 +7,8 @@ and it is shown those lines alone that come in near to others. A claim that the 
 once, with the reason; if it insists, the line stays live beside the other, and the receipt says why.
 
 Source: Infini Memory, section 3.3 and prompts B and D, which settle both while they rewrite the buffer and
-each document. Here no document is shown for that: what is near is looked up."""
+each document. Here no document is shown for that: what is near is looked up.
+"""
 
 from __future__ import annotations
 
@@ -87,15 +88,9 @@ def repeats(entries: Iterable[Entry]) -> list[Claim]:
 def compare(
     fresh: Iterable[Entry], standing: Iterable[Entry], known: Iterable[Claim], view: View, asker: Asker
 ) -> Comparison:
-    """What comes in, compared with what stands where it goes or near to there, and with each other.
+    """Compare what comes in with what stands where it goes or near to there, and with each other.
 
-    Args:
-        fresh: the lines that come in.
-        standing: those of the documents that they go to.
-        known: claims of other lines that come in, whose survivors are among these.
-
-    Raises:
-        ModelUnavailable: nothing is claimed.
+    `known` are claims of other lines that come in, whose survivors are among these.
     """
     incoming = {entry.seq: entry for entry in fresh}
     claims = {claim.seq: claim for claim in known}
@@ -199,14 +194,11 @@ def _ask(
 def allowed(
     claims: Iterable[Claim], run: Iterable[int], view: View
 ) -> tuple[tuple[Claim, ...], list[Withheld]]:
-    """The claims that the law lets pass, each pointing at a line that stays.
+    """Return the claims that the law lets pass, each pointing at a line that stays; and why the others do
+    not.
 
-    Args:
-        claims: at most one for each seq.
-        run: the seqs that the plan will touch; the law archives only a share of them.
-
-    Returns:
-        The claims that hold, and why the others do not.
+    There is at most one for each seq; `run` are the seqs that the plan will touch, of which the law
+    archives a share.
     """
     left = {claim.seq: claim for claim in claims}
     lines = sorted({*run, *left})
@@ -254,11 +246,8 @@ def _followed(claims: dict[int, Claim]) -> Iterable[Claim]:
 
 @dataclass(frozen=True)
 class Draft:
-    """The buffer, sorted: each line is in one topic, or in one claim whose survivor is in a topic.
-
-    Args:
-        titled: the titles that were given when the lines were drawn.
-    """
+    """The buffer, sorted: each line is in one topic, or in one claim whose survivor is; and which were
+    `titled`."""
 
     topics: tuple[Topic, ...]
     claims: tuple[Claim, ...]
@@ -268,14 +257,7 @@ class Draft:
 
 
 def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
-    """Group the buffer's lines; what is too large for one call goes in parts.
-
-    Args:
-        count: how many lines, from the first on; None for all.
-
-    Raises:
-        ModelUnavailable: the buffer stays as it is.
-    """
+    """Group the buffer's first lines, or all; what is too large for one call goes in parts."""
     places = {place.entry.seq: place for place in movable(view.buffer, view)[:count]}
     claims, withheld = allowed(repeats(place.entry for place in places.values()), places, view)
     gone = {claim.seq for claim in claims}

@@ -72,12 +72,7 @@ class ShownTurn:
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
-    """Entries for evidence lines, a plan a unit, in order. A few units are asked about side by side
-    (settings.infini.workers); their plans are durable before the next few are looked at.
-
-    Raises:
-        ModelUnavailable: the turns from here on stay pending.
-    """
+    """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next."""
     settings = view.settings.of(InfiniSettings)
     portions, few = units(new, settings), max(1, settings.workers)
     in_vain = 0
@@ -113,8 +108,7 @@ def _attempt(
 
 
 def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
-    """What a model is told of the topics that there are: the documents' titles, of very many those nearest to
-    what is said, and those under which lines wait in CURRENT."""
+    """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
     settings = view.settings.of(InfiniSettings)
     rows = {
         row.id: row
@@ -132,10 +126,7 @@ def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
 
 
 def units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
-    """Turns in the portions that one extraction looks at.
-
-    A chunk or exchange holds at most `chunk_tokens`; a turn that is larger stands alone.
-    """
+    """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
     portions: list[list[Located]] = []
     room = 0
     for turn in turns:
@@ -213,8 +204,7 @@ def _closed(
     unanswered: Mapping[int, str],
     notes: Sequence[str],
 ) -> Plan:
-    """The plan of a unit: of the turns that no entry cites some are refused, some wait for an answer, and the
-    others hold nothing."""
+    """The plan of a unit: turns that no entry cites are refused, wait for an answer, or hold nothing."""
     cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
     left = [place.entry.seq for place in unit if place.entry.seq not in cited]
     return Plan(
@@ -228,8 +218,7 @@ def _closed(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a reply comes to: entries that can be taken, in its order, and those `joined` of two facts; what
-    is `wrong` and to be mended; what is `vague`, cannot be, and is told."""
+    """What a reply comes to; `joined` are of two facts, `wrong` is to be mended, `vague` cannot be."""
 
     entries: tuple[NewEntry, ...] = ()
     joined: tuple[NewEntry, ...] = ()
@@ -243,8 +232,7 @@ def _ask(
     titles: Sequence[str],
     asker: Asker,
 ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
-    """Entries from one call, and from a second about the turns of which something was wrong or was left out;
-    what is still wrong; the turns of which something was refused; why there was no answer of use, if so."""
+    """Entries, what is still wrong, turns that are refused, and the failure, if any; of a call or two."""
     around = (*context, *(piece.shown for piece in said))
     people = list(dict.fromkeys(name for turn in around if (name := turn["speaker"])))
     first = again = None
@@ -282,8 +270,7 @@ def _topics(entries: Iterable[NewEntry]) -> list[str]:
 def _concerned(
     said: Sequence[ShownTurn], wrong: Sequence[Reason], problems: Sequence[Reason]
 ) -> list[ShownTurn]:
-    """The turns of some problems; before those of which something was wrong stand the turns that explain
-    them."""
+    """The turns of some problems, with the turns that explain those of which something was wrong."""
     named = {seq for reason in problems for seq in reason.seqs}
     mended = {seq for reason in wrong for seq in reason.seqs}
     return [
@@ -376,11 +363,13 @@ def _read(
     if not copied and (missing := unsupported(text, [piece.origin for piece in origin], people)):
         return Reason("UNSUPPORTED", seqs, f"{', '.join(missing)} in: {text[:80]}")
     refers = one_line(clean_text(item.get("refers") or "")).strip()[:REFERS_LENGTH]
+    when = (item.get("when") or "").strip()
+    texts = [(piece.text, day_of(piece.place.entry.time)) for piece in origin]
     entry = NewEntry(
         text,
         seqs,
         heading=heading,
-        when=_when(item.get("when"), origin),
+        when=when if when and fits(when, texts) else None,  # if the words of its turns can mean that
         by=None if copied else "model",
         refers=refers or None,
     )
@@ -388,32 +377,19 @@ def _read(
 
 
 def joins_facts(entry: NewEntry) -> bool:
-    """Whether what a model phrased has two sentences, or two parts around a semicolon, of three words or more
-    each; quoted words do not count."""
+    """Whether what a model phrased has two sentences or parts around a semicolon, quoted words apart."""
     said = _QUOTED.sub("", entry.text)
     parts = (part for sentence in sentences(said) for part in sentence.split("; "))
     return entry.by == "model" and sum(len(part.split()) >= CLAUSE_WORDS for part in parts) > 1
-
-
-def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:
-    """When it happened, if the words of its turns can mean that."""
-    told = (when or "").strip()
-    texts = ((piece.text, day_of(piece.place.entry.time)) for piece in origin)
-    return told if told and fits(told, texts) else None
 
 
 _SECTIONS = {"instruction": INSTRUCTIONS, "preference": PREFERENCES}
 
 
 def filed(entry: NewEntry, standing: str | None, origin: Iterable[Entry]) -> NewEntry:
-    """The entry, on its way to that document if it belongs there.
+    """The entry, on its way to a document of its own if it says what the user asks for once and for all.
 
-    Args:
-        entry: on its way to CURRENT.
-        standing: what the model calls it: "instruction", "preference"; anything else is none.
-        origin: the turns that it was drawn from. Only the user's own words direct how the user is answered:
-            a tool's output, or what an AI said, cannot.
-    """
+    Only the user's own words direct how the user is answered: a tool's output, or what an AI said, cannot."""
     heading = _SECTIONS.get(standing or "")
     if heading is None or any(turn.source not in ("user", "human") for turn in origin):
         return entry

@@ -1,126 +1,37 @@
 """Consolidation of what recurs: an exchange joins the episode that it goes on with, or makes one with others.
 
 Facts that the episode leaves out are records of their own. Each step is one plan, made from a library as it
-is and tried on a copy of its records. Source: RecMem, sections 3.2 to 3.4, Eq. 5 to 9."""
+is and tried on a copy of its records. Source: RecMem, sections 3.2 to 3.4, Eq. 5 to 9.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from infinimem.chronology import latest
-from infinimem.grounding.claims import claims, is_repetition
+from infinimem.grounding.claims import claims
 from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
-from infinimem.model import Entry, Located, Plan
+from infinimem.model import Located, Plan
 from infinimem.store.view import whole
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, Held, recurs
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE, REFINE, TYPES
-from infinimem.strategies.records.asking import Asker, named
+from infinimem.strategies.records.asking import Asker, Data, named
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.edits import Check, edited
 from infinimem.strategies.records.record import Record, Ref, number_of
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.telling import narrated, narrative, one_liner, shown_turns
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.telling import narrated, narrative, new_facts, shown_turns
 from infinimem.terms import DAYS, MONTHS
 
-# ── facts that an episode leaves out ─────────────────────────────────────────────────────────────
-
-
 VERSION, SOURCE = SPEC.links
-
-
-@dataclass(frozen=True)
-class Refined:
-    """What a model found beside an episode, and the facts that it was shown by the ids that it was told."""
-
-    episode: Record
-    turns: Sequence[Located]
-    known: Mapping[str, Record]
-    found: Sequence[Mapping[str, Any]]
-
-
-def refine(
-    asker: Asker,
-    store: RecordStore,
-    index: VectorIndex,
-    episode: Record,
-    turns: Sequence[Located],
-    own: RecmemSettings,
-) -> Refined:
-    """Ask for the facts of an episode (Eq. 8: beside those nearest to it); a reply that cannot be read holds
-    none.
-
-    Args:
-        asker: the model.
-        store: the records, in which the episode is.
-        index: where they lie, the episode among them.
-        episode: that which leaves something out.
-        turns: of the exchanges that are new to it, by time.
-        own: how many facts are shown, and whether the episode is.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
-    near = index.nearest(index.row(episode.id), own.k_old, (FACT.folder,))
-    known = {f"f{number}": store.records[name] for number, (name, _) in enumerate(near, 1)}
-    facts = [{"id": called, "time": one.time, "text": one.summary} for called, one in known.items()]
-    text = episode.prose if own.refine == "episode" else ""
-    data = asker.ask(REFINE, episode=text, turns=shown_turns(turns), facts=facts)
-    return Refined(episode, turns, known, data["facts"] if data else ())
-
-
-def keep(store: RecordStore, refined: Refined, number: int, own: RecmemSettings) -> None:
-    """Put the facts that are new and say where they come from, and archive those that they replace.
-
-    Args:
-        store: the records, which are edited.
-        refined: what was found.
-        number: of the facts' ids.
-        own: how many there may be, and whether facts are archived.
-    """
-    facts = [Entry(0, one.summary, "", one.time) for one in refined.known.values()]
-    times = {turn.seq: turn.entry.time for turn in refined.turns}
-    most = len(facts) + own.facts_max
-    for row in refined.found:
-        text, seqs = one_liner(row["text"]), named(row["from"], times)
-        new = Entry(0, text, "", latest(times[seq] for seq in seqs))
-        if not text or not seqs or any(is_repetition(new, other) for other in facts):
-            continue
-        if len(facts) >= most:
-            break
-        facts.append(new)
-        aux = [("type", row["type"])] if row["type"] in TYPES else []
-        fact = narrated(store, store.new_id(FACT.prefix, number), text, map(Ref, seqs), aux)
-        store.put(fact)
-        store.graph.add(fact.id, Link(SOURCE, refined.episode.id))
-        old = refined.known.get((row["replaces"] or "").strip())
-        if own.supersede and old and not old.pinned and old.id in store.visible:
-            store.graph.add(fact.id, Link(VERSION, old.id))
-            store.archive(old.id)
-
-
-# ── episodes ─────────────────────────────────────────────────────────────────────────────────────
-
-
 _NAMED = re.compile(rf"\b(?:{'|'.join((*MONTHS, *DAYS))})\b", re.IGNORECASE)
 
 
 class Consolidation:
-    """Attends to one exchange.
-
-    Args:
-        held: what is known; `records` are not edited.
-        llm: the model.
-        own: the settings.
-        thetas: least cosines of a cluster and of a merge.
-        name: of the exchange.
-    """
+    """Attends to one exchange."""
 
     def __init__(
         self, held: Held, llm: LLM, own: RecmemSettings, thetas: tuple[float, float], name: str
@@ -134,15 +45,7 @@ class Consolidation:
         self._after = held.records.copy()
 
     def plan(self, check: Check, without: Collection[str] = ()) -> Plan | None:
-        """The plan for the exchange; None where it stays as it is, and nothing went wrong.
-
-        Args:
-            check: the rules of records.
-            without: episodes that it was told apart from.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the model or the embedder.
-        """
+        """The plan for the exchange, which joins no episode of `without`; None where it stays as it is."""
         op = "merge" if self._merge(without) else "consolidate"
         if op == "consolidate" and not self._asker.failure:
             self._cluster()
@@ -210,12 +113,38 @@ class Consolidation:
         return new, turns
 
     def _refine(self, episodes: Sequence[tuple[Record, Sequence[Located]]]) -> None:
-        """Facts of these episodes; they are asked for side by side, and each beside what was known before."""
-        index, after, own = self._held.index, self._after, self._own
-        index.sync(after, [episode.id for episode, _ in episodes])
-        found = in_order(lambda one: refine(self._asker, after, index, *one, own), episodes, own.workers)
-        for refined in found:
-            keep(after, refined, self._number, own)
+        """Facts of these episodes, with the turns that are new to each; asked for side by side."""
+        self._held.index.sync(self._after, [episode.id for episode, _ in episodes])
+        found = in_order(lambda one: self._facts(*one), episodes, self._own.workers)
+        for (episode, turns), (known, rows) in zip(episodes, found, strict=True):
+            self._keep(episode, turns, known, rows)
+
+    def _facts(
+        self, episode: Record, turns: Sequence[Located]
+    ) -> tuple[Mapping[str, Record], Sequence[Data]]:
+        """The facts nearest to an episode by the ids that a model is told, and those it finds (Eq. 8)."""
+        index, own = self._held.index, self._own
+        near = index.nearest(index.row(episode.id), own.k_old, (FACT.folder,))
+        known = {f"f{number}": self._after.records[name] for number, (name, _) in enumerate(near, 1)}
+        facts = [{"id": called, "time": one.time, "text": one.summary} for called, one in known.items()]
+        text = episode.prose if own.refine == "episode" else ""
+        data = self._asker.ask(REFINE, episode=text, turns=shown_turns(turns), facts=facts)
+        return known, data["facts"] if data else ()
+
+    def _keep(
+        self, episode: Record, turns: Sequence[Located], known: Mapping[str, Record], rows: Sequence[Data]
+    ) -> None:
+        """Put the facts that are new and say where they come from, and archive those that they replace."""
+        store = self._after
+        for row, text, refs in new_facts(rows, turns, known.values(), self._own.facts_max):
+            aux = [("type", row["type"])] if row["type"] in TYPES else []
+            fact = narrated(store, store.new_id(FACT.prefix, self._number), text, refs, aux)
+            store.put(fact)
+            store.graph.add(fact.id, Link(SOURCE, episode.id))
+            old = known.get((row["replaces"] or "").strip())
+            if self._own.supersede and old and not old.pinned and old.id in store.visible:
+                store.graph.add(fact.id, Link(VERSION, old.id))
+                store.archive(old.id)
 
 
 def merges(episode: Record) -> int:

@@ -28,11 +28,7 @@ Alone = Callable[[Sequence[int]], Sequence[float]]
 
 
 class Search(evidence.Search[RecmemSettings]):
-    """What is found for one question.
-
-    Args:
-        held: the records and exchanges of the snapshot.
-    """
+    """What is found for one question, among the records and exchanges of a snapshot."""
 
     def __init__(self, view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> None:
         super().__init__(view, (held.records, held.index), query, budget, own)
@@ -46,8 +42,7 @@ class Search(evidence.Search[RecmemSettings]):
         return self.evidence(self.turns(turns))
 
     def for_answer(self) -> Evidence:
-        """The turns that come first, episodes as they are told, facts, and further turns that are not far
-        behind; ranked by cosine as in the paper: episodes, exchanges, facts."""
+        """The first turns, episodes, facts, further turns; by cosine as in the paper."""
         tiers, alone = self._tiers()
         episodes, facts = ([self.record(one.id, one.score) for one in tiers[of]] for of in (EPISODES, FACTS))
         if self.own.rank == "cosine":

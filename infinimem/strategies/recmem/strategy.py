@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
 from infinimem.model import AGAIN, Located, Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Rejected
 from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
@@ -35,7 +33,7 @@ from infinimem.strategies.recmem.subconscious import (
     Units,
     crowded,
 )
-from infinimem.strategies.records.asking import IN_VAIN
+from infinimem.strategies.records.edits import Run
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind
 
@@ -49,12 +47,7 @@ THETAS: Mapping[str, float] = {"lexical": 0.519, "static": 0.578, "minilm": 0.61
 
 
 class RecMem(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that tells episodes and facts.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
     own: RecmemSettings
@@ -67,21 +60,16 @@ class RecMem(RecordStrategy):
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """Attend to the exchanges that these turns end; what is looked at without a plan is listed alone.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
+        """Attend to the exchanges that these turns end; what is looked at without a plan is listed alone."""
         due = view.derived(Units.of).due()
         steps = [(turn.seq, name) for turn in new for name in (*due.get(turn.seq, ()), None)]
         yield from self._attended(view, steps)
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Because someone asked: attend to exchanges that go on, and again to the raw ones, which may recur
-        since a `forget` or an undo; no exchange is asked about an episode again that it was told apart from.
+        """Attend to exchanges that go on, and again to the raw ones, which may recur since a `forget` or an
+        undo.
 
-        Raises:
-            ModelUnavailable: what was applied stays.
+        No exchange is asked about an episode again that it was told apart from.
         """
         if event == "consolidate":
             units = view.derived(Units.of)
@@ -98,13 +86,12 @@ class RecMem(RecordStrategy):
 
     def _attended(self, view: View, steps: Sequence[_Step], again: Sequence[str] = ()) -> Plans:
         """Go through the steps. The raw ones of `again` count as not yet said until it is their turn."""
-        left, seen, looked = deque(steps), list[int](), list[str]()
+        left, looked, run = deque(steps), list[str](), Run(view)
         hidden = set(again)
         alone = hidden - self._crowded(view, again)
         told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
-        in_vain = 0
         while left:
-            plan = None
+            plan, view = None, run.view
             with self._to_write.at(view) as held:
                 for name in hidden:
                     held.move(name, RAW, WAITING)
@@ -112,10 +99,10 @@ class RecMem(RecordStrategy):
                 while left and plan is None:
                     seq, unit = left.popleft()
                     if unit is None:
-                        seen.append(seq)
+                        run.seen.append(seq)
                     elif held.is_open(unit):
                         seqs = {turn.seq for turn in held.units.turns([unit])}
-                        asks = in_vain < IN_VAIN and seqs.isdisjoint(view.given_up(self.llm.name))
+                        asks = run.asks and seqs.isdisjoint(view.given_up(self.llm.name))
                         if asks and unit not in alone:
                             made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
                             plan = made.plan(self.faults, told if unit in hidden else ())
@@ -125,12 +112,8 @@ class RecMem(RecordStrategy):
                         looked.append(unit)
                         held.move(unit, WAITING, RAW)
             if plan is not None:
-                outcome = yield replace(plan, empty=tuple(seen))
-                view, in_vain = outcome.view, in_vain + 1 if {*plan.unanswered.values()} - {AGAIN} else 0
-                if not isinstance(outcome, Rejected):
-                    seen = []
-        if seen:
-            yield Plan(empty=tuple(seen))
+                yield from run.propose(plan)
+        yield from run.end()
 
     def _thetas(self, view: View) -> tuple[float, float]:
         """Least cosines of a cluster and of a merge."""

@@ -46,12 +46,8 @@ def header(record: Record, links: Sequence[Link]) -> list[str]:
     lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
     lines.append(f"summary: {quote(record.summary)}")
     lines.append(f"keywords: {flow(record.keywords)}")
-    if record.time is not None:
-        lines.append(f"time: {quote(record.time)}")
-    if record.when is not None:
-        lines.append(f"when: {quote(record.when)}")
-    if record.session is not None:
-        lines.append(f"session: {quote(record.session)}")
+    told = ((key, getattr(record, key)) for key in ("time", "when", "session"))
+    lines += (f"{key}: {quote(value)}" for key, value in told if value is not None)
     lines.append("evidence:")
     lines += _ref_lines(record.refs)
     moved = dict(record.moved)
@@ -290,14 +286,7 @@ _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U0
 def ledger_text(
     doc_id: str, header: Mapping[str, str], prose: Sequence[str], rows: Iterable[Mapping[str, Any]]
 ) -> str:
-    """The text of a ledger.
-
-    Args:
-        doc_id: its id.
-        header: further keys.
-        prose: Markdown lines for people.
-        rows: of the block.
-    """
+    """The text of a ledger: further keys of its header, Markdown lines for people, the rows of the block."""
     head = [f"{key}: {quote(value)}" for key, value in {"id": doc_id, **header}.items()]
     block = [_FENCE + "json", *map(_row, rows), _FENCE]
     return "\n".join(["---", *head, "---", *prose, "", *block, ""])

@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import replace
 from types import MappingProxyType
 
-from infinimem.model import Finding, Plan, Put, RejectedReply
+from infinimem.model import AGAIN, Finding, Plan, Put, RejectedReply
 from infinimem.spec import Kind
 from infinimem.store.outcome import Outcome, Rejected
 from infinimem.store.view import View
+from infinimem.strategies.base import Plans
 from infinimem.strategies.graph.walk import distances
+from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.record import ANEW, Record
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
@@ -22,8 +24,8 @@ Check = Callable[[RecordStore, Collection[str] | None], list[Finding]]
 """What does not hold of these records, or of all (None)."""
 
 
-def evidence_stands(store: RecordStore, record: Record) -> Iterator[str]:
-    """What it is made of is there."""
+def _common(store: RecordStore, record: Record) -> Iterator[str]:
+    """What it is made of and links to is there, and its header can be read."""
     for ref in record.refs:
         place = store.turn(ref.seq)
         if place is None:
@@ -33,39 +35,21 @@ def evidence_stands(store: RecordStore, record: Record) -> Iterator[str]:
     for source in record.sources:
         if source not in store:
             yield f"its source {source} is not here; bring it back, or {ANEW}"
-
-
-def links_stand(store: RecordStore, record: Record) -> Iterator[str]:
-    """What it links to is there."""
     for link in store.lost.get(record.id, ()):
-        yield (
-            f"a {link.kind} link leads to {link.to}, which is not here; bring it back, or take the line out"
-        )
-
-
-def header_fits(store: RecordStore, record: Record) -> Iterator[str]:
-    """Its header can be read."""
+        what = f"a {link.kind} link leads to {link.to}, which is not here"
+        yield f"{what}; bring it back, or take the line out"
     if not fits(record, store.links(record.id)):
         yield "its header is longer than what is read"
 
 
-COMMON = (evidence_stands, links_stand, header_fits)
-"""The rules of all strategies."""
-
-
-def faults(store: RecordStore, rules: Sequence[Rule], only: Collection[str] | None = None) -> list[Finding]:
-    """What does not hold.
-
-    Args:
-        store: all records.
-        rules: of the strategy.
-        only: records to look at, of which those that are not here are passed over; None for all, and for
-            files that hold no record.
-    """
+def faults(store: RecordStore, only: Collection[str] | None, *rules: Rule) -> list[Finding]:
+    """What does not hold of some records, or of all (None) and of files that hold none: by the rules of all
+    strategies, then by these."""
     found = list(store.findings) if only is None else []
     for name in sorted(store.records if only is None else (name for name in only if name in store)):
         record = store.records[name]
-        found += [Finding("error", what, record.doc_id) for rule in rules for what in rule(store, record)]
+        told = (what for rule in (_common, *rules) for what in rule(store, record))
+        found += [Finding("error", what, record.doc_id) for what in told]
     return found
 
 
@@ -89,13 +73,7 @@ def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
 
 
 def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:
-    """Archived records to which no links of a kind lead from the surface; all of them where one of `only` may
-    have made some.
-
-    Args:
-        store, only: as for `faults`.
-        version: the kind of link that leads to what a record stands for.
-    """
+    """Archived records to which no `version` links lead, if one of `only` may have made some."""
     names = store.records if only is None else (name for name in only if name in store)
     if any(name not in store.visible or store.graph.out(name, version) for name in names):
         near = distances(sorted(store.visible), store.graph, (version,))
@@ -126,13 +104,38 @@ AT_ONCE = 256
 """Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
 
 
-def settled(view: View, make: Callable[[View], Plan | None]) -> Generator[Plan, Outcome, View | None]:
-    """The library after a plan was taken; None where it would not take it.
+class Run:
+    """Plans one after the other, each with the turns that were looked at since the last one that was taken.
 
-    Args:
-        view: the library.
-        make: gives the plan for a library as it is; None where there is nothing to do.
+    After `IN_VAIN` in a row about which a model gave no answer it is not asked any more.
     """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.seen: list[int] = []
+        self._in_vain = 0
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model may be asked."""
+        return self._in_vain < IN_VAIN
+
+    def propose(self, plan: Plan) -> Plans:
+        """Propose a plan; `view` is the library then."""
+        outcome = yield replace(plan, empty=tuple(self.seen))
+        self.view = outcome.view
+        self._in_vain = self._in_vain + 1 if {*plan.unanswered.values()} - {AGAIN} else 0
+        if not isinstance(outcome, Rejected):
+            self.seen = []
+
+    def end(self) -> Plans:
+        """List what was looked at since."""
+        if self.seen:
+            yield Plan(empty=tuple(self.seen))
+
+
+def settled(view: View, make: Callable[[View], Plan | None]) -> Generator[Plan, Outcome, View | None]:
+    """The library after the plan of `make` was taken, if there is one; None if it would not take it."""
     for _ in range(TRIES):
         plan = make(view)
         if plan is None:
@@ -152,13 +155,9 @@ def edited(
     rejected: Sequence[RejectedReply] = (),
     unanswered: Mapping[int, str] = MappingProxyType({}),
 ) -> Plan | None:
-    """The plan of an edit that was tried on a copy; where it would break a rule, one that writes nothing and
-    says why. None where there is nothing to write or to say.
+    """The plan of an edit that was tried on a copy; where it would break a rule, one that only says why.
 
     Args:
-        op: what it is called.
-        before, after: the records, and the copy.
-        check: the rules.
         rejected: replies of the model that could not be read.
         unanswered: turns about which none could, and so nothing is written.
     """

@@ -36,10 +36,8 @@ class Search(ABC, Generic[Own]):
     """A question to a snapshot, by a strategy's own reader; what does not fit is passed over.
 
     Args:
-        view, records: the snapshot, its records and where they lie.
-        query: a question or keywords, any text.
+        records: those of the snapshot, and where they lie.
         budget: tokens of all texts together; a quarter of it at most is for what no record holds.
-        own: the strategy's settings.
         open_turns: see `_without_record`.
     """
 
@@ -150,16 +148,7 @@ class EvidenceBuilder:
         return any(said.ref.seq in self._turns for said in quotes)
 
     def add(self, score: float, quotes: Sequence[Quote], when: str | None = None) -> bool:
-        """Take in what a record shows beyond what is shown already, whole or not at all.
-
-        Args:
-            score: of the record.
-            quotes: what it shows.
-            when: when that happened, if it is known.
-
-        Returns:
-            Whether it fits.
-        """
+        """Take in what a record shows beyond what is shown already, if all of it fits; whether it did."""
         fresh = self._with(score, quotes, when)
         more = sum(tokens.count(turn.text) for turn in fresh.values())
         more -= sum(tokens.count(self._turns[seq].text) for seq in fresh if seq in self._turns)
@@ -214,8 +203,7 @@ def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
 def _without_record(
     view: View, store: RecordStore, query: str, budget: int, open_turns: Iterable[int] | None
 ) -> list[Retrieved]:
-    """The best of what no record holds, by words, in a quarter of the budget: open turns (all that wait, if
-    None), files of records that cannot be read, and people's notes."""
+    """By words: open turns (all that wait, if None), unreadable records' files, and people's notes."""
     unread = {finding.where for finding in store.findings}
     waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
     if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:

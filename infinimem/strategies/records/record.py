@@ -49,14 +49,10 @@ class Record:
     Args:
         id: "u-000212": the prefix of its kind and a number, mostly that of its first turn; or with a suffix
             "u-000212-01" for what was derived.
-        spec: the strategy that keeps it, and tells its kind by its id.
-        summary: one line.
-        keywords: each one line.
         time: ISO 8601, when its evidence was said; of a merge that of the newest member.
         session: stem of the evidence document; None where there are several.
         when: when what it tells of happens or holds, where that is not when it was said (docs/FORMAT.md).
-        refs: the turns that it is made of.
-        sources: ids of the records that it is made of.
+        refs, sources: the turns, or ids of the records, that it is made of.
         moved: those of them that were part of another record before, each with that one.
         visible: whether it stands in the folder of its kind; else it is archived.
         aux: further keys and values in a word each, such as `UNVERIFIED`.

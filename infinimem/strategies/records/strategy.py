@@ -50,19 +50,7 @@ def picture(
     kinds: Sequence[str] = (),
     told: Callable[[Record], str] = lambda record: record.summary,
 ) -> Topology:
-    """What is linked to a record, either way.
-
-    Args:
-        store: the records.
-        index: where they lie.
-        name: see `named`.
-        hops: links from the record at most.
-        kinds: of links that its graph has beside those of its strategy.
-        told: what a record says.
-
-    Raises:
-        LibraryError: no record is meant.
-    """
+    """What is linked to a record, either way, with `kinds` of links beside those of its strategy."""
     return around(
         store.graph,
         named(store, index, name),
@@ -75,17 +63,7 @@ def picture(
 
 
 def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
-    """The record that a person means.
-
-    Args:
-        store: the records.
-        index: where they lie.
-        name: a record's id or document id, the seq of its turn, or words that it is about; None for the
-            newest.
-
-    Raises:
-        LibraryError: there is none.
-    """
+    """The record that a person means: by an id, the seq of its turn, or words; None for the newest."""
     kind = store.spec.kinds[0].name
     if not store.records:
         raise LibraryError(f"there are no {kind}s yet; infinimem add or import gives some")
@@ -98,29 +76,18 @@ def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
     if is_record_id(stem) or wanted.startswith(store.spec.writes):
         raise LibraryError(f"there is no {kind} {wanted!r}; infinimem ls shows which there are")
     if (seq := whole(wanted)) is not None:
-        return _of_turn(store, seq)
+        holding = [record for record in store.records.values() if any(ref.seq == seq for ref in record.refs)]
+        if not holding:
+            raise LibraryError(f"no {kind} holds turn {seq}; infinimem history {seq} tells what became of it")
+        return min(holding, key=lambda record: (record.order, record.id)).id
     found = index.nearest(index.embed(wanted), 1, store.spec.record_folders)
     if not found or found[0][1] <= 0:
         raise LibraryError(f"no {kind} is about {wanted[:80]!r}; try other words")
     return found[0][0]
 
 
-def _of_turn(store: RecordStore, seq: int) -> str:
-    """The record of a turn; of several that hold parts of it the first."""
-    holding = [record for record in store.records.values() if any(ref.seq == seq for ref in record.refs)]
-    if not holding:
-        kind = store.spec.kinds[0].name
-        raise LibraryError(f"no {kind} holds turn {seq}; infinimem history {seq} tells what became of it")
-    return min(holding, key=lambda record: (record.order, record.id)).id
-
-
 class RecordStrategy(ABC):
-    """Part of a strategy (strategies/base.py); how it writes, and its own search, is for each to say.
-
-    Args:
-        llm: the model that helps it.
-        settings: those of the library.
-    """
+    """Part of a strategy (strategies/base.py); how it writes, and its own search, is for each to say."""
 
     spec: StrategySpec
     own: Any
@@ -169,7 +136,7 @@ class RecordStrategy(ABC):
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """What does not hold, of all records or of some (records/edits.py)."""
-        return edits.faults(store, edits.COMMON, only)
+        return edits.faults(store, only)
 
     def check(self, view: View) -> list[Finding]:
         """What must hold of its records, turns held twice, and bodies that do not quote the evidence."""

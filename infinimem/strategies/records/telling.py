@@ -1,24 +1,20 @@
 """Turns and records as a model is shown them, and its words: cleaned, within bounds, dated, and checked.
 
-Source: All-Mem, section 3.2, Appendix B.5 (lengths) and C.3.1 (keywords); RecMem, sections 3.3 and 3.4."""
+Source: All-Mem, section 3.2, Appendix B.5 (lengths) and C.3.1 (keywords); RecMem, sections 3.3 and 3.4.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-from infinimem.grounding.claims import unsupported
+from infinimem.chronology import latest
+from infinimem.grounding.claims import is_repetition, unsupported
 from infinimem.grounding.sentences import sentences
-from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.parallel import in_order
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import Located, RejectedReply
-from infinimem.store.view import View
+from infinimem.model import Entry, Located
+from infinimem.strategies.records.asking import Data, named
 from infinimem.strategies.records.codec import clean_prose
 from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
@@ -51,6 +47,10 @@ class Descriptor:
         """Within bounds."""
         words = dict.fromkeys(word[:KEYWORD].rstrip() for word in self.keywords)
         return Descriptor(self.summary[:SUMMARY].rstrip(), tuple(words)[:KEYWORDS])
+
+
+EMPTY = Descriptor("", ())
+"""Of what says nothing to be found by."""
 
 
 def descriptor(summary: str, keywords: Iterable[str]) -> Descriptor:
@@ -96,14 +96,7 @@ def shown_turns(turns: Iterable[Located]) -> list[dict[str, str | None]]:
 def shown_record(
     store: RecordStore, name: str, called: str | None = None, *, whole: bool = False
 ) -> dict[str, object]:
-    """A record with its evidence.
-
-    Args:
-        store: that it stands in.
-        name: its id.
-        called: the id that the model is told; None for its own.
-        whole: whether the text is shown to its end, however long it is.
-    """
+    """A record with its evidence, under the id that the model is told, if not its own."""
     text = store.text(name)
     told = shown_descriptor(store, name) | {"text": text if whole else text[:LONGEST]}
     return told | ({"id": called, "number": name} if called else {})
@@ -149,16 +142,11 @@ def narrated(
     aux: Sequence[tuple[str, str]] = (),
     keywords: Sequence[str] = (),
 ) -> Record:
-    """A record that tells of turns.
+    """A record that tells of turns, under an id that tells its kind; without any text an archived one of
+    prose.
 
-    Args:
-        store: the records; it is not edited.
-        name: its id, which tells its kind: whether the text is prose, whose first sentence is the summary
-            then, or the summary itself.
-        text: cleaned by `narrative` or `one_liner`; without any it is an archived record of prose.
-        refs: the turns, in any order.
-        aux: what else is to be told of it, before the mark.
-        keywords: in the model's words too.
+    A text (cleaned by `narrative` or `one_liner`) is prose, whose first sentence is the summary, or the
+    summary.
     """
     kind = store.spec.kind_of(name)
     prose = text if kind and kind.prose else ""
@@ -180,123 +168,16 @@ def narrated(
     )
 
 
-# ── turns described, several in a call ───────────────────────────────────────────────────────────
-
-
-CONTEXT_LENGTH = 400
-"""Characters of an earlier turn that is shown for its context."""
-
-EMPTY = Descriptor("", ())
-"""Of what says nothing to be found by."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """A turn with its descriptor, which is empty for one that says nothing to be found by.
-
-    Args:
-        turn: as it was shown.
-        descriptor: of the model; where its reply was of no use the turn's first words.
-        when: when what it tells of happened, if the model said so and the words can mean it.
-        wrong: what was wrong with the reply, if anything.
-        unverified: whether it claims what neither the turn nor those before it say.
-        failure: why nothing could be read, "" if something could.
-    """
-
-    turn: Located
-    descriptor: Descriptor
-    when: str | None = None
-    wrong: RejectedReply | None = None
-    unverified: bool = False
-    failure: str = ""
-
-
-@dataclass(frozen=True)
-class Describer:
-    """Asks a model.
-
-    Args:
-        task: is asked with `turns` and their `context`, and gives `cards`: id, `summary`, `keywords`, `when`.
-        llm, workers: the model, and how many calls run side by side.
-        most: turns of a call.
-        before: turns before them that it is shown too.
-    """
-
-    task: Task
-    llm: LLM
-    workers: int
-    most: int
-    before: int
-
-    def describe(self, view: View, turns: Sequence[Located]) -> list[Described]:
-        """A descriptor for each of these turns of a session, in order.
-
-        Raises:
-            ModelUnavailable: nothing is to be written; the turns stay pending.
-        """
-        found = in_order(partial(self._portion, view), self._portions(turns), self.workers)
-        return [one for portion in found for one in portion]
-
-    def _portions(self, turns: Sequence[Located]) -> list[Sequence[Located]]:
-        """Turns for a call each: about as many in all, and no more text than a model is shown."""
-        most = max(1, self.most)
-        size = -(-len(turns) // -(-len(turns) // most)) if turns else 1
-        portions: list[list[Located]] = [[]]
-        room = LONGEST
-        for turn in turns:
-            length = len(turn.entry.text)
-            if portions[-1] and (len(portions[-1]) == size or length > room):
-                portions.append([])
-                room = LONGEST
-            portions[-1].append(turn)
-            room -= length
-        return [portion for portion in portions if portion]
-
-    def _portion(self, view: View, turns: Sequence[Located]) -> list[Described]:
-        """What a reply about several lacks is asked for once more, each turn by itself."""
-        told = [turn for turn in turns if turn.entry.text.strip()]
-        found = self._ask(view, told, self.before) if told else {}
-        for turn in told if len(told) > 1 else ():
-            if found[turn.seq].wrong:
-                found |= self._ask(view, [turn], 0 if found[turn.seq].failure else self.before)
-        return [found.get(turn.seq) or Described(turn, EMPTY) for turn in turns]
-
-    def _ask(self, view: View, turns: Sequence[Located], most: int) -> dict[int, Described]:
-        """Descriptors by seq; what a model does not take is no context of others."""
-        before = [turn for turn in _before(view, turns[0], most) if turn.seq not in view.tried]
-        context = [shown_turn(turn.entry, turn.entry.text[:CONTEXT_LENGTH]) for turn in before]
-        shown = [shown_turn(turn.entry, turn.entry.text[:LONGEST]) for turn in turns]
-        reply = self.llm.complete(self.task, {"context": context, "turns": shown})
-        cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
-        said = [*before, *turns]
-        return {
-            turn.seq: self._read(said[: at + 1], cards.get(str(turn.seq)), reply)
-            for at, turn in enumerate(turns, len(before))
-        }
-
-    def _read(self, said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply) -> Described:
-        """The last of some turns by its card; without one by its first words."""
-        turn = said[-1]
-        if card is None:
-            why = f"{reply.failure}: {reply.detail}" if reply.data is None else "MISSING: no card of it"
-            wrong = RejectedReply(self.task.name, reply.text, (why,))
-            return Described(turn, undescribed(turn.text), wrong=wrong, failure=reply.failure or "")
-        found = descriptor(card["summary"], card["keywords"]).cut()
-        if not found.summary:
-            return Described(turn, EMPTY)
-        when = (card["when"] or "").strip()
-        told = when and fits(when, [(turn.text, day_of(turn.entry.time))])
-        return Described(turn, found, when if told else None, unverified=unverified(found, map(_quote, said)))
-
-
-def _quote(turn: Located) -> Quote:
-    return Quote(Ref(turn.seq), turn.entry.fields.get("speaker"), turn.entry.time, turn.text)
-
-
-def _before(view: View, first: Located, count: int) -> Sequence[Located]:
-    """The turns of the session just before one."""
-    if first.doc_id not in view or count <= 0:
-        return ()
-    said = view.document(first.doc_id).entries
-    at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
-    return said[max(at - count, 0) : at]
+def new_facts(
+    rows: Iterable[Data], turns: Iterable[Located], known: Iterable[Record], most: int
+) -> Iterator[tuple[Data, str, list[Ref]]]:
+    """The facts of a reply that repeat none that is known, so many at most, and the turns they are from."""
+    facts = [Entry(0, one.summary, "", one.time) for one in known]
+    times = {turn.seq: turn.entry.time for turn in turns}
+    most += len(facts)
+    for row in rows:
+        text, seqs = one_liner(row["text"]), named(row["from"], times)
+        new = Entry(0, text, "", latest(times[seq] for seq in seqs))
+        if text and seqs and len(facts) < most and not any(is_repetition(new, other) for other in facts):
+            facts.append(new)
+            yield row, text, [*map(Ref, seqs)]

@@ -1,7 +1,8 @@
 """The partition of facts into themes: facts are attached, themes split and merged where f grows.
 
 Knows names and vectors alone; these have length 1, or 0 where a text says nothing.
-Source: xMemory, section 3.2, Eq. 1 to 3."""
+Source: xMemory, section 3.2, Eq. 1 to 3.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +27,10 @@ DIGITS = 6
 
 @dataclass(frozen=True, eq=False)
 class Theme:
-    """What f takes of a theme.
+    """What f takes of a theme: its size n_k, its centre mu_k (zeros where vectors cancel out), and cosines.
 
-    Args:
-        size: n_k, how many facts it has.
-        centre: mu_k, the mean of their vectors, of length 1 (of zeros where they cancel out).
-        cohesion: the mean cosine of its facts and mu_k (Eq. 3).
-        purity: the mean cosine of all pairs of them, which f does not take; 1 for one alone.
+    `cohesion` is the mean of its facts and mu_k (Eq. 3), `purity` that of all pairs, which f does not
+    take.
     """
 
     size: int
@@ -124,8 +122,7 @@ def components(rows: Rows, edge: float, cap: int) -> Parts:
 
 
 def runs(rows: Rows, cap: int) -> Parts:
-    """As few runs of at most `cap` facts as there can be, at least two, of about one length, along the first
-    principal axis, which points to where its largest component is positive."""
+    """As few runs of about one length as there can be, two at least, along the first principal axis."""
     centred = rows - rows.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
     axis = axis * np.sign(axis[np.argmax(np.round(np.abs(axis), DIGITS))])
@@ -157,13 +154,7 @@ def means(rows: Rows, count: int) -> Parts:
 
 
 def candidates(rows: Rows, cap: int, edge: float) -> list[Parts]:
-    """The ways to split a theme in two or more, none over the cap.
-
-    Args:
-        rows: of its facts by age, at least two.
-        cap: facts of a theme at most.
-        edge: least cosine of two facts that hang together.
-    """
+    """The ways to split a theme in two or more parts, none over the cap, by its facts' vectors."""
     ways = (components(rows, edge, cap), runs(rows, cap), means(rows, 2), means(rows, 3))
     return [sorted(way) for way in ways if len(way) > 1 and max(map(len, way)) <= cap]
 
@@ -194,14 +185,11 @@ class ThemePartition:
     """Themes with their facts by age.
 
     Args:
-        themes: facts by theme, each in one.
         row: gives the vector of a fact.
         name: gives the name of a theme that a fact founds, each time a new one.
         older: what orders themes and facts by age, the oldest first.
-        own: the thresholds, for these vectors.
         fixed: those that a person holds: facts come in while there is room, and nothing else happens.
-        memo: what f takes of the themes, by name, with their facts; for the next partition, where these are
-            the same objects.
+        memo: what f takes of the themes, for the next partition, where their facts are the same objects.
     """
 
     def __init__(
@@ -291,8 +279,7 @@ class ThemePartition:
     # ── split ───────────────────────────────────────────────────────────────────────────────────
 
     def split(self) -> None:
-        """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
-        by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
+        """Split what is over the cap, or full and not pure, by the candidate of the largest f."""
         while due := [one for one in self._touched if self._crowded(one)]:
             self._split(min(due, key=self._older))
 
@@ -328,8 +315,7 @@ class ThemePartition:
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
     def merge(self) -> None:
-        """Merge the pair of near themes that f gains most by, twice at most; then, while f gains, a theme of
-        one fact into another. One of a pair has changed since the partition was made."""
+        """Merge the near pair that f gains most by, twice; then, while f gains, themes of one fact."""
         for _ in range(PASSES):
             if not self._merge(self._own.merge_min, tiny=False):
                 break
@@ -337,8 +323,7 @@ class ThemePartition:
             pass
 
     def _pairs(self, least: float, *, tiny: bool) -> list[list[str]]:
-        """Themes that changed with the nearest ones of those that are near enough and fit into one with them,
-        the older first; one of them of a single fact, if `tiny`."""
+        """Themes that changed with the nearest that they fit with, older first; `tiny`: with one fact."""
         found = set[tuple[str, ...]]()
         for theme in self._touched:
             at, cosines = self._at[theme], self._cosines(theme)
@@ -353,8 +338,7 @@ class ThemePartition:
         )
 
     def _merge(self, least: float, *, tiny: bool) -> bool:
-        """Merge the pair that f gains most by, of equal ones the older, if it gains; the larger theme
-        survives, then the older."""
+        """Merge the pair that f gains most by, if it gains; the larger survives, of equal ones the older."""
         best, most = None, 0.0
         for pair in self._pairs(least, tiny=tiny):
             context = self._context(pair)

@@ -61,15 +61,7 @@ def pick(
     alpha: float,
     kind: Normaliser = "max",
 ) -> list[int]:
-    """Candidates in the order in which they are taken.
-
-    Args:
-        relevance: of each to the question, any measure; ties go to the earlier candidate.
-        near: what each covers.
-        budget: how many at most.
-        alpha: the share of the coverage term, 0 to 1.
-        kind: of Z.
-    """
+    """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance."""
     shares, whole = min_max(relevance), normaliser(near, kind)
     known: set[int] = set()
     taken: list[int] = []
@@ -103,14 +95,10 @@ Probe = tuple[float, bool, bool]
 
 
 class Admitted(NamedTuple):
-    """What is shown, and why.
+    """The episodes that are shown, by their places, each with whether its messages are too; and why.
 
-    Args:
-        shown: episodes by their places, each with whether its messages are shown too.
-        gains: of the episodes that were probed, in order.
-        stop: why no more were.
-        failure: why another gate decided than the one that was asked for.
-        before: H without any episode, where it is known.
+    `gains` are of those that were probed, `stop` says why no more were, `failure` why another gate
+    decided; `before` is H without any episode.
     """
 
     shown: Sequence[tuple[int, bool]]
@@ -134,8 +122,7 @@ def uncertainty(reply: Reply) -> float | None:
 
 
 def admitted(probes: Iterable[Probe]) -> Admitted:
-    """Episodes, the likeliest first, until one of the first three adds too little, or a second one does; at
-    least the first. No probe is made that is not needed."""
+    """Show the likeliest until one of the first three adds too little, or a second; at least the first."""
     shown, gains, stop = list[tuple[int, bool]](), list[float](), ""
     for number, (gain, enough, messages) in enumerate(probes, 1):
         gains.append(round(gain, 6))
@@ -155,19 +142,7 @@ def choose(
     episodes: Sequence[Record],
     said: Sequence[str],
 ) -> Admitted:
-    """The episodes that are shown, by the gate that the settings name.
-
-    Args:
-        llm: asked by the gates `batch` and `loss`.
-        own: the settings.
-        question: in plain words.
-        facts: that are shown.
-        episodes: the likeliest first.
-        said: their messages.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
+    """Choose the episodes that are shown, the likeliest first, by the gate that the settings name."""
     if own.gate == "none" or not episodes:
         return Admitted([(at, True) for at in range(len(episodes))])
     asked, failure = {"question": question, "facts": _rows(facts)}, ""
@@ -234,11 +209,7 @@ small library. In the paper 10 of some 64 themes are neighbours."""
 
 
 class Search(evidence.Search[XmemorySettings]):
-    """What is found for one question.
-
-    Args:
-        llm: asked by the gate.
-    """
+    """What is found for one question; the gate asks the model."""
 
     def __init__(
         self,
@@ -279,11 +250,7 @@ class Search(evidence.Search[XmemorySettings]):
         return self.evidence(self.turns(turns))
 
     def for_answer(self) -> Evidence:
-        """Facts, then episodes, and messages behind those that need them.
-
-        Raises:
-            ModelUnavailable: the model that the gate asks does not answer.
-        """
+        """Facts, then episodes, and messages behind those that need them."""
         facts, episodes = self._shown(self.own)
         facts.sort(key=lambda one: -one.parts["near"])  # where room is short the nearest stay
         items = [self.record(one.id, one.parts["near"]) for one in facts]
@@ -296,8 +263,7 @@ class Search(evidence.Search[XmemorySettings]):
         return self.evidence(pack(items, self.budget))
 
     def _shown(self, own: XmemorySettings) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
-        """Facts in the order in which they were taken, and episodes, each with whether its messages are
-        shown. The trace has what the gate found: of all that were probed H and the gains."""
+        """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
         facts = self._facts()
         episodes = self._episodes(facts)
         lines, tales = ([self.store.records[one.id] for one in some] for some in (facts, episodes))
@@ -360,8 +326,7 @@ class Search(evidence.Search[XmemorySettings]):
         return [Candidate(order[rank][0], {"near": order[rank][1]}) for rank in taken]
 
     def _nearest(self, folder: str, count: int) -> list[str]:
-        """The records of a folder that are nearest to the question: by vectors, as in the paper, or by the
-        library's search."""
+        """The records of a folder that are nearest: by vectors, as in the paper, or by search."""
         if self._row is None:
             return [*self._found[folder]][:count]
         return [name for name, _ in self.index.nearest(self._row, count, (folder,))]

@@ -52,12 +52,7 @@ _READ = 3
 
 
 class XMemory(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that finds blocks, tells them and names themes.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
     own: XmemorySettings
@@ -69,11 +64,7 @@ class XMemory(RecordStrategy):
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """Tell the blocks that these turns end, a plan each; turns of blocks that stay open are listed alone.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
+        """Tell the blocks that these turns end, a plan each; turns of open blocks are listed alone."""
         began = view
         for start in range(0, len(new), PORTION):
             portion = new[start : start + PORTION]
@@ -83,11 +74,7 @@ class XMemory(RecordStrategy):
             view = (yield Plan(empty=tuple(turn.seq for turn in portion))).view
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Because someone asked: tell all that is open, and group facts that are in no theme.
-
-        Raises:
-            ModelUnavailable: what was applied stays.
-        """
+        """Because someone asked: tell all that is open, and group facts that are in no theme."""
         if event == "consolidate":
             found = yield from self._told(view, view, (), end=True)
             if found is not None:
@@ -96,8 +83,7 @@ class XMemory(RecordStrategy):
     def _told(
         self, began: View, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
-        """Write the blocks that end; the library then, or None where it would not take one, or the model gave
-        no answer about any."""
+        """Write the blocks that end; None where the library took none, or no answer was given about any."""
         given_up = view.given_up(self.llm.name, began)
         open_ones = [one.without(given_up) for one in strands(view, new, self.own.block_max, end=end)]
         found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
@@ -142,8 +128,7 @@ class XMemory(RecordStrategy):
         return Search(view, held, query, budget, self.own, self.llm)
 
     def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to a record, the facts of themes, which themes are near to which, and what f was
-        before and after a theme was last split or merged (strategies/base.py: Linked)."""
+        """What is linked to a record, facts of themes, near themes, and f before and after a change."""
         with self._reading.at(view) as (store, index):
             drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
@@ -160,7 +145,7 @@ class XMemory(RecordStrategy):
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
         cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
-        return edits.faults(store, (*edits.COMMON, *cap), only)
+        return edits.faults(store, only, *cap)
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""

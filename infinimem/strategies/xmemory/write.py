@@ -1,6 +1,7 @@
 """Writing: a block that ended is told as an episode, its facts are drawn, and join themes; one plan a block.
 
-An open block stands nowhere; it is what no record names. Source: xMemory, section 3.2, and Appendix C.1."""
+An open block stands nowhere; it is what no record names. Source: xMemory, section 3.2, and Appendix C.1.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +11,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from infinimem.chronology import latest
-from infinimem.grounding.claims import is_repetition, unsupported
+from infinimem.grounding.claims import unsupported
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
-from infinimem.model import Entry, Finding, Located, RejectedReply
+from infinimem.model import Finding, Located, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.asking import Asker, named
+from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, prefix_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.telling import narrated, narrative, one_liner, shown_turns
+from infinimem.strategies.records.telling import narrated, narrative, new_facts, one_liner, shown_turns
 from infinimem.strategies.segment import Segment, Segmented, segments
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
@@ -101,12 +101,9 @@ _NEVER = 1 << 62
 
 
 class Strand(NamedTuple):
-    """Turns of a session that follow each other and are in no record.
+    """Turns of a session in no record that follow each other, so many of which were looked at before.
 
-    Args:
-        turns: in order.
-        seen: how many of them were looked at before, an open block.
-        by: the turn that ends the last block, the first of another session; None where it stays open.
+    `by` is the turn that ends the last block, the first of another session; None where it stays open.
     """
 
     turns: tuple[Located, ...]
@@ -135,16 +132,11 @@ class Block(NamedTuple):
 
 
 def strands(view: View, new: Sequence[Located], most: int, *, end: bool = False) -> Iterator[Strand]:
-    """What is open, as of new turns.
+    """What is open, as of new turns (what was said behind them is not there yet).
 
-    The first turn of a session ends what is open in all others, and a turn that a record names what is open
-    before it.
-
-    Args:
-        view: the library.
-        new: turns that were not looked at, in order; what was said behind them is not there yet.
-        most: turns of a block; where more were looked at, an undo reopened them, and they are looked at anew.
-        end: whether all that is open ends behind them.
+    The first turn of a session ends what is open in all others, and a turn that a record names what is
+    open before it. Where more than `most` turns were looked at, an undo reopened them, and they are looked
+    at anew.
     """
     waiting, fresh = open_turns(view), {turn.seq for turn in new}
     begins = [turn for turn in new if view.document(turn.doc_id).entries[0].seq == turn.seq]
@@ -170,9 +162,6 @@ def ended(llm: LLM, own: XmemorySettings, strand: Strand) -> list[Block]:
 
     It is asked at each message, as in the paper; or once a block is full or ends, and then the last part of a
     full one stays open.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
     """
     most, found = max(own.block_max, 1), list[Block]()
     block, rejected = strand.turns[: strand.seen], tuple[RejectedReply, ...]()
@@ -224,11 +213,7 @@ class Told:
 
 
 def tell(llm: LLM, block: Block) -> list[Told]:
-    """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
+    """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit."""
     asker, turns = Asker(llm), shown_turns(block.turns)
     episode, found = asker.ask(EPISODE, turns=turns, reason=block.reason), None
     if episode and not narrative(episode["content"]):
@@ -249,17 +234,12 @@ def keep(store: RecordStore, told: Told) -> list[str]:
     session = stem(turns[0].doc_id)
     episode = replace(_episode(store, told), session=session)
     store.put(episode)
-    names, facts = [episode.id], list[Entry]()
-    times = {turn.seq: turn.entry.time for turn in turns}
-    for row in told.facts:
-        text, seqs = one_liner(row["text"]), named(row["from"], times)
-        new = Entry(0, text, "", latest(times[seq] for seq in seqs))
-        if text and seqs and len(facts) < MOST and not any(is_repetition(new, one) for one in facts):
-            facts.append(new)
-            fact = narrated(store, store.new_id(FACT.prefix, turns[0].seq), text, map(Ref, seqs))
-            store.put(replace(fact, session=session))
-            store.graph.add(fact.id, Link(SOURCE, episode.id))
-            names.append(fact.id)
+    names = [episode.id]
+    for _, text, refs in new_facts(told.facts, turns, (), MOST):
+        fact = narrated(store, store.new_id(FACT.prefix, turns[0].seq), text, refs)
+        store.put(replace(fact, session=session))
+        store.graph.add(fact.id, Link(SOURCE, episode.id))
+        names.append(fact.id)
     return names
 
 
@@ -284,20 +264,7 @@ def group(
     asker: Asker,
     own: XmemorySettings,
 ) -> None:
-    """Attach what is in no theme, split and merge, and put the themes that changed.
-
-    Args:
-        store: the records, which are edited.
-        themes: as they were.
-        fresh: facts that came since.
-        index: where all lie.
-        memo: of the partition.
-        asker: the model that names themes.
-        own: the thresholds, whether themes are split and merged, and how many calls run side by side.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
+    """Attach what is in no theme and `fresh` facts, split and merge, and put the themes that changed."""
     fixed = {name for name in themes.facts if store.records[name].pinned}
     found = ThemePartition(themes.facts, index.row, _namer(store), age, own, fixed, memo)
     where = {fact: found.attach(fact) for fact in sorted({*themes.loose, *fresh}, key=age)}
@@ -349,8 +316,7 @@ def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:
 def _put(
     store: RecordStore, name: str, was: Mapping[str, str], summary: str | None, made: Change | None
 ) -> None:
-    """Put a theme with these facts, which were in other themes or came to this one; without a summary it
-    keeps its own."""
+    """Put a theme with these facts, which were in other themes or came to this one."""
     old = store.records.get(name) or Record(name, SPEC, "")
     aux, moved = dict(old.aux), dict(old.moved)
     if made:
