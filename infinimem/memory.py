@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from infinimem.messages import Message
     from infinimem.operations.blame import Blamed
-    from infinimem.operations.forget.forget import Forgotten
-    from infinimem.operations.forget.rename import Renamed
+    from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Event
     from infinimem.operations.review import ReviewItem
     from infinimem.strategies.base import Event as Tick
@@ -480,14 +479,14 @@ class Memory(Reader):
         Raises:
             UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
         """
-        from infinimem.operations.forget.choice import Wanted
         from infinimem.operations.forget.forget import forget, preview_forget
+        from infinimem.operations.forget.redaction import Wanted
         from infinimem.retrieval.grep import compile_pattern
 
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
         pattern = compile_pattern(match) if match is not None else None
-        wanted = Wanted(frozenset(seqs), pattern.found if pattern else None, source, session)
+        wanted = Wanted(frozenset(seqs), pattern.found if pattern else lambda _: (), source, session)
         done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
 
@@ -502,7 +501,7 @@ class Memory(Reader):
             UsageError: it is none of these, or the new name is none, or taken.
             LibraryError: the disk refused.
         """
-        from infinimem.operations.forget.rename import rename
+        from infinimem.operations.forget.forget import rename
 
         return rename(self.library, name, new)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from in_memory import Driven
@@ -204,10 +203,3 @@ def keep_all(variables: Mapping[str, Any]) -> dict[str, Any]:
 def nothing_outdated(_: Mapping[str, Any]) -> dict[str, Any]:
     """A COMPARE reply: no pair."""
     return outdated()
-
-
-def swapped(library: Library, **settings: Any) -> None:
-    """Change settings of the `infini` group."""
-    library.settings = replace(
-        library.settings, own=(replace(library.settings.of(InfiniSettings), **settings),)
-    )

@@ -162,33 +162,6 @@ def test_an_old_version_put_back_does_not_take_out_what_came(
     assert problems(library.root, {}) == []
 
 
-def test_what_an_editor_writes_late_into_a_file_it_holds_open_is_brought_back(tmp_path: Path) -> None:
-    library, seqs = prepared(tmp_path / "memory")
-    with (library.root / "topics/tea.md").open("a") as editor:
-        library.apply(consolidation(seqs), base=library.view())
-        editor.write("typed late\n")
-    assert "typed late" not in (library.root / "topics/tea.md").read_text()
-    Library(library.root)
-    text = (library.root / "topics/tea.md").read_text()
-    assert "typed late" in text
-    assert "Likes oolong" in text
-    assert problems(library.root, {}) == []
-    assert (library.root / "topics/tea.md").read_text() == text
-
-
-def test_two_newer_versions_are_both_kept(tmp_path: Path) -> None:
-    library, seqs = prepared(tmp_path / "memory")
-    with (library.root / "topics/tea.md").open("a") as editor:
-        library.apply(consolidation(seqs), base=library.view())
-        editor.write("typed late\n")
-    with (library.root / "topics/tea.md").open("a") as file:
-        file.write("typed soon\n")
-    Library(library.root)
-    assert "typed soon" in (library.root / "topics/tea.md").read_text()
-    (aside,) = (library.root / ".infinimem/conflicts").iterdir()
-    assert "typed late" in aside.read_text()
-
-
 def test_a_line_deleted_or_edited_before_recovery_stays_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

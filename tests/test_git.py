@@ -22,8 +22,8 @@ from trusting import write_trusted
 from infinimem import open_memory
 from infinimem.model import NewEntry, Plan, Receipt, ReceiptRow, Turn, Usage
 from infinimem.operations.doctor.examine import examine
-from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import forget
+from infinimem.operations.forget.redaction import Wanted
 from infinimem.operations.git import commits, repository
 from infinimem.settings import Settings, parse_settings, template
 from infinimem.store.create import init

@@ -1,4 +1,4 @@
-"""A receipt taken back restores the bytes before it; the library as of a moment is what stood then."""
+"""A receipt that is taken back where things went on since; the library as of a moment is what stood then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fault_library import lines, problems, tree
 
 from infinimem.errors import LibraryError, UsageError
-from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
+from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
 from infinimem.operations.as_of import as_of, moment
 from infinimem.operations.undo import undo
 from infinimem.store.create import init
@@ -61,31 +61,6 @@ def standing(view: View) -> dict[int, tuple[str, str]]:
     return {place.seq: (place.doc_id, place.entry.line) for place in places}
 
 
-def test_undo_restores_every_byte_and_undoing_that_too(library: Library) -> None:
-    a, b, c = fill(library, "I live in Lisbon", "I like tea", "I live in Lisbon!")
-    sort(library, "consolidate", Move(a, "topics/home", "Home"))
-    before = files(library)
-    receipt = sort(
-        library,
-        "consolidate",
-        Move(b, "topics/home", "Drinks"),
-        Move(c, "topics/home", why="duplicate", by=a),
-    )
-    after = files(library)
-    (back,) = undo(library)
-    assert files(library) == before
-    assert [(row.seq, row.was, row.now, row.why) for row in back.rows] == [
-        (b, "topics/home", CURRENT, "undone"),
-        (c, "archive/home", CURRENT, "undone"),
-    ]
-    (again,) = undo(library, back.id)
-    assert files(library) == after
-    with pytest.raises(LibraryError, match="undone by journal/0004-undo already"):
-        undo(library, back.id)
-    assert again.number == receipt.number + 2
-    assert problems(library.root, {}) == []
-
-
 def test_what_came_since_stays(library: Library) -> None:
     a, b = fill(library, "one", "two")
     sort(library, "consolidate", Move(a, "topics/x", "X"), Move(b, "topics/x", "X"))
@@ -124,19 +99,6 @@ def test_a_later_receipt_that_leans_on_it_goes_first_or_with_it(library: Library
         "takes back receipt 2",
         "takes back receipt 1",
     ]
-    assert files(library) == before
-
-
-def test_people_s_edits_and_stamps_can_be_undone_too(library: Library) -> None:
-    (a,) = fill(library, "Drinks tea")
-    sort(library, "consolidate", Move(a, "topics/x", "X"))
-    library.adopt_edits()
-    path = library.root / "topics/x.md"
-    path.write_text(path.read_text().replace("Drinks tea", "Drinks water") + "- typed\n")
-    before = files(library)
-    assert library.adopt_edits() is not None
-    assert files(library) != before
-    undo(library)
     assert files(library) == before
 
 

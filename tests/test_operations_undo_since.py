@@ -68,20 +68,6 @@ def refused(memory: Memory, receipt: str, words: str) -> None:
 # ── undone, done again, undone again ────────────────────────────────────────────────────────────
 
 
-def test_undo_and_redo_as_often_as_one_likes(memory: Memory) -> None:
-    before = notes(memory)
-    first = moved(memory, (A, "topics/new"), (B, "topics/old"))
-    after = notes(memory)
-    for _ in range(3):
-        (back,) = memory.undo(first.id)
-        assert notes(memory) == before
-        with pytest.raises(LibraryError, match=f"undone by {back.id} already"):
-            memory.undo(first.id)
-        memory.undo(back.id)
-        assert notes(memory) == after
-    assert problems(memory.library.root, {}) == []
-
-
 def test_a_later_receipt_that_is_taken_back_is_in_nobodys_way(memory: Memory) -> None:
     before = notes(memory)
     first = moved(memory, (A, "topics/new"))
@@ -155,22 +141,6 @@ def test_a_signature_is_not_taken_back_from_a_line_that_is_gone(memory: Memory) 
     (seq,) = (row.seq for row in receipt.rows)
     edit(memory, "topics/old", line(memory, seq), "")
     refused(memory, receipt.id, "topics/old was changed where it wrote")
-
-
-def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(memory: Memory) -> None:
-    """The receipt only tells of these."""
-    carried = line(memory, C)
-    edit(memory, "topics/old", carried, "")
-    (memory.library.root / "topics/mine.md").write_text(f"{carried}- typed\n")
-    edit(memory, "topics/old", line(memory, D), "")
-    before = notes(memory)
-    receipt = memory.library.adopt_edits()
-    assert receipt is not None
-    assert {row.why for row in receipt.rows} == {"stamped", "moved by hand", "deleted"}
-    (back,) = memory.undo()
-    assert notes(memory) == before
-    assert where(memory, C, D) == ["topics/mine", None]
-    assert [row.why for row in back.rows] == ["removed"]
 
 
 def test_an_edit_that_nobody_noted_yet_is_in_the_receipt_that_takes_the_line_back(memory: Memory) -> None:

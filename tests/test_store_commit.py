@@ -373,50 +373,6 @@ def test_what_is_kept_for_a_day_gives_way_on_a_full_disk(library: Library, plan:
     assert texts(library, "topics/new") == ["Plays chess"]
 
 
-def test_what_was_displaced_goes_after_a_day(library: Library, plan: Plan) -> None:
-    folder = library.root / ".infinimem/displaced/0001"
-    for hours, left in ((23, ["0001"]), (25, [])):
-        then = folder.stat().st_mtime - hours * 3600
-        os.utime(folder, (then, then))
-        Library(library.root)
-        assert displaced(library) == left
-        if left:
-            os.utime(folder)
-
-
-def test_a_late_save_is_brought_back_once(library: Library, plan: Plan) -> None:
-    path = library.root / "topics/tea.md"
-    with path.open("a") as editor:
-        apply(library, plan)
-        editor.write("typed late\n")
-    Library(library.root)
-    assert path.read_text().count("typed late") == 1
-    path.write_text(path.read_text() + "and more\n")
-    Library(library.root)
-    assert path.read_text().count("typed late") == 1
-    assert aside(library) == []
-
-
-def test_a_late_save_is_brought_back_by_an_opening_days_later(library: Library, plan: Plan) -> None:
-    path, folder = library.root / "topics/tea.md", library.root / ".infinimem/displaced/0002"
-    with path.open("a") as editor:
-        apply(library, plan)
-        editor.write("typed late\n")
-    os.utime(folder, (folder.stat().st_mtime - 50 * 3600,) * 2)
-    Library(library.root)
-    assert "typed late" in path.read_text()
-    assert "0002" not in displaced(library)
-
-
-def test_a_process_that_goes_on_drops_what_is_older_than_a_day(library: Library, plan: Plan) -> None:
-    folder = library.root / ".infinimem/displaced/0001"
-    for number in range(3, 13):
-        folder.with_name(f"{number:04}").mkdir()
-    os.utime(folder, (folder.stat().st_mtime - 25 * 3600,) * 2)
-    library.apply(plan, base=library.view())
-    assert "0001" not in displaced(library)
-
-
 def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
     library: Library, plan: Plan
 ) -> None:

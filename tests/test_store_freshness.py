@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import subprocess
-import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +16,6 @@ from freshness_library import Reader, rest, stamps
 from infinimem.errors import LibraryError
 from infinimem.model import Turn
 from infinimem.store.freshness import BOUND
-from infinimem.store.library import Library
 from infinimem.store.listing import listed
 
 
@@ -35,84 +31,6 @@ def reader(root: Path) -> Reader:
     reader = Reader(root)
     assert (reader.looks, reader.lists) == (1, 0)
     return reader
-
-
-# ── by people, and by programs that are not infinimem ───────────────────────────────────────────
-
-
-def _exchanged(root: Path) -> None:
-    library = Library(root)
-    (root / ".other").write_text("y")
-    library.files.exchange(".other", "topics/home.md")
-
-
-STEPS: dict[str, Callable[[Path], object]] = {
-    "created": lambda root: (root / "note.md").write_text("x"),
-    "deleted": lambda root: (root / "topics/home.md").unlink(),
-    "renamed": lambda root: (root / "topics/home.md").rename(root / "topics/house.md"),
-    "moved": lambda root: (root / "topics/home.md").rename(root / "home.md"),
-    "saved by renaming": lambda root: [
-        (root / "swap").write_text("y"),
-        (root / "swap").rename(root / "topics/home.md"),
-    ],
-    "exchanged": _exchanged,
-    "a folder made": lambda root: [(root / "a/b").mkdir(parents=True), (root / "a/b/c.md").write_text("x")],
-    "a folder renamed": lambda root: (root / "topics").rename(root / "subjects"),
-    "a folder removed": lambda root: [
-        *(path.unlink() for path in (root / "topics").iterdir()),
-        (root / "topics").rmdir(),
-    ],
-    "a folder behind a link": lambda root: [
-        (root / "topics").rename(root.parent / "t"),
-        (root / "topics").symlink_to(root.parent / "t"),
-    ],
-    "a folder in its place": lambda root: [
-        (root / "topics").rename(root / "old"),
-        (root / "topics").mkdir(),
-        (root / "topics/home.md").write_text("z"),
-    ],
-}
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("step", STEPS)
-def test_what_comes_or_goes_is_seen_by_the_next_call(root: Path, reader: Reader, step: str) -> None:
-    STEPS[step](root)
-    assert reader.wrong() == set()
-    rest(root)
-    assert reader.wrong() == set()
-    assert reader.looks == 1
-
-
-def test_an_edit_in_place_is_seen_within_the_bound(root: Path, reader: Reader) -> None:
-    (root / "topics/home.md").write_text("x")
-    assert reader.wrong() == {"topics/home"}
-    reader.wait(BOUND)
-    assert reader.wrong() == set()
-    assert (reader.looks, reader.lists) == (2, 0)
-
-
-# ── what stays the same ─────────────────────────────────────────────────────────────────────────
-
-
-# ── through infinimem ───────────────────────────────────────────────────────────────────────────
-
-
-def infinimem(root: Path, *args: str) -> None:
-    command = [sys.executable, "-m", "infinimem", "--library", str(root), "--model", "offline", *args]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-
-
-def test_what_other_processes_write_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:
-    for step in (
-        ("add", "My bike is red.", "--session", "s", "--time", "2025-03-02"),
-        ("consolidate",),
-        ("forget", "--match", "peanuts", "--yes"),
-        ("add", "I have a cat.", "--session", "s", "--time", "2025-03-02"),
-    ):
-        infinimem(root, *step)
-        assert reader.wrong() == set(), step
-    assert reader.looks == 1
 
 
 def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:

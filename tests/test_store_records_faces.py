@@ -17,7 +17,7 @@ from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
 from infinimem.store.outcome import Applied
 from infinimem.strategies.records.record import record_id
-from infinimem.watch import Change, watch
+from infinimem.watch import DocumentChange, watch
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def test_watch_tells_of_records(tmp_path: Path) -> None:
     told = list(islice(changes, 4))
     changes.close()
     assert told == [
-        Change("created", doc(LISBON, archived=True)),
-        Change("saved", "allmem/buffer"),
-        Change("created", "journal/0002-consolidate"),
-        Change("deleted", doc(LISBON)),
+        DocumentChange("created", doc(LISBON, archived=True)),
+        DocumentChange("saved", "allmem/buffer"),
+        DocumentChange("created", "journal/0002-consolidate"),
+        DocumentChange("deleted", doc(LISBON)),
     ]
 
 

@@ -113,16 +113,32 @@ def test_an_update_log_holds_the_last_twenty_receipts(library: Library) -> None:
 # ── a person's word before a plan's ─────────────────────────────────────────────────────────────
 
 
-def test_a_plan_leaves_a_line_where_a_person_carried_it_meanwhile(library: Library) -> None:
-    mine, other = filed(library, "topics/one", "topics/one")
+def test_a_plan_leaves_what_a_person_carried_or_took_away_meanwhile(library: Library) -> None:
+    mine, gone, other = filed(library, "topics/one", "topics/one", "topics/one")
     base = library.view()
     carry(library, mine, "topics/mine")
-    moves = tuple(Move(seq, "topics/far", "Far", "split") for seq in (mine, other))
+    carry(library, gone, "topics/gone")
+    (library.root / "topics/gone.md").unlink()
+    moves = tuple(Move(seq, "topics/far", "Far", "split") for seq in (mine, gone, other))
     outcome = done(library, Plan("split", moves=moves), base)
-    places = {seq: place.doc_id for seq in (mine, other) if (place := outcome.view.entry(seq))}
+    places = {seq: place.doc_id for seq in (mine, gone, other) if (place := outcome.view.entry(seq))}
     assert places == {mine: "topics/mine", other: "topics/far"}
     assert outcome.receipt is not None
-    assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}",)
+    assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}-{gone}",)
+
+
+def test_an_edit_made_while_a_line_moves_is_told_too(library: Library) -> None:
+    (seq,) = filed(library, "topics/one")
+    library.adopt_edits()
+    path = library.root / "topics/one.md"
+    path.write_text(path.read_text().replace("fact 0 of", "no fact of"))
+    done(library, Plan("consolidate", moves=(Move(seq, "topics/two"),)))
+    receipt = library.adopt_edits()
+    assert receipt is not None
+    assert [(row.seq, row.was, row.now, row.why) for row in receipt.rows] == [
+        (seq, "topics/two", "topics/two", "edited")
+    ]
+    assert "source=human," in (library.root / "topics/two.md").read_text()
 
 
 def test_entries_wait_in_the_buffer_under_the_topics_that_were_named_for_them(library: Library) -> None:

@@ -14,7 +14,6 @@ from fault_work import prepared as prepared
 from freshness_library import Reader, rest
 
 from infinimem.store.freshness import BOUND, REST
-from infinimem.store.library import Library
 from infinimem.store.watcher import Watcher
 
 PATIENCE = 60.0
@@ -122,16 +121,6 @@ def test_who_waits_is_woken_by_what_comes_and_goes(root: Path, real: Watcher) ->
         began = time.monotonic()
         real.wait(PATIENCE)
         assert time.monotonic() - began < PATIENCE
-
-
-def test_a_library_hears_of_a_hand_edit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.store.freshness.SMALL", 1)
-    library = Library(root)
-    library.fresh.wait(0.01)
-    for number in range(3):
-        (root / "topics/home.md").write_text(f"# Edit {number}\n")
-        until(lambda number=number: f"Edit {number}" in library.view().document("topics/home").body)  # type: ignore[misc]
-    library.fresh.stop()
 
 
 def test_nothing_watches_in_a_forked_child(real: Watcher) -> None:

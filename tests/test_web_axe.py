@@ -18,30 +18,12 @@ LOOKS = ((1280, "light"), (400, "dark"))
 Looks = tuple[tuple[int, str], ...]
 BOTH = ("/", "/doc/topics/home-network", "/search?q=router", "/map", "/receipt/5")
 """Pages that are looked at both ways in the ordinary run; the others in turn one way or the other."""
-PAGES = (
-    "/",
-    "/topics",
-    "/doc/CURRENT",
-    "/doc/topics/home-network",
-    "/doc/archive/home-network",
-    "/doc/evidence/2025-08-24-s13",
-    "/doc/notes/garden",
-    "/fact/252",
-    "/fact/66",
-    "/search?q=router",
-    "/search?q=router&scope=all&speaker=Nora",
-    "/search?q=zebra",
-    "/ask",
-    "/timeline",
-    "/timeline?document=topics/home&as-of=2025-05-04",
-    "/receipt/5",
-    "/review",
-    "/forget?seq=66",
-    "/conversations",
-    "/map",
-    "/recall?prompt=where+is+the+router",
-    "/doc/nowhere",
-)
+PAGES = """
+/ /topics /doc/CURRENT /doc/topics/home-network /doc/archive/home-network /doc/evidence/2025-08-24-s13
+/doc/notes/garden /fact/252 /fact/66 /search?q=router /search?q=router&scope=all&speaker=Nora
+/search?q=zebra /ask /timeline /timeline?document=topics/home&as-of=2025-05-04 /receipt/5 /review
+/forget?seq=66 /conversations /map /recall?prompt=where+is+the+router /doc/nowhere
+""".split()
 NOTE = """# Garden
 
 Tomatoes need sun.

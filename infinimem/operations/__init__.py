@@ -21,9 +21,9 @@ def unfinished(files: Files) -> bool:
 def finish(files: Files) -> None:
     """Finish it. Idempotent; transactions are recovered already."""
     if unfinished(files):
-        from infinimem.operations.forget import machine_state
+        from infinimem.operations.forget import residue
 
-        machine_state.finish(files)
+        residue.finish(files)
 
 
 def before(library: Library, op: str) -> None:

@@ -16,8 +16,7 @@ from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
-from infinimem.operations.forget.records import without_records
-from infinimem.operations.forget.redaction import OWN_KEYS, made_anew
+from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
@@ -161,7 +160,7 @@ def _sound_records(
         links = map(link_to, document.lines[: document.header.end])
         return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
 
-    return without_records(after, gone, doomed).changed
+    return without_records(after, gone, doomed)
 
 
 def _document_before(

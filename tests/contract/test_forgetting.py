@@ -194,10 +194,10 @@ def test_a_topic_that_holds_nothing_else_goes_and_a_persons_prose_stays(shell: S
     said(shell, *FRIENDS)
     alone = topic(shell, "alone", "Alone", "Imogen")
     both = topic(shell, "both", "Both", "Bruno")
-    both.write_text(both.read_text() + "\nI must call him.\n")
+    both.write_text(both.read_text() + "\nI must call him. The umbrella (forgotten)\n")
     shell("forget", "--match", "Imogen|Bruno", "--yes")
     assert not alone.exists()
-    assert "I must call him." in both.read_text()
+    assert "I must call him. The umbrella (forgotten)\n" in both.read_text()
 
 
 def test_a_rename_is_passed_over_by_undo_and_the_past_has_the_new_name(shell: Shell) -> None:
@@ -214,6 +214,16 @@ def test_a_rename_is_passed_over_by_undo_and_the_past_has_the_new_name(shell: Sh
         assert shell("doctor").code == 0, ran
     assert shell("doctor").code == 0
     assert "topics/imogen" not in "".join(path.read_text() for path in shell.library.glob("journal/*.md"))
+
+
+def test_every_line_of_a_models_own_file_is_taken(shell: Shell) -> None:
+    """A forgotten word stands in no line of a file of the memory tool, the first one included."""
+    shell("add", "The zebra fund is for Lena.")
+    file = shell.library / "memories/plans.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("zebra fund: do not mention\n\nbuy bread\n\nthe zebra again\n")
+    shell("forget", "--match", "zebra", "--yes")
+    assert "zebra" not in file.read_text() and "buy bread" in file.read_text()
 
 
 def test_a_file_of_the_memory_tool_is_renamed_whole(tmp_path: Path) -> None:

@@ -1,16 +1,46 @@
-"""The speed benchmark: its libraries and queries are the same for a seed, and a small run tells all."""
+"""The scripts of benchmarks/: what they make is the same every time, and a small run tells all."""
 
 from __future__ import annotations
 
 import io
 import json
 import random
+import runpy
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
+from types import ModuleType
 from typing import Any
 
 import pytest
+
+from infinimem import law, tokens
+from infinimem.importers import read_turns
+from infinimem.model import CURRENT
+
+
+def test_the_export_is_recognised_and_the_same_every_time(
+    load: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    bench = load("import_export")
+    for name in ("a.json", "b.json"):
+        bench.make(tmp_path / name, 0.1)
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    found = read_turns(tmp_path / "a.json")
+    assert found.format == "chatgpt"
+    assert sum(1 for _ in found.turns) > 50
+    assert set(found.skipped) == {"system prompts", "messages of branches that were edited away"}
+
+
+@pytest.mark.soak
+def test_an_import_that_is_killed_twice_goes_on(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    bench = load("import_export")
+    bench.make(tmp_path / "export.json", 5)
+    (tmp_path / "run").mkdir()
+    bench.resume(tmp_path / "export.json", tmp_path / "run")
+
 
 CONVERSATION = {
     "sample_id": "conv-26",
@@ -44,28 +74,6 @@ def texts(tmp_path: Path) -> Path:
             member.size = len(body.encode())
             archive.addfile(member, io.BytesIO(body.encode()))
     return data
-
-
-def test_a_library_of_the_speed_benchmark_is_the_same_for_a_seed(load: Any, texts: Path) -> None:
-    libraries = load("speed_libraries")
-    sources = libraries.read_sources(texts)
-    assert [source.name for source in sources] == ["locomo", "small"]
-    fenced = [text for text in sources[1].texts if "fence holds" in text]
-    assert fenced and all(text.count("```") == 2 for text in fenced), "a fenced block stays whole"
-    again = libraries.read_sources(texts)
-    first = [libraries.compose(sources, number) for number in range(20)]
-    assert first == [libraries.compose(again, number) for number in range(20)]
-    assert first != [libraries.compose(sources, number, seed=6) for number in range(20)]
-    assert len({path for path, _ in first}) == 20
-    known = {paragraph for source in sources for paragraph in source.texts}
-    for _, text in first:
-        title, *blocks = text.rstrip("\n").split("\n\n## ")
-        assert title.startswith("# ") and len(blocks) == libraries.SECTIONS
-        for block in blocks:
-            body = block.partition("\n\n")[2]
-            for paragraph in known:
-                body = body.replace(paragraph, "")
-            assert not body.strip(), "only paragraphs of the sources, recombined"
 
 
 @pytest.fixture
@@ -102,3 +110,15 @@ def test_speed_runs(
     assert found["warm"]["kinds"]["asked"]["n"] == 5
     assert found["warm"]["peak_mb"] > 5 and found["change"]["peer"]["found"] == 1
     assert figures["grep"]["re"]["kinds"]["nested repeats"]["gave_up"], "what backtracks hangs"
+
+
+def test_a_file_counts_when_a_function_of_it_runs(load: Any) -> None:
+    script = load("walks")
+
+    def walk() -> None:
+        runpy.run_path(tokens.__file__)  # defines functions, and calls none
+        other = Thread(target=law.is_archive, args=(CURRENT,))
+        other.start()
+        other.join()
+
+    assert script.traced(walk) == {"infinimem/law.py": ["is_archive"]}

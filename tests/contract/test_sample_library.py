@@ -10,7 +10,7 @@ import pytest
 
 from infinimem import open_memory
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_library"
 
 

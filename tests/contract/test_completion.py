@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 
 from infinimem.cli.app import app
 
-SAMPLE = Path(__file__).parents[1] / "sample_library"
+SAMPLE = Path(__file__).parents[2] / "sample_library"
 
 
 def offered(words: list[str], begun: str) -> list[str]:
@@ -25,43 +25,35 @@ def offered(words: list[str], begun: str) -> list[str]:
     return [item.value for item in found]
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell(shell: Shell, name: str) -> None:
-    ran = shell("completion", name)
-    assert ran.code == 0
-    assert f"_INFINIMEM_COMPLETE={name}_complete" in ran.out
-    assert shell("--json", "completion", name).json == {"shell": name, "script": ran.out.removesuffix("\n")}
-
-
-def test_a_shell_that_is_not_known_is_wrong_usage(shell: Shell) -> None:
+def test_each_shell_gets_a_script(shell: Shell) -> None:
+    """bash, zsh and fish have one, any other is wrong usage."""
+    for name in ("bash", "zsh", "fish"):
+        ran = shell("completion", name)
+        assert (ran.code, f"_INFINIMEM_COMPLETE={name}_complete" in ran.out) == (0, True)
+        assert shell("--json", "completion", name).json == {
+            "shell": name,
+            "script": ran.out.removesuffix("\n"),
+        }
     shell("completion", "tcsh").failed(2, "'tcsh' is not one of")
 
 
-def test_commands_and_options_are_offered(shell: Shell) -> None:
-    assert offered([], "co") == ["compare", "completion", "config", "consolidate"]
-    assert offered(["search"], "--sc") == ["--scope"]
-    assert offered(["search", "--scope"], "ar") == ["archive"]
-    for command in ("search", "grep", "read", "consolidate"):
-        assert offered([command], "--ra") == ["--raw"]
-    assert offered(["search", "cat", "food"], "--sc") == ["--scope"]
-
-
-def test_ids_of_documents_are_offered_where_one_is_wanted(shell: Shell) -> None:
+def test_what_fits_is_offered(shell: Shell) -> None:
+    """Commands, options and values are offered, and ids of documents where one is wanted."""
     library = ["--library", str(SAMPLE)]
-    assert offered([*library, "read"], "topics/ho") == ["topics/home", "topics/home-network"]
-    assert offered(["read", *library], "topics/ho") == ["topics/home", "topics/home-network"]
-    assert offered([*library, "blame"], "CUR") == ["CURRENT"]
-    assert offered([*library, "grep", "cat", "--doc"], "archive/pe") == ["archive/pepper"]
-    assert offered([*library, "search"], "topics/") == []
-
-
-def test_where_there_is_no_library_nothing_is_offered(shell: Shell) -> None:
-    assert offered(["--library", "nowhere", "read"], "") == []
-    assert offered(["read"], "") == []
-
-
-def test_of_the_folder_of_notes_that_is_used_instead_documents_are_offered(shell: Shell) -> None:
+    for words, begun, wanted in (
+        ([], "co", ["compare", "completion", "config", "consolidate"]),
+        (["search"], "--sc", ["--scope"]),
+        (["search", "--scope"], "ar", ["archive"]),
+        (["search", "cat", "food"], "--sc", ["--scope"]),
+        ([*library, "read"], "topics/ho", ["topics/home", "topics/home-network"]),
+        (["read", *library], "topics/ho", ["topics/home", "topics/home-network"]),
+        ([*library, "blame"], "CUR", ["CURRENT"]),
+        ([*library, "grep", "cat", "--doc"], "archive/pe", ["archive/pepper"]),
+        ([*library, "search"], "topics/", []),
+        (["--library", "nowhere", "read"], "", []),
+        (["read"], "", []),
+    ):
+        assert offered(words, begun) == wanted, (words, begun)
     (shell.library / "til").mkdir()
     (shell.library / "til/tea.md").touch()
     assert offered(["read"], "ti") == ["til/tea"]
@@ -69,6 +61,7 @@ def test_of_the_folder_of_notes_that_is_used_instead_documents_are_offered(shell
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_a_real_bash_completes(tmp_path: Path) -> None:
+    """A name with commands in it is a word, and runs nothing."""
     tool = tmp_path / "infinimem"
     tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m infinimem "$@"\n')
     tool.chmod(0o755)
