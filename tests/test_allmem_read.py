@@ -19,7 +19,7 @@ from infinimem.model import Candidate, Evidence, Plan, Stage
 from infinimem.retrieval.vectors import Vectors
 from infinimem.store.outcome import Applied
 from infinimem.store.view import View
-from infinimem.strategies.allmem.read import Search
+from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
@@ -116,10 +116,10 @@ class Measured:
         own = AllmemSettings(**{**PAPER, **settings})
         return self._search(query, min(budget, own.block_tokens), own).for_answer()
 
-    def _search(self, query: str, budget: int, own: AllmemSettings) -> Search:
+    def _search(self, query: str, budget: int, own: AllmemSettings) -> UnitSearch:
         space = VectorIndex(Vectors(None, Angles()))
         space.sync(self.bank)
-        return Search(self.view(), (self.bank, space), query, budget, own)
+        return UnitSearch(self.view(), (self.bank, space), query, budget, own)
 
 
 def texts(evidence: Evidence) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
@@ -83,18 +83,14 @@ def _asked(
         return {}, None
     room = LONGEST // len(turns)
     rows = [shown_turn(turn.entry, turn.entry.text[:room]) for turn in turns]
-    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": _pauses(turns)})
+    silences = ((str(turn.seq), int(silence(before, turn))) for before, turn in pairwise(turns))
+    pauses = [{"before": name, "minutes": minutes} for name, minutes in silences if minutes > PAUSE]
+    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": pauses})
     if reply.data is None:
         return {}, RejectedReply(SEGMENT.name, reply.text, (f"{reply.failure}: {reply.detail}",))
     known = {str(turn.seq): turn.seq for turn in turns[1:]}
     told = ((bare(cut["before"]), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
     return {known[name]: reason for name, reason in told if name in known}, None
-
-
-def _pauses(turns: Sequence[Located]) -> list[dict[str, Any]]:
-    """Where nobody spoke for long, as far as times are known to the minute."""
-    pauses = ((turn, silence(before, turn)) for before, turn in pairwise(turns))
-    return [{"before": str(turn.seq), "minutes": int(long)} for turn, long in pauses if long // 1 > PAUSE]
 
 
 def silence(before: Located, turn: Located) -> float:

@@ -13,10 +13,11 @@ Source: All-Mem, Algorithm 1, Appendix B.2, B.3, B.5, B.6, C.2.1 and C.3 (one pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import product
 from typing import Any
 
 from infinimem.grounding.when import day_of, fits
@@ -156,7 +157,6 @@ class Editor:
         self.bank.archive(name)
         self.space.sync(self.bank, (*siblings, name))
         for one in siblings:
-            self._version(one, (name,))
             cap = self.settings.degree_sibling
             settle(self.bank.graph, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
         return self._rewired(siblings, siblings, (name,))
@@ -179,7 +179,6 @@ class Editor:
         for name in names:
             self.bank.archive(name)
         self.space.sync(self.bank, (new.id, *names))
-        self._version(new.id, names)
         return self._rewired([new.id], [new.id], names)
 
     def update(self, current: str, superseded: str, found: Descriptor) -> Edits:
@@ -198,7 +197,6 @@ class Editor:
         if superseded in self.bank.visible:
             self.bank.archive(superseded)
         self.space.sync(self.bank, (current, superseded))
-        self._version(current, (superseded,))
         return self._rewired([current], (), (superseded,))
 
     # ── parts of all three ──────────────────────────────────────────────────────────────────────
@@ -209,13 +207,11 @@ class Editor:
             self.bank.put(replace(unit, aux=UNVERIFIED))
         return unit.id
 
-    def _version(self, name: str, older: Iterable[str]) -> None:
-        for target in older:
-            self.bank.graph.add(name, Link(VERSION, target))
-
     def _rewired(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> Edits:
-        """Redirect what led to units that are gone, and link the new ones (B.3)."""
+        """Link to units that are gone, redirect what led to them, and link the new ones (B.3)."""
         graph, visible = self.bank.graph, self.bank.visible
+        for rep, name in product(reps, gone):
+            graph.add(rep, Link(VERSION, name))
         redirected: set[str] = set()
         for name in gone:
             redirected |= redirect(

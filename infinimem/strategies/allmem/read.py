@@ -11,16 +11,15 @@ from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.write import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.walk import Reached, expand, heirs
+from infinimem.strategies.graph.walk import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
-from infinimem.strategies.records import evidence
-from infinimem.strategies.records.evidence import EvidenceBuilder, Records, turns_found
+from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import DIGITS
 
 
-class Search(evidence.Search[AllmemSettings]):
+class UnitSearch(RecordSearch[AllmemSettings]):
     """What is found for one question; beside units the turns that wait, and people's notes.
 
     The parts of a unit are its cosine and, unless `words` is 0, what search makes of its turns.
@@ -115,8 +114,8 @@ class Search(evidence.Search[AllmemSettings]):
             own = {**found[one.node], "hop": one.hop}
             if not successors or one.node in store.visible:
                 return own
-            by = heirs(store.graph, one.node, VERSION, store.visible)
-            best = [self._score(found[heir]) for heir in by if heir in found]
+            by = replacements(store.graph, one.node, VERSION, store.visible)
+            best = [self._score(found[other]) for other in by if other in found]
             return {**own, "successor": max(best)} if best else own
 
         def ties(unit: Candidate) -> tuple[object, ...]:
@@ -147,8 +146,8 @@ class Search(evidence.Search[AllmemSettings]):
         for seq, score in found.items() if best > 0 else ():
             name = record_id(store.spec.kinds[0].prefix, seq)
             if name in store:
-                for heir in {name, *heirs(store.graph, name, VERSION, store.visible)}:
-                    shares.setdefault(heir, round(score / best, DIGITS))
+                for other in {name, *replacements(store.graph, name, VERSION, store.visible)}:
+                    shares.setdefault(other, round(score / best, DIGITS))
         return shares
 
 

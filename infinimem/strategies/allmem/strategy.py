@@ -16,10 +16,11 @@ from typing import Any
 from infinimem import tokens
 from infinimem.model import Finding, Located, Plan, Put
 from infinimem.store.outcome import Outcome
+from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.allmem.diagnose import OPS, contexts, diagnose, route
 from infinimem.strategies.allmem.operators import Executor
-from infinimem.strategies.allmem.read import Search
+from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.write import (
     BUFFER,
@@ -28,7 +29,6 @@ from infinimem.strategies.allmem.write import (
     buffered,
     describe,
     faults,
-    session_of,
     written,
 )
 from infinimem.strategies.base import Event, Plans
@@ -38,9 +38,6 @@ from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.strategy import RecordStrategy, links
 from infinimem.strategies.vector_index import VectorIndex
-
-_Steps = Generator[Plan, Outcome, View]
-
 
 MOST = 500
 """Characters of what a note quotes of a model."""
@@ -59,7 +56,7 @@ class AllMem(RecordStrategy):
         most = self.own.buffer_max
         left, in_vain = deque(new), 0
         while left and in_vain < IN_VAIN:
-            if self._full(view, session_of(left[0])):
+            if self._full(view, stem(left[0].doc_id)):
                 view = yield from self._consolidate(view)
             room = most - len(buffered(view)) if most else RUN
             run = [left.popleft()]
@@ -81,7 +78,7 @@ class AllMem(RecordStrategy):
         if event == "consolidate" or 0 < limit <= len(buffered(view)):
             yield from self._consolidate(view)
 
-    def _consolidate(self, view: View) -> _Steps:
+    def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
         """One consolidation as one plan (Algorithm 1); where the model does not answer, the buffer stays."""
         with self._writing.at(view) as (bank, space):
             plan = self._consolidation(view, bank, space)
@@ -134,9 +131,9 @@ class AllMem(RecordStrategy):
             shown += [bank.records[name].text for one in looked_at for name in (one.target, *one.anchors)]
             return sum(map(tokens.count, shown))
 
-    def search(self, view: View, held: Records, query: str, budget: int) -> Search:
+    def search(self, view: View, held: Records, query: str, budget: int) -> UnitSearch:
         """Turns by rank, or a block of units' evidence. Calls no model."""
-        return Search(view, held, query, budget, self.own)
+        return UnitSearch(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are."""

@@ -17,6 +17,7 @@ from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
+from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
@@ -30,9 +31,9 @@ from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.telling import (
     EMPTY,
     LONGEST,
+    UNDESCRIBED,
     Descriptor,
     descriptor,
-    undescribed,
     unverified,
 )
 from infinimem.strategies.vector_index import VectorIndex
@@ -189,8 +190,9 @@ def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply)
     turn = said[-1]
     if card is None:
         why = str(unreadable(reply)) if reply.data is None else "MISSING: no card of it"
+        first = descriptor(turn.text[: 2 * UNDESCRIBED], ()).summary[:UNDESCRIBED].rstrip()
         wrong = RejectedReply(DESCRIBE.name, reply.text, (why,))
-        return Described(turn, undescribed(turn.text), wrong=wrong, failure=reply.failure or "")
+        return Described(turn, Descriptor(first, ()), wrong=wrong, failure=reply.failure or "")
     found = descriptor(card["summary"], card["keywords"]).cut()
     if not found.summary:
         return Described(turn, EMPTY)
@@ -207,11 +209,6 @@ CONTEXT_LENGTH = 400
 """Characters of an earlier turn that is shown for its context."""
 RUN = 64
 """Turns that one plan covers at most."""
-
-
-def session_of(turn: Located) -> str:
-    """The name of the evidence document: turns of a session share one."""
-    return turn.doc_id.rsplit("/", 1)[-1]
 
 
 def written(
@@ -269,7 +266,7 @@ def _unit(bank: RecordStore, one: Described) -> Record:
         found.summary,
         found.keywords,
         entry.time,
-        session_of(one.turn),
+        stem(one.turn.doc_id),
         (Ref(entry.seq),),
         when=one.when,
         aux=UNVERIFIED if one.unverified else (),

@@ -24,8 +24,7 @@ from infinimem.strategies.graph.links import SharedDict
 from infinimem.strategies.graph.walk import either_way
 from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import ranked
-from infinimem.strategies.records import evidence
-from infinimem.strategies.records.evidence import records_found, turns_found
+from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
 from infinimem.strategies.vector_index import DIGITS, Row
@@ -46,7 +45,7 @@ def probabilities(cosines: Sequence[float]) -> list[float]:
     return [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in cosines]
 
 
-class Search(evidence.Search[GamSettings]):
+class TopicSearch(RecordSearch[GamSettings]):
     """What is found for one question; a turn in no topic is verified: nobody told it in other words."""
 
     @cached_property

@@ -15,10 +15,10 @@ from infinimem.model import Located, Plan
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.consolidate import Consolidation, Due, due_after, due_before
-from infinimem.strategies.gam.read import Search, is_verified
+from infinimem.strategies.gam.read import TopicSearch, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records.edits import Run
+from infinimem.strategies.records.edits import Round
 from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore
@@ -36,15 +36,15 @@ class Gam(RecordStrategy):
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """A plan for what each turn makes due; turns that make nothing due are listed alone."""
-        run = Run(view)
+        plans = Round(view)
         for turn in new:
             for makes_due in (due_before, due_after):
-                due = makes_due(run.view, turn, self.own) if run.asks else []
-                plan = self._plan(view, run.view, due)
+                due = makes_due(plans.view, turn, self.own) if plans.asks else []
+                plan = self._plan(view, plans.view, due)
                 if plan is not None:
-                    yield from run.propose(plan)
-            run.seen.append(turn.seq)
-        yield from run.end()
+                    yield from plans.propose(plan)
+            plans.seen.append(turn.seq)
+        yield from plans.end()
 
     def tick(self, view: View, event: Event) -> Plans:
         """Because someone asked: all sessions end."""
@@ -66,9 +66,9 @@ class Gam(RecordStrategy):
         """What is active, shown twice: for its boundaries, and for its summaries."""
         return 2 * sum(map(size, _active(view)))
 
-    def search(self, view: View, held: Records, query: str, budget: int) -> Search:
+    def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
         """Turns by rank, or under the summaries of their topics. Calls no model."""
-        return Search(view, held, query, budget, self.own)
+        return TopicSearch(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How much is active, and how large the network is."""

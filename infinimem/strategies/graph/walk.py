@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -84,7 +84,7 @@ def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | Non
     return far
 
 
-def heirs(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
+def replacements(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
     """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
     seen, waiting = {node}, [node]
     while waiting:
@@ -121,10 +121,7 @@ class Topology:
         """ "root", "nodes" and "links" as JSON has them."""
         return {
             "root": self.root,
-            "nodes": [
-                {"id": node.id, "label": node.label, "visible": node.visible, "hop": node.hop}
-                for node in self.nodes
-            ],
+            "nodes": [asdict(node) for node in self.nodes],
             "links": [
                 {"from": source, "to": link.to, "type": link.kind, "weight": link.weight}
                 for source, link in self.links

@@ -127,7 +127,11 @@ def merge(view: View, asker: Asker) -> Maintenance:
     Those of a plan that is refused are tried one by one.
     """
     settings = view.settings.of(InfiniSettings)
-    small = small_documents(view)
+    small = [
+        row
+        for row in view.catalog(folder=TOPICS)
+        if row.tokens < settings.merge_max_tokens and row.id != INBOX and may_change(row.id, view)
+    ]
     every = settings.merge_frequency
     turn = every > 0 and view.epoch > 0 and view.epoch % every == 0
     if len(small) < 2 or not (turn or len(small) > settings.merge_trigger_min_count):
@@ -146,16 +150,6 @@ def merge(view: View, asker: Asker) -> Maintenance:
         for one in merged if isinstance(outcome, Rejected) and len(merged) > 1 else ():
             view = (yield apply("merge", [one], (), view, asker)).view
     return view
-
-
-def small_documents(view: View) -> list[CatalogRow]:
-    """Topic documents that are short enough to be merged, by id."""
-    limit = view.settings.of(InfiniSettings).merge_max_tokens
-    return [
-        row
-        for row in view.catalog(folder=TOPICS)
-        if row.tokens < limit and row.id != INBOX and may_change(row.id, view)
-    ]
 
 
 def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[tuple[str, ...]]:

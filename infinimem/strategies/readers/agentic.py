@@ -142,9 +142,7 @@ def _told(call: Call, result: Result, kept: int, found: int) -> list[str]:
 
 def _short(call: Call) -> str:
     """A call on one line, for the trace."""
-    given = (
-        (name, value if isinstance(value, int) else str(value)[:60])
-        for name, value in call["arguments"].items()
-    )
-    arguments = ", ".join(f"{name[:20]}={value!r}" for name, value in given)
+    given = call["arguments"].items()
+    values = ((name, value if isinstance(value, int) else str(value)[:60]) for name, value in given)
+    arguments = ", ".join(f"{name[:20]}={value!r}" for name, value in values)
     return f"{call['name'][:40]}({arguments})"

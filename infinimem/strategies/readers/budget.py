@@ -38,18 +38,15 @@ def pack(
     packed: list[Retrieved] = []
     left = budget
     for item in items:
-        if any(_covers(taken, item) for taken in packed):
+        if any(
+            taken.doc_id == item.doc_id
+            and taken.start_line <= item.start_line
+            and item.end_line <= taken.end_line
+            for taken in packed
+        ):
             continue
         size = count(item.text)
         if size <= left:
             packed.append(item)
             left -= size
     return packed
-
-
-def _covers(taken: Retrieved, item: Retrieved) -> bool:
-    return (
-        taken.doc_id == item.doc_id
-        and taken.start_line <= item.start_line
-        and item.end_line <= taken.end_line
-    )

@@ -55,7 +55,7 @@ class Consolidation:
         return edited(op, self._held.records, self._after, check, self._asker.rejected())
 
     def _merge(self, without: Collection[str]) -> bool:
-        """Eq. 6: the nearest episode with the exchange in it; False where it is none of that episode's."""
+        """Eq. 6: the nearest episode with the exchange in it; False if it is not part of that episode's."""
         row = self._held.near.row(self._name)
         near = self._held.index.nearest(row, 1, (EPISODE.folder,), without=without)
         if not near or near[0][1] < self._theta_merge:

@@ -15,8 +15,7 @@ from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import near, ranked
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held
-from infinimem.strategies.records import evidence
-from infinimem.strategies.records.evidence import records_found, turns_found
+from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
 from infinimem.strategies.records.record import number_of
 
 EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
@@ -27,7 +26,7 @@ Alone = Callable[[Sequence[int]], Sequence[float]]
 """How near to the question turns are by themselves."""
 
 
-class Search(evidence.Search[RecmemSettings]):
+class TierSearch(RecordSearch[RecmemSettings]):
     """What is found for one question, among the records and exchanges of a snapshot."""
 
     def __init__(self, view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> None:

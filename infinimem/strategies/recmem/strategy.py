@@ -21,7 +21,7 @@ from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.recmem.consolidate import Consolidation, merges
-from infinimem.strategies.recmem.read import Search
+from infinimem.strategies.recmem.read import TierSearch
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import (
     EPISODE,
@@ -33,7 +33,7 @@ from infinimem.strategies.recmem.subconscious import (
     Units,
     crowded,
 )
-from infinimem.strategies.records.edits import Run
+from infinimem.strategies.records.edits import Round
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind
 
@@ -86,12 +86,12 @@ class RecMem(RecordStrategy):
 
     def _attended(self, view: View, steps: Sequence[_Step], again: Sequence[str] = ()) -> Plans:
         """Go through the steps. The raw ones of `again` count as not yet said until it is their turn."""
-        left, looked, run = deque(steps), list[str](), Run(view)
+        left, looked, plans = deque(steps), list[str](), Round(view)
         hidden = set(again)
         alone = hidden - self._crowded(view, again)
         told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
         while left:
-            plan, view = None, run.view
+            plan, view = None, plans.view
             with self._to_write.at(view) as held:
                 for name in hidden:
                     held.move(name, RAW, WAITING)
@@ -99,10 +99,10 @@ class RecMem(RecordStrategy):
                 while left and plan is None:
                     seq, unit = left.popleft()
                     if unit is None:
-                        run.seen.append(seq)
+                        plans.seen.append(seq)
                     elif held.is_open(unit):
                         seqs = {turn.seq for turn in held.units.turns([unit])}
-                        asks = run.asks and seqs.isdisjoint(view.given_up(self.llm.name))
+                        asks = plans.asks and seqs.isdisjoint(view.given_up(self.llm.name))
                         if asks and unit not in alone:
                             made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
                             plan = made.plan(self.faults, told if unit in hidden else ())
@@ -112,8 +112,8 @@ class RecMem(RecordStrategy):
                         looked.append(unit)
                         held.move(unit, WAITING, RAW)
             if plan is not None:
-                yield from run.propose(plan)
-        yield from run.end()
+                yield from plans.propose(plan)
+        yield from plans.end()
 
     def _thetas(self, view: View) -> tuple[float, float]:
         """Least cosines of a cluster and of a merge."""
@@ -131,9 +131,9 @@ class RecMem(RecordStrategy):
         """The exchanges of a view beside its records."""
         return self._to_read.at(view)
 
-    def search(self, view: View, held: Held, query: str, budget: int) -> Search:
+    def search(self, view: View, held: Held, query: str, budget: int) -> TierSearch:
         """Turns by rank, or what the three tiers hold. Calls no model."""
-        return Search(view, held, query, budget, self.own)
+        return TierSearch(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many exchanges there are, and in what."""

@@ -63,7 +63,7 @@ def new_faults(
 
 
 def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
-    """Turns that two records of a kind hold, be they archived."""
+    """Turns that two records of a kind hold, even archived ones."""
     held: dict[int, str] = {}
     for name, record in sorted(store.records.items()):
         for ref in record.refs if record.kind is kind else ():
@@ -104,7 +104,7 @@ AT_ONCE = 256
 """Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
 
 
-class Run:
+class Round:
     """Plans one after the other, each with the turns that were looked at since the last one that was taken.
 
     After `IN_VAIN` in a row about which a model gave no answer it is not asked any more.

@@ -32,7 +32,7 @@ Spans = tuple[tuple[int, int], ...]
 """Characters of a turn's text, ascending, with more than blanks between any two."""
 
 
-class Search(ABC, Generic[Own]):
+class RecordSearch(ABC, Generic[Own]):
     """A question to a snapshot, by a strategy's own reader; what does not fit is passed over.
 
     Args:

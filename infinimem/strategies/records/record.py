@@ -155,7 +155,7 @@ def is_record_id(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def moment(time: str | None) -> datetime:
-    """A time to order by, without a zone (UTC where it names one); what is none is older than all."""
+    """A time to order by, without a zone (UTC where it names one); anything else is older than all."""
     try:
         found = datetime.fromisoformat(time or "")
         return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found

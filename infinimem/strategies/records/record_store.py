@@ -45,7 +45,7 @@ class RecordStore:
         self.lost: SharedDict[str, tuple[Link, ...]] = SharedDict()
         """Links to records that are not here, or cannot be read: they stay in the files."""
         self.held: Set[int] = frozenset()
-        """Seqs of the turns that had a record when this was loaded, be it one that cannot be read."""
+        """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
         self.turn = turn
         self._surface: SharedDict[str, None] = SharedDict()
         self._findings: SharedDict[str, Finding] = SharedDict()

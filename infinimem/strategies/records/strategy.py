@@ -18,7 +18,7 @@ from infinimem.strategies.base import Plans
 from infinimem.strategies.graph.walk import Topology, around
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.records import edits
-from infinimem.strategies.records.evidence import Search
+from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import Record, is_record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import Loaded, VectorIndex
@@ -113,7 +113,7 @@ class RecordStrategy(ABC):
         return self._reading.at(view)
 
     @abstractmethod
-    def search(self, view: View, held: Any, query: str, budget: int) -> Search[Any]:
+    def search(self, view: View, held: Any, query: str, budget: int) -> RecordSearch[Any]:
         """Return its own search for a question."""
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:

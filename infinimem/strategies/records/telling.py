@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from infinimem.chronology import latest
 from infinimem.grounding.claims import is_repetition, unsupported
@@ -64,11 +65,6 @@ def descriptor(summary: str, keywords: Iterable[str]) -> Descriptor:
 
 def _clean(text: str) -> str:
     return " ".join(one_line(clean_text(text)).split())
-
-
-def undescribed(text: str) -> Descriptor:
-    """What stands in where a model left a turn out: its beginning."""
-    return Descriptor(_clean(text[: 2 * UNDESCRIBED])[:UNDESCRIBED].rstrip(), ())
 
 
 def unverified(found: Descriptor, quotes: Iterable[Quote]) -> bool:
@@ -168,10 +164,18 @@ def narrated(
     )
 
 
+class NewFact(NamedTuple):
+    """A fact of a reply, its text cleaned, and the turns that it is from."""
+
+    row: Data
+    text: str
+    refs: Sequence[Ref]
+
+
 def new_facts(
     rows: Iterable[Data], turns: Iterable[Located], known: Iterable[Record], most: int
-) -> Iterator[tuple[Data, str, list[Ref]]]:
-    """The facts of a reply that repeat none that is known, so many at most, and the turns they are from."""
+) -> Iterator[NewFact]:
+    """The facts of a reply that repeat none that is known, so many at most."""
     facts = [Entry(0, one.summary, "", one.time) for one in known]
     times = {turn.seq: turn.entry.time for turn in turns}
     most += len(facts)
@@ -180,4 +184,4 @@ def new_facts(
         new = Entry(0, text, "", latest(times[seq] for seq in seqs))
         if text and seqs and len(facts) < most and not any(is_repetition(new, other) for other in facts):
             facts.append(new)
-            yield row, text, [*map(Ref, seqs)]
+            yield NewFact(row, text, [*map(Ref, seqs)])

@@ -16,9 +16,14 @@ from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import ranked
-from infinimem.strategies.records import evidence
 from infinimem.strategies.records.asking import bare
-from infinimem.strategies.records.evidence import EvidenceBuilder, Records, records_found, turns_found
+from infinimem.strategies.records.evidence import (
+    EvidenceBuilder,
+    Records,
+    RecordSearch,
+    records_found,
+    turns_found,
+)
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record, number_of
 from infinimem.strategies.xmemory.partition import DIGITS
@@ -55,11 +60,7 @@ def gain(covered: Mapping[int, float], known: Collection[int], whole: float) -> 
 
 
 def pick(
-    relevance: Sequence[float],
-    near: Near,
-    budget: int,
-    alpha: float,
-    kind: Normaliser = "max",
+    relevance: Sequence[float], near: Near, budget: int, alpha: float, kind: Normaliser = "max"
 ) -> list[int]:
     """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance."""
     shares, whole = min_max(relevance), normaliser(near, kind)
@@ -208,7 +209,7 @@ SHARE = 6
 small library. In the paper 10 of some 64 themes are neighbours."""
 
 
-class Search(evidence.Search[XmemorySettings]):
+class ThemeSearch(RecordSearch[XmemorySettings]):
     """What is found for one question; the gate asks the model."""
 
     def __init__(

@@ -35,7 +35,7 @@ from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import Memo
-from infinimem.strategies.xmemory.read import Search
+from infinimem.strategies.xmemory.read import ThemeSearch
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
 from infinimem.strategies.xmemory.write import Themes, Told, bounded, ended, group, keep, strands, tell
 
@@ -123,9 +123,9 @@ class XMemory(RecordStrategy):
         """What a model is shown of the turns that are open."""
         return _READ * sum(map(size, open_turns(view).values()))
 
-    def search(self, view: View, held: Records, query: str, budget: int) -> Search:
+    def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
         """Turns by rank, or evidence from themes down to messages, for which the gate may ask a model."""
-        return Search(view, held, query, budget, self.own, self.llm)
+        return ThemeSearch(view, held, query, budget, self.own, self.llm)
 
     def graph(self, view: View, name: str | None, hops: int) -> Topology:
         """What is linked to a record, facts of themes, near themes, and f before and after a change."""
@@ -139,8 +139,14 @@ class XMemory(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
-        waiting = sum(map(len, open_turns(view).values()))
-        return {"open": waiting, **by_kind(view.derived(RecordStore.load)), **shape(view)}
+        store = view.derived(RecordStore.load)
+        sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
+        return {
+            "open": sum(map(len, open_turns(view).values())),
+            **by_kind(store),
+            "reassigned": sum(len(store.records[name].moved) for name in store.visible),
+            "sizes": {str(size): sizes[size] for size in sorted(sizes)},
+        }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
@@ -157,14 +163,3 @@ def _told(record: Record) -> str:
     if "f" not in aux:
         return record.summary
     return f"{record.summary} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
-
-
-def shape(view: View) -> dict[str, Any]:
-    """Counts that add up over libraries: facts, how many of them changed their theme, themes by size."""
-    store = view.derived(RecordStore.load)
-    sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
-    return {
-        "facts": by_kind(store)["facts"],
-        "reassigned": sum(len(store.records[name].moved) for name in store.visible),
-        "sizes": {str(size): sizes[size] for size in sorted(sizes)},
-    }

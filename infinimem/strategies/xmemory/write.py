@@ -280,13 +280,13 @@ def group(
     for name, facts in changed.items():
         was = {fact: where.get(fact) or themes.of[fact] for fact in facts}
         _put(store, name, was, names.get(name), made.get(name))
-    heirs = {change.before[1]: change.before[0] for change in found.changes if change.op == "merge"}
+    replaced = {change.before[1]: change.before[0] for change in found.changes if change.op == "merge"}
     for gone in sorted(themes.facts.keys() - found.themes.keys(), key=age):
-        heir = gone
-        while heir in heirs:
-            heir = heirs[heir]
+        by = gone
+        while by in replaced:
+            by = replaced[by]
         store.archive(gone)
-        store.graph.add(heir, Link(VERSION, gone))
+        store.graph.add(by, Link(VERSION, gone))
 
 
 def _namer(store: RecordStore) -> Callable[[str], str]:
