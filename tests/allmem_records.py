@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
-from infinimem.store.outcome import Applied, Outcome
+from infinimem.store.view import Applied, Outcome
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.write import BUFFER, UNIT, Buffered, buffer_text
 from infinimem.strategies.graph.links import Link

@@ -17,7 +17,7 @@ from infinimem.adapters.paths import Refused
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.operations.undo import undo
-from infinimem.store.outcome import Rejected
+from infinimem.store.view import Rejected
 
 
 @pytest.fixture(params=["infini", "allmem"])

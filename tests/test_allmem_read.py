@@ -17,8 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.memory import Memory
 from infinimem.model import Candidate, Evidence, Plan, Stage
 from infinimem.retrieval.vectors import Vectors
-from infinimem.store.outcome import Applied
-from infinimem.store.view import View
+from infinimem.store.view import Applied, View
 from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings

@@ -9,7 +9,7 @@ from allmem_library import Library, cards
 from cases import each
 
 from infinimem.markdown.document import Document
-from infinimem.store.outcome import Rejected
+from infinimem.store.view import Rejected
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.write import BUFFER, buffered

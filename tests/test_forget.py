@@ -17,11 +17,10 @@ from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.forget.redaction import Wanted
 from infinimem.store import disk
-from infinimem.store.create import init
 from infinimem.store.disk import At
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
-from infinimem.store.state import rejected, withheld
+from infinimem.store.library import Library, init
+from infinimem.store.state import withheld
+from infinimem.store.view import Applied
 
 START = datetime(2025, 3, 3, 12, tzinfo=UTC)
 SECRET = 'Dr. "Vu" treats my psoriasis | in Évora; she said: C:\\temp.\nSecond line, indented in the file.'
@@ -190,7 +189,7 @@ def dirty(library: Library, cache: Path) -> None:
     edit(library, "topics/skin-matters", f"{line}\n", "")
     library.adopt_edits()
     reply = RejectedReply("extract", f"they have psoriasis: {DRAWN}", (f"number 7: {SECRET}",))
-    rejected.keep(files, [reply], "now")
+    withheld.keep_replies(files, [reply], "now")
     held_back = Withheld(Move(4, "topics/skin-matters", "Psoriasis", "superseded", 3), Reason("PROTECTED"))
     withheld.keep(files, 1, [held_back], library.view().entry)
     (root / ".infinimem/plans").mkdir()

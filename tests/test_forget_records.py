@@ -26,7 +26,7 @@ from forget_library import held
 
 from infinimem.memory import Memory
 from infinimem.model import Put
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.strategies.allmem.write import BUFFER, buffered
 from infinimem.strategies.graph.links import Link

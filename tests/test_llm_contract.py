@@ -14,11 +14,12 @@ from fake_server import chat, serve
 from garbage import GarbageLLM
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm.base import LLM, Bill, Capped, Failure, Reply, total
+from infinimem.llm.base import LLM, Failure, Reply
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.parallel import in_order
 from infinimem.llm.reading import read
+from infinimem.llm.replies import Cached
 from infinimem.llm.tasks import ANSWER
 from infinimem.model import Usage
 from infinimem.strategies.allmem import tasks
@@ -54,17 +55,14 @@ def test_a_reply_has_data_that_fits_or_a_failure(llm: LLM) -> None:
             assert read(json.dumps(reply.data), task.schema).data == reply.data
 
 
-def test_usage_adds_up_by_task(llm: LLM) -> None:
-    replies = [llm.complete(ANSWER, ASK), llm.complete(ANSWER, ASK), llm.complete(EXTRACT, TOLD)]
-    assert set(llm.usage) == {"answer", "extract"} and llm.usage["answer"].calls == 2
-    assert total(llm.usage) == total({str(n): reply.usage for n, reply in enumerate(replies)})
+def test_a_reply_says_what_it_took(llm: LLM) -> None:
+    assert llm.complete(ANSWER, ASK).usage.calls == llm.complete(EXTRACT, TOLD).usage.calls == 1
 
 
 def test_variables_must_be_exactly_those_of_the_task(llm: LLM) -> None:
     for wrong in ({}, {**ASK, "more": 1}):
         with pytest.raises(ValueError, match=r"missing|unused"):
             llm.complete(ANSWER, wrong)
-    assert total(llm.usage).calls == 0
 
 
 # ── the public test doubles ──────────────────────────────────────────────────────────────────────────
@@ -75,7 +73,6 @@ def test_answers_in_order_reads_them_like_a_models_and_records_the_calls() -> No
     replies = [llm.complete(ANSWER, ASK) for _ in range(3)]
     assert [r.failure for r in replies] == [None, "JSON_PARSE_FAIL", "SCHEMA_FAIL"]
     assert [c.task for c in llm.calls] == ["answer"] * 3 and llm.calls[0].variables == ASK
-    assert llm.usage["answer"].calls == 3 == total(llm.usage).calls
 
 
 def test_plays_errors_failures_and_functions() -> None:
@@ -107,27 +104,11 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-class _Hesitant(Bill):
-    """Lets other threads in between looking and writing."""
-
-    def get(self, key, default=None):  # type: ignore[no-untyped-def, override]
-        found = super().get(key, default)
-        time.sleep(0)
-        return found
-
-
-def test_a_bill_loses_nothing(restless: None) -> None:
-    bill = _Hesitant()
-
-    def work(_: int) -> None:
-        for _ in range(200):
-            bill.book("a", Usage(1, 2, 3))
-            total(bill)
-            bill.book(f"t{threading.get_ident()}", Usage(1))
-
-    in_order(work, range(8), 8)
-    assert bill["a"] == Usage(1600, 3200, 4800)
-    assert total(bill).calls == 3200
+def test_no_call_is_lost_from_the_account(restless: None) -> None:
+    turn = {"id": "1", "role": "user", "speaker": None, "time": None, "text": "I live in Rome."}
+    llm = Cached(OfflineClient())
+    in_order(lambda _: llm.complete(tasks.DESCRIBE, {"context": [], "turns": [turn]}), range(200), 8)
+    assert llm.usage == llm.spent == Usage(calls=200)
 
 
 def test_results_stand_in_the_order_of_what_was_asked() -> None:
@@ -167,13 +148,8 @@ def test_the_first_error_is_raised_and_what_has_not_begun_never_does() -> None:
 def test_a_cap_holds_for_calls_side_by_side() -> None:
     answer = Reply({"cards": []}, usage=Usage(1, 100, 0))
 
-    class Paid(ScriptedLLM):
-        def complete(self, task, variables):  # type: ignore[no-untyped-def]
-            self.usage.book(task.name, Usage(0, 100, 0))
-            return super().complete(task, variables)
-
-    paid = Paid({"describe": lambda _: answer})
-    capped = Capped(paid)
+    paid = ScriptedLLM({"describe": lambda _: answer})
+    capped = Cached(paid)
     with capped.cap(1000), pytest.raises(SpendingCapReached):
         in_order(lambda _: capped.complete(tasks.DESCRIBE, {"context": [], "turns": []}), range(100), 4)
     assert 10 <= len(paid.calls) < 14

@@ -88,4 +88,4 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     answer = memory.ask("Who visits in June?")
     assert answer.text
     assert answer.citations
-    assert {"extract", "rewrite", "plan", "answer"} <= set(client.usage)
+    assert {"extract", "rewrite", "plan", "answer"} <= set(client.asked)

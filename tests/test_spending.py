@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Usage
 from infinimem.store.files import Files
-from infinimem.store.state import usage
+from infinimem.store.state import lists
 
 
 class Paid(OfflineClient):
@@ -22,8 +23,7 @@ class Paid(OfflineClient):
 
     def complete(self, task: Task, variables: object) -> Reply:
         reply = super().complete(task, variables)  # type: ignore[arg-type]
-        self.usage[task.name] = self.usage[task.name] + Usage(0, 100, 10)
-        return reply
+        return replace(reply, usage=reply.usage + Usage(0, 100, 10))
 
 
 class Clock:
@@ -52,7 +52,7 @@ def test_each_call_of_a_library_is_booked_once(memory: Memory) -> None:
     memory.ask("Where did I move?", "hybrid")
     memory.rebuild()
     (booked,) = memory.status()["spent"].values()
-    calls = sum(one.calls for one in memory.llm.usage.values())
+    calls = memory.llm.usage.calls
     assert booked == {"calls": calls, "tokens_in": 100 * calls, "tokens_out": 10 * calls}
 
 
@@ -84,14 +84,14 @@ def test_rules_cost_nothing_and_leave_no_book(tmp_path: Path) -> None:
 
 def test_a_garbled_book_counts_as_far_as_it_can_be_read(tmp_path: Path) -> None:
     files = Files(tmp_path)
-    usage.note(files, "2025-03-03", Usage(1, 20, 3))
+    lists.note_usage(files, "2025-03-03", Usage(1, 20, 3))
     with (tmp_path / ".infinimem/usage").open("ab") as book:
         book.write(b"2025-03-03 1\n\xff\n2025-03-04 1 2 three\n2025-03-03 1 1 1")
-    usage.note(files, "2025-03-03", Usage(1, 20, 3))
-    assert usage.by_day(files)["2025-03-03"] == Usage(3, 41, 7)
+    lists.note_usage(files, "2025-03-03", Usage(1, 20, 3))
+    assert lists.usage_by_day(files)["2025-03-03"] == Usage(3, 41, 7)
     for nothing_else in (Usage(1, 9, 0), Usage(1, 0, 9), Usage(1, 0, 0)):
-        usage.note(files, "2025-03-04", nothing_else)
-    assert usage.by_day(files)["2025-03-04"] == Usage(2, 9, 9)
+        lists.note_usage(files, "2025-03-04", nothing_else)
+    assert lists.usage_by_day(files)["2025-03-04"] == Usage(2, 9, 9)
 
 
 def test_an_estimate_grows_with_what_is_to_be_done(memory: Memory) -> None:

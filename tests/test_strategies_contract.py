@@ -15,7 +15,7 @@ from garbage import GarbageLLM
 
 from infinimem import Turn, open_memory, tokens
 from infinimem.errors import ModelUnavailable, UsageError
-from infinimem.llm.base import LLM, total
+from infinimem.llm.base import LLM
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Evidence
@@ -187,7 +187,7 @@ class TestStrategy:
             found = memory.retrieve("Where does Ann live?", budget).items
             assert sum(tokens.count(item.text) for item in found) <= budget
             assert len({item.seqs for item in found}) == len(found)
-        assert found and total(memory.llm.usage).calls == 0
+        assert found and memory.llm.usage.calls == 0
         evidence = {place.seq for place in memory.view.entries("evidence")}
         for item in found:
             assert set(item.origin) <= evidence

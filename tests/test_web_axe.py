@@ -12,6 +12,8 @@ from web_browser import Served, entered, sample, served
 from web_browser import browser as browser
 
 from infinimem import open_memory
+from infinimem.model import Move, Reason, Withheld
+from infinimem.store.state import withheld
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 LOOKS = ((1280, "light"), (400, "dark"))
@@ -47,11 +49,13 @@ rm weeds
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The sample library with a note, and with a plan that awaits review."""
+    """The sample library with a note, and with a line that awaits review."""
     root = sample(tmp_path_factory.mktemp("axe"))
     (root / "notes").mkdir()
     (root / "notes/garden.md").write_text(NOTE)
-    open_memory(root, model="offline").preview(keep=True)
+    memory = open_memory(root, model="offline")
+    held = Withheld(Move(53, "topics/pepper", "", "superseded", 54), Reason("PROTECTED"))
+    withheld.keep(memory.library.files, 5, [held], memory.view.entry)
     with served(root) as found:
         yield found
 

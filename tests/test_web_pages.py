@@ -16,7 +16,6 @@ from hostile_library import hostile_library
 from starlette.testclient import TestClient
 from trusting import write_trusted
 
-from infinimem.llm.base import total
 from infinimem.memory import Memory, open_memory
 from infinimem.web.app import FORMS, PAGES, make_app
 from infinimem.web.guard import MAX_FORM, Session
@@ -312,7 +311,7 @@ def test_what_is_read_writes_nothing(site: Web) -> None:
     for path in FORMS:
         site.client.get(path)
     assert contents(site.memory.library.root) == before
-    assert total(site.memory.llm.usage).calls == 0
+    assert site.memory.llm.usage.calls == 0
 
 
 def test_read_only_has_no_form_and_takes_none(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.completion import document_ids
-from infinimem.cli.options import Command, Options, numbers, pass_options
+from infinimem.cli.options import Command, Options, document_ids, numbers, pass_options
 from infinimem.cli.output import Output
 from infinimem.model import SOURCES
 from infinimem.results import counted, forgotten_json, going_json

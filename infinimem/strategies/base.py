@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.spec import StrategySpec
-from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.view import View
+from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
     from infinimem.strategies.graph.walk import Topology

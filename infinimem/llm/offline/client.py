@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infinimem.llm.base import Bill, Reply, Task
+from infinimem.llm.base import Reply, Task
 from infinimem.model import Usage
 from infinimem.spec import load
 
@@ -13,9 +13,7 @@ from infinimem.spec import load
 class OfflineClient:
     """Answers every language task by deterministic rules; claims no contradiction and phrases no fact."""
 
-    def __init__(self) -> None:
-        self.name = "offline"
-        self.usage = Bill()
+    name = "offline"
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer by the task's rules.
@@ -26,6 +24,4 @@ class OfflineClient:
         from infinimem.llm import tasks
 
         tasks.check(task.name, task.variables, variables)
-        used = Usage(calls=1)
-        self.usage.book(task.name, used)
-        return Reply(load(task.rule)(variables), usage=used)
+        return Reply(load(task.rule)(variables), usage=Usage(calls=1))

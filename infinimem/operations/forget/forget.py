@@ -27,12 +27,11 @@ from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.files import digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import fold
-from infinimem.store.names import aliases_of, by_id
 from infinimem.store.plans import violations
 from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
 from infinimem.store.state import last_seen, withheld
-from infinimem.store.view import View
+from infinimem.store.view import View, aliases_of, by_id
 
 T = TypeVar("T")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")

@@ -27,14 +27,14 @@ from infinimem.spec import owned_folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
-from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
-from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
-from infinimem.store.view import View
+from infinimem.store.state import last_seen, sequence, withheld
+from infinimem.store.state.lists import DRAWN, REFUSED
+from infinimem.store.view import View, aliases_of
 from infinimem.user_folders import cache_root, caches
 
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (rejected.FOLDER, f"{STATE}plans")
+EMPTIED = (withheld.REJECTED, f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
 models in a library belongs here; in the user's cache folder they go with it."""
 SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
 """In the name of a conflict (commit/install.py): that of the old bytes."""
-_SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", tails.DOUBTFUL, drawn.REFUSED}
+_SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", sequence.DOUBTFUL, REFUSED}
 _SILENT |= {sequence.MARK, sequence.GIVEN}
 """What holds no text of any line."""
 _NAMED = (CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)
@@ -190,8 +190,8 @@ def finish(files: Files) -> None:
     clear_displaced(files)
     for path in [f"{folder}/{name}" for folder in EMPTIED for name in files.names(folder)]:
         files.remove(path)
-    if files.exists(tails.INTENT):
-        files.remove(tails.INTENT)
+    if files.exists(sequence.INTENT):
+        files.remove(sequence.INTENT)
     last_seen.compact(files)
     for staged in [path for path in _paths(files.root) if path.name == STAGED]:
         files.remove(staged.relative_to(files.root).as_posix(), durable=False)
@@ -238,7 +238,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
     for name, path in places.items():
         ours, data = name.startswith(own), None
-        if name in _SILENT or name.startswith(drawn.PATH) or f"{name}/" in own or (ours and preview):
+        if name in _SILENT or name.startswith(DRAWN) or f"{name}/" in own or (ours and preview):
             continue
         if name not in listed and texts.within(path.name):
             found.append(Residue(name, "its name: rename or delete it"))

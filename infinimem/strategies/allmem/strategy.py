@@ -15,9 +15,8 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.model import Finding, Located, Plan, Put
-from infinimem.store.outcome import Outcome
 from infinimem.store.records import stem
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, View
 from infinimem.strategies.allmem.diagnose import OPS, contexts, diagnose, route
 from infinimem.strategies.allmem.operators import Executor
 from infinimem.strategies.allmem.read import UnitSearch

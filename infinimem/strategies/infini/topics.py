@@ -17,9 +17,8 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.lines import fold
-from infinimem.store.names import by_alias, by_stem
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import CatalogRow, View
+from infinimem.store.view import CatalogRow, View, by_alias, by_stem
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""

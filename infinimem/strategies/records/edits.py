@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from infinimem.model import AGAIN, Finding, Plan, Put, RejectedReply
 from infinimem.spec import Kind
-from infinimem.store.outcome import Outcome, Rejected
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, Rejected, View
 from infinimem.strategies.base import Plans
 from infinimem.strategies.graph.walk import distances
 from infinimem.strategies.records.asking import IN_VAIN

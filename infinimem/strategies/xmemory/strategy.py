@@ -19,8 +19,7 @@ from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Located, Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Outcome
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.walk import Topology
