@@ -28,9 +28,7 @@ PAUSE = 30
 REASON = 200
 """Characters of a reason."""
 
-SEGMENT = task(
-    "segment", "turns strict pauses", 1024, "segment:segment", cuts=list_of(before=TEXT, reason=TEXT)
-)
+SEGMENT = task("segment", "turns strict pauses", 1024, "tell:segment", cuts=list_of(before=TEXT, reason=TEXT))
 """Where parts of a conversation begin. `turns`: [turn, …] in order; `strict`: whether only another subject
 begins one; `pauses`: [{"before": id of a turn, "minutes": of silence}, …]."""
 

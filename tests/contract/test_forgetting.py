@@ -75,8 +75,8 @@ def test_a_name_is_reported_and_rename_changes_it_in_receipts_too(shell: Shell) 
     path = topic(shell, "imogen", "Imogen", "Imogen", "Rita")
     left = shell("--json", "forget", "--match", "Imogen", "--yes").json["left"]
     assert path.exists()
-    assert [one["path"] for one in left] == ["topics/imogen.md"]
-    assert "infinimem rename topics/imogen NEW" in left[0]["why"]
+    assert [one["path"] for one in left if one["path"] != "CURRENT.md"] == ["topics/imogen.md"]
+    assert "infinimem rename topics/imogen NEW" in left[-1]["why"]
     done = shell("--json", "rename", "topics/imogen", "School friends").json
     assert (done["was"], done["now"], done["left"]) == ("topics/imogen", "topics/school-friends", [])
     assert holding("Imogen", shell.library) == [] == holding("imogen", shell.library)
@@ -87,9 +87,9 @@ def test_a_name_is_reported_and_rename_changes_it_in_receipts_too(shell: Shell) 
 
 def test_the_name_of_a_session_is_changed_by_rename_though_its_file_is_gone(shell: Shell) -> None:
     """What only receipts still name can be renamed."""
-    said(shell, ("I keep a fish.", "On the zebrafish"), FRIENDS[1])
+    said(shell, ("I keep a fish.", "my_zebrafish"), FRIENDS[1])
     shell("consolidate")
-    (left,) = shell("--json", "forget", "--session", "On the zebrafish", "--yes").json["left"]
+    (left,) = shell("--json", "forget", "--session", "my_zebrafish", "--yes").json["left"]
     name = left["path"].removesuffix(".md")
     assert not (shell.library / left["path"]).exists()
     assert shell("--json", "rename", name, "pets").json["left"] == []

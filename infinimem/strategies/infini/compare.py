@@ -21,6 +21,7 @@ from typing import Literal
 
 from infinimem import chronology, law
 from infinimem.grounding.claims import find_duplicates, is_repetition
+from infinimem.llm.shown import shown
 from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
@@ -37,11 +38,11 @@ from infinimem.strategies.infini.topics import (
     fact,
     heading_of,
     joined,
-    known,
     movable,
     packed,
     sections,
     size,
+    title_of,
     unsorted,
 )
 from infinimem.strategies.records.asking import Asker, Data
@@ -270,13 +271,19 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     open_ids = open_documents(view) if lines else {}
     for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
-        docs = [known(row, view) for row in near(view, entries_of(chunk), open_ids)]
+        docs = [_offered(row.id, view) for row in near(view, entries_of(chunk), open_ids)]
         found, wrong = _part(part, docs, asker, view)
         topics += found
         unmended += wrong
     notes = [*(f"rewrite: {reason}" for reason in unmended), *map(str, withheld)]
     titles = frozenset(topic.title for topic in titled)
     return Draft(joined(topics), claims, titles, tuple(notes), tuple(withheld))
+
+
+def _offered(doc_id: str, view: View) -> dict[str, object]:
+    """A document as a model is told of it; programs read its lines too."""
+    told = {"title": title_of(doc_id, view), "tokens": view.row(doc_id).tokens}
+    return {**told, "told": [shown(told)], "lines": [at.entry.text for at in view.document(doc_id).entries]}
 
 
 def _share(lines: Sequence[Topic], limit: int) -> int:

@@ -55,6 +55,7 @@ class ShownTurn:
 
     place: Located
     text: str
+    view: View
 
     @property
     def seq(self) -> int:
@@ -68,7 +69,8 @@ class ShownTurn:
 
     @property
     def shown(self) -> dict[str, str | None]:
-        return shown_turn(self.place.entry, self.text)
+        entry, session = self.place.entry, self.view.document(self.place.doc_id).header.values.get("session")
+        return shown_turn(entry, self.text) | {"session": session, "cwd": entry.fields.get("cwd")}
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
@@ -167,10 +169,10 @@ def _context(view: View, first: Located) -> list[Located]:
 def _plan(view: View, unit: Sequence[Located], titles: Sequence[str], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
     limit = view.settings.of(InfiniSettings).chunk_tokens
-    told = [place for place in unit if place.entry.text.strip()]
-    calls = [[ShownTurn(place, place.entry.text) for place in told]] if told else []
-    if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):
-        calls = [[ShownTurn(told[0], part)] for part in cut(told[0].entry.text, limit)]
+    told = [ShownTurn(place, place.entry.text, view) for place in unit if place.entry.text.strip()]
+    calls = [told] if told else []
+    if len(told) == 1 and tokens.exceeds(told[0].text, limit):
+        calls = [[replace(told[0], text=part)] for part in cut(told[0].text, limit)]
     entries: list[NewEntry] = []
     refused: set[int] = set()
     unanswered: dict[int, str] = {}
@@ -291,7 +293,8 @@ def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason]
     entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
     heading = ""
     for at, entry in enumerate(entries):
-        if not entry.heading:  # what was mended stands under the topic of what was said with it
+        # what was mended stands under the topic of what was said with it
+        if again.entries and not entry.heading:
             entries[at] = replace(entry, heading=heading)
         elif entry.to == CURRENT:
             heading = entry.heading
@@ -335,8 +338,9 @@ def _drawn(
     joined: list[NewEntry] = []
     vague: list[Reason] = []
     for item in items:
-        if title := clean_title(item.get("topic") or ""):
-            heading = known.setdefault(same(title), title)
+        if topic := item.get("topic"):
+            title = clean_title(topic)
+            heading = known.setdefault(same(title), title) if title else ""
         entry = _read(item, turns, people, heading)
         if isinstance(entry, Reason):
             wrong.append(entry)
@@ -389,7 +393,8 @@ _SECTIONS = {"instruction": INSTRUCTIONS, "preference": PREFERENCES}
 def filed(entry: NewEntry, standing: str | None, origin: Iterable[Entry]) -> NewEntry:
     """The entry, on its way to a document of its own if it says what the user asks for once and for all.
 
-    Only the user's own words direct how the user is answered: a tool's output, or what an AI said, cannot."""
+    Only the user's own words direct how the user is answered: a tool's output, or what an AI said, cannot.
+    """
     heading = _SECTIONS.get(standing or "")
     if heading is None or any(turn.source not in ("user", "human") for turn in origin):
         return entry

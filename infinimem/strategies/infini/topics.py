@@ -59,14 +59,9 @@ def shown(topic: Topic) -> dict[str, object]:
     return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
 
 
-def known(row: CatalogRow, view: View) -> dict[str, object]:
-    """A document by its name and size."""
-    return {"title": title_of(row.id, view), "tokens": row.tokens}
-
-
 def listed(row: CatalogRow, view: View) -> dict[str, object]:
     """A document as data (llm/tasks.py, shape `doc`)."""
-    return {"id": row.id, "summary": row.summary, **known(row, view)}
+    return {"id": row.id, "summary": row.summary, "title": title_of(row.id, view), "tokens": row.tokens}
 
 
 def size(entries: Iterable[Entry]) -> int:

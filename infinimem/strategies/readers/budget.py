@@ -34,7 +34,8 @@ def pack(
     """The best items that fit, best first, in their order.
 
     A piece that does not fit is passed over for smaller ones behind it; a line that an earlier piece
-    already shows is left out."""
+    already shows is left out.
+    """
     packed: list[Retrieved] = []
     left = budget
     for item in items:
