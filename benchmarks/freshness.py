@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.model import Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.listing import state_of
+from infinimem.store.folders import state_of
+from infinimem.store.library import Library, init
 
 PATIENCE = 10.0
 """Seconds for which a change is looked for."""

@@ -15,17 +15,32 @@ import argparse
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from infinimem import open_memory
 from infinimem.evaluation.datasets.locomo import LoCoMo
 from infinimem.evaluation.model import Case
-from infinimem.llm.base import total
+from infinimem.llm.base import Reply, Task, Wrapper
+from infinimem.llm.offline import OfflineClient
 
 WANTED = 0.4
 """Calls an exchange: 193 K tokens a conversation, 1.7 K a call, some 290 exchanges."""
 CLOSE = 0.01
+
+
+class Counting(Wrapper):
+    """Counts what the rules are asked, by task."""
+
+    def __init__(self) -> None:
+        super().__init__(OfflineClient())
+        self.calls = Counter[str]()
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """See `LLM.complete`."""
+        self.calls[task.name] += 1
+        return self._llm.complete(task, variables)
 
 
 def measured(cases: Sequence[Case], root: Path, embedder: str, theta: float, count: int) -> Counter[str]:
@@ -37,13 +52,14 @@ def measured(cases: Sequence[Case], root: Path, embedder: str, theta: float, cou
         folder.mkdir()
         settings = f"[recmem]\ntheta_sim = {theta}\ntheta_count = {count}\n"
         (folder / "infinimem.toml").write_text(settings)
-        memory = open_memory(folder, strategy="recmem", model="offline", create=True, embedder=embedder)
+        llm = Counting()
+        memory = open_memory(folder, strategy="recmem", model=llm, create=True, embedder=embedder)
         memory.observe(case.turns)
         memory.consolidate()
         status = memory.status()
         found.update({name: status[name] for name in ("exchanges", "raw", "merged", "episodes", "facts")})
-        found.update({f"{name} calls": used.calls for name, used in memory.llm.usage.items()})
-        found.update(calls=total(memory.llm.usage).calls, turns=len(case.turns))
+        found.update({f"{name} calls": calls for name, calls in llm.calls.items()})
+        found.update(calls=llm.calls.total(), turns=len(case.turns))
     return found
 
 

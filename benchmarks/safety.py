@@ -19,9 +19,8 @@ from pathlib import Path
 from infinimem import Turn, open_memory
 from infinimem.model import Move, NewEntry, Plan
 from infinimem.store import disk
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 ROUNDS = 200
 DOCUMENTS, ENTRIES, LARGE = 20, 100, 3_000

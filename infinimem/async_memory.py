@@ -88,6 +88,7 @@ class AsyncMemory(AsyncReader[Memory]):
     record = _in_thread(Memory.record)
     consolidate = _in_thread(Memory.consolidate)
     preview = _in_thread(Memory.preview)
+    repeat = _in_thread(Memory.repeat)
     rebuild = _in_thread(Memory.rebuild)
     compare = _in_thread(Memory.compare)
     estimate = _in_thread(Memory.estimate)

@@ -19,19 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError, escape
-from infinimem.llm.base import LLM, Capped, total
-from infinimem.llm.connect import permitted
+from infinimem.llm.base import LLM
+from infinimem.llm.connect import OFFLINE, permitted
+from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared, Reader
+from infinimem.retrieval.cache import cache_folder
 from infinimem.spec import spec_of
-from infinimem.store.library import Clock, Library, system_clock
-from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget
-from infinimem.store.state import usage
-from infinimem.store.state.unanswered import newly
-from infinimem.store.view import View
+from infinimem.store.state import lists
+from infinimem.store.state.lists import newly_unanswered
+from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
     from typing import Self
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
     from infinimem.messages import Message
-    from infinimem.operations.blame import Blamed
-    from infinimem.operations.forget.forget import Forgotten
-    from infinimem.operations.forget.rename import Renamed
-    from infinimem.operations.history import Event
+    from infinimem.operations.forget.forget import Forgotten, Renamed
+    from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
     from infinimem.strategies.base import Event as Tick
     from infinimem.strategies.base import Plans
@@ -98,8 +97,6 @@ def open_memory(
     """
     kept_by = spec_of(strategy).name if strategy is not None else None
     if create:
-        from infinimem.store.create import init
-
         library = init(Path(path), clock, embedder, kept_by, trust)
     else:
         library = Library(Path(path), clock, embedder, kept_by, trust=trust, read_only=read_only)
@@ -111,11 +108,11 @@ class Memory(Reader):
     """A library with the strategy that keeps it and the model that helps. Made by `open_memory`."""
 
     def __init__(self, library: Library, llm: LLM) -> None:
-        capped = Capped(llm)
-        make = partial(library.spec.make, capped, library.settings)
-        super().__init__(library.view, capped, make, lambda: library.clock(), self._spending)
+        client = llm if isinstance(llm, Cached) else Cached(llm)
+        make = partial(library.spec.make, client, library.settings)
+        super().__init__(library.view, client, make, lambda: library.clock(), self._spending)
         self.library = library
-        self._logged, self._logging = total(capped.usage), Lock()
+        self._logged, self._logging = client.spent, Lock()
         self._extracting = Lock()  # of threads side by side one asks about what is pending
 
     def __repr__(self) -> str:
@@ -163,7 +160,7 @@ class Memory(Reader):
             new = self._extract(progress)
         view = self.view
         observed = Observed(place for seq in new if (place := view.entry(seq)))
-        observed.unanswered = newly(before, view.unanswered())
+        observed.unanswered = newly_unanswered(before, view.unanswered())
         return observed
 
     def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
@@ -242,14 +239,14 @@ class Memory(Reader):
             forgotten, plans, attempt = last_forget(view), propose(view), None
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
-                    spent, began = total(llm.usage), library.clock()
+                    spent, began = llm.usage, library.clock()
                     plan = plans.send(attempt.outcome) if attempt else next(plans)
                     outcome = library.apply(
                         plan,
                         base=view,
                         strategy=library.spec.name,
                         model=llm.name,
-                        usage=total(llm.usage) - spent,
+                        usage=llm.usage - spent,
                         began=began,
                     )
                     if isinstance(outcome, Rejected) or not outcome.receipt:  # no receipt holds them
@@ -307,25 +304,39 @@ class Memory(Reader):
         receipts = self._tick("consolidate", self.view)
         return receipts[0] if receipts else None
 
-    def preview(self, keep: bool = False) -> Mapping[str, tuple[bytes, bytes]]:
-        """Return what `consolidate` would write first: bytes before and after, by document. It is not done.
+    def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
+        """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
+        `consolidate` that follows makes the same of the replies that were kept. Arguments as its own.
+        """
+        from infinimem.operations.rehearsal import copied, differences
+
+        with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
+            before, memory = library.view(), Memory(library, self.llm)
+            memory._extract()
+            memory._consolidated()
+            return differences(before, library.view())
+
+    def repeat(self, receipt: str) -> tuple[str, ...]:
+        """Repeat a consolidation from the library as it stood, of kept replies alone, and return the ids of
+        documents that came out other than then.
 
         Args:
-            keep: write the plan down, for `review`.
-        """
-        view = self.view
-        drafts = self.strategy.tick(view, "consolidate")
-        try:
-            plan = next(drafts)
-        except StopIteration:
-            return {}
-        finally:
-            drafts.close()
-        if keep:
-            from infinimem.operations.review import keep as keep_plan
+            receipt: that `consolidate` gave, by id or number.
 
-            keep_plan(self.library, plan, view, view.spec.name, self.llm.name)
-        return self.library.preview(plan)
+        Raises:
+            UsageError: there is no such receipt, or another strategy or model made it.
+            ModelUnavailable: replies are gone, or a later receipt of the same call was named.
+        """
+        from infinimem.operations.rehearsal import before, changed
+
+        client = self.llm if self.llm.name == OFFLINE else Cached(self.llm.silent(), self._replies())
+        made: list[Receipt] = []
+        with before(self.library, receipt, self.llm.name, made) as (library, done):
+            memory = Memory(library, client)
+            for attempt in memory._drive(lambda view: memory.strategy.tick(view, "consolidate"), memory.view):
+                if isinstance(attempt.outcome, Applied) and attempt.outcome.receipt:
+                    made.append(attempt.outcome.receipt)  # noqa: PERF401 - the clock looks at it meanwhile
+        return changed(made, done)
 
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
@@ -370,20 +381,28 @@ class Memory(Reader):
 
     @contextmanager
     def _spending(self, max_tokens: int | None = None) -> Iterator[None]:
-        """Hold a cap for the time of the block, and log on the day what was spent."""
+        """Hold a cap and keep replies for the time of the block, and log on the day what was spent."""
+        own = self.library.settings.llm
         try:
-            with self.llm.cap(max_tokens):
+            with self.llm.cap(max_tokens), self.llm.within(self._replies(), own.replies_days, own.replies_mb):
                 yield
         finally:
             if self.library.initialised and not self.library.read_only:
                 with self._logging:  # calls may run side by side
-                    now = total(self.llm.usage)
+                    now = self.llm.spent
                     spent, self._logged = now - self._logged, now
-                usage.note(self.library.files, self._day(), spent)
+                lists.note_usage(self.library.files, self._day(), spent)
+
+    def _replies(self) -> Path | None:
+        """Where replies are kept, None where none are: another folder after each `forget`, so that none that
+        was on its way is. It is no part of the library: whoever made that could have made them up."""
+        if self.llm.address is None or not self.library.settings.llm.replies_days:
+            return None
+        return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
     def spent_today(self) -> int:
         """Return the tokens that the library's calls took today (UTC), in all processes."""
-        spent = usage.by_day(self.library.files).get(self._day(), Usage())
+        spent = lists.usage_by_day(self.library.files).get(self._day(), Usage())
         return spent.tokens_in + spent.tokens_out
 
     def _day(self) -> str:
@@ -407,13 +426,12 @@ class Memory(Reader):
 
     def _siblings(self) -> tuple[Reader, ...]:
         """Return the library as each strategy that keeps it sees it, its own first; they only read."""
-        from infinimem.store.siblings import siblings
 
         def seen_by(library: Library) -> Reader:
             make = partial(library.spec.make, self.llm, library.settings)
             return Reader(library.view, self.llm, make, lambda: library.clock())
 
-        return tuple(map(seen_by, siblings(self.library)))
+        return tuple(map(seen_by, self.library.siblings()))
 
     def receipts(self) -> tuple[Receipt, ...]:
         """Return all receipts, oldest first."""
@@ -439,7 +457,7 @@ class Memory(Reader):
         Raises:
             LibraryError: there is no such document, or it has no such line.
         """
-        from infinimem.operations.blame import blame
+        from infinimem.operations.history import blame
 
         return blame(self.view, doc_id, line, self.library.seen_lines())
 
@@ -482,14 +500,14 @@ class Memory(Reader):
         Raises:
             UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
         """
-        from infinimem.operations.forget.choice import Wanted
         from infinimem.operations.forget.forget import forget, preview_forget
+        from infinimem.operations.forget.redaction import Wanted
         from infinimem.retrieval.grep import compile_pattern
 
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
         pattern = compile_pattern(match) if match is not None else None
-        wanted = Wanted(frozenset(seqs), pattern.found if pattern else None, source, session)
+        wanted = Wanted(frozenset(seqs), pattern.found if pattern else lambda _: (), source, session)
         done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
 
@@ -504,7 +522,7 @@ class Memory(Reader):
             UsageError: it is none of these, or the new name is none, or taken.
             LibraryError: the disk refused.
         """
-        from infinimem.operations.forget.rename import rename
+        from infinimem.operations.forget.forget import rename
 
         return rename(self.library, name, new)
 
@@ -517,7 +535,7 @@ class Memory(Reader):
         return rows
 
     def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
-        """Do what a person approved of it, and drop what they rejected: "7", "p1", "7:12,15".
+        """Do what a person approved of it, and drop what they rejected: "7", "7:12,15".
 
         Raises:
             UsageError: nothing that waits is called so.
@@ -531,8 +549,6 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.status import counts
-        from infinimem.retrieval.cache import cache_folder
-        from infinimem.store.siblings import siblings
 
         view = self.view
         on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
@@ -540,18 +556,18 @@ class Memory(Reader):
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
-            "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
+            "spent": {day: vars(one) for day, one in lists.usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {
                 one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
-                for one in siblings(self.library)
+                for one in self.library.siblings()
             },
             "model": escape(self.llm.name),
         }
 
     def doctor(self) -> list[Finding]:
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""
-        from infinimem.operations.doctor.examine import examine
+        from infinimem.operations.doctor import examine
 
         findings = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
@@ -565,7 +581,7 @@ class Memory(Reader):
         Raises:
             LibraryError: the disk refused, or the library is busy.
         """
-        from infinimem.operations.doctor.repair import repair
+        from infinimem.operations.doctor import repair
 
         return repair(self.library)
 

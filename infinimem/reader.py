@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from infinimem.errors import UsageError
-from infinimem.llm.base import Capped, total
+from infinimem.llm.replies import Cached
 from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
 from infinimem.store.view import View
@@ -52,7 +52,7 @@ class Reader:
     def __init__(
         self,
         source: Callable[[], View],
-        llm: Capped,
+        llm: Cached,
         make: Callable[[], Strategy],
         clock: Clock,
         spend: Spend | None = None,
@@ -138,13 +138,13 @@ class Reader:
         from infinimem.answer import answer
         from infinimem.strategies.readers.agentic import search
 
-        view, before = self._seen(sources), total(self.llm.usage)
-        day = now or self._clock().date().isoformat()
+        before, day = self.llm.spent, now or self._clock().date().isoformat()
         with self._spend(max_tokens):
+            view = self._seen(sources)  # in the block: no reply is kept that a `forget` meanwhile concerns
             evidence = self._begin(view, question, reader)
             more = search(view, question, self.chosen(reader))
             made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
-        spent = total(self.llm.usage) - before
+        spent = self.llm.spent - before
         return Answer(made.text, made.citations, made.evidence.trace, spent), made.evidence
 
     def _compared(self, question: str, now: str | None = None) -> Compared:

@@ -66,6 +66,10 @@ class ModelSettings:
     """Seconds for one try: from looking up the server's name to the last byte of its reply."""
     retries: int = 4
     """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
+    replies_days: float = 7.0
+    """How long replies are kept that nobody asks for again; 0 keeps none."""
+    replies_mb: float = 200.0
+    """What kept replies of a library may take, in MiB; the oldest go first."""
 
 
 # fmt: off

@@ -14,7 +14,7 @@ from typing import Literal
 
 from infinimem.memory import Memory
 from infinimem.model import CURRENT
-from infinimem.store.listing import Stamp
+from infinimem.store.folders import Stamp
 from infinimem.store.spec import TOPICS
 
 QUIET = 1.0

@@ -11,8 +11,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
 from infinimem.settings import Settings
-from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.view import View
+from infinimem.store.view import Applied, Outcome, Rejected, View
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.records.record import Record, Ref, record_id

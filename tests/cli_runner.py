@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import pty
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,6 +103,15 @@ def arrived(args: tuple[str, ...], ends: tuple[int, int], given: str = "") -> tu
     os.close(out)
     code = ended.value.code
     return found.decode(), code if isinstance(code, int) else 0
+
+
+def at_a_terminal(*args: str, **env: str) -> str:
+    """Return all that somebody sees in a terminal of 80 columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm-256color", "COLUMNS": "80", **env}.items():
+            patch.setenv(name, value)
+        return arrived(args, pty.openpty())[0].replace("\r\n", "\n")
 
 
 def _to_its_end(descriptor: int) -> Iterator[int]:

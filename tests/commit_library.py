@@ -11,9 +11,8 @@ from typing import Any
 from fault_disk import Call, Hook
 
 from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 
 def fill(library: Library, *texts: str) -> list[int]:

@@ -92,7 +92,8 @@ CLAUDE = [
             {
                 "uuid": "m-1",
                 "sender": "human",
-                "content": [{"type": "text", "text": "My starter is called Blobby."}],
+                "text": "My starter is called Blobby.",
+                "content": [],
                 "created_at": "2025-02-01T08:00:00.5Z",
             },
             {
@@ -162,19 +163,11 @@ MEM0: dict[str, Any] = {
     ],
 }
 
-MCP_MEMORY = "\n".join(
-    json.dumps(row)
-    for row in (
-        {
-            "type": "entity",
-            "name": "Nadia_Okoye",
-            "entityType": "person",
-            "observations": ["keeps bees in Kent"],
-        },
-        {"type": "entity", "name": "Hive 4", "entityType": "hive", "observations": []},
-        {"type": "relation", "from": "Nadia_Okoye", "to": "Hive 4", "relationType": "looks_after"},
-    )
-)
+MCP_MEMORY = """\
+{"type": "entity", "name": "Nadia_Okoye", "entityType": "person", "observations": ["keeps bees in Kent"]}
+{"type": "entity", "name": "Hive 4", "entityType": "hive", "observations": []}
+{"type": "relation", "from": "Nadia_Okoye", "to": "Hive 4", "relationType": "looks_after"}
+"""
 
 BASIC_MEMORY = """\
 ---

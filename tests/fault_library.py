@@ -14,7 +14,7 @@ import pytest
 
 from infinimem import settings
 from infinimem.markdown.document import Document
-from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.view import View
 

@@ -9,15 +9,33 @@ The model is strict POSIX. A file's fsync makes its bytes durable, not its name;
 changes of its names durable, and of a rename over two folders either one's will do. Unsynced writes may be
 whole, absent, cut short or NULs, in any order; an unsynced change of names is there or not, but never where
 one that it builds on is not.
+
+And a run written down: every call that it made of the disk, in order, and what it had promised by then.
+
+    tape = Tape(root); with tape.recording(): …
+    tape.caches()      the disk after each of the calls
+    tape.caches(role)  the same of a build in which the syncs of one role do nothing
 """
 
 from __future__ import annotations
 
 import random
+import re
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import fault_disk
+from fault_disk import Call, hooked
+
+from infinimem.model import Turn
+from infinimem.store import disk
+from infinimem.store.disk import At, Folder
 
 Slot = tuple[int, str]
 """A name in a folder: the folder's node, and the name."""
@@ -219,3 +237,251 @@ def fates(cache: Cache, chance: random.Random, among: Sequence[int] = (), kind: 
         elif number in writes and (kind == "torn" or (kind == "last torn" and number == last)):
             kept[number] = torn(writes[number], chance)
     return kept
+
+
+UNLOGGED = frozenset({".infinimem/lock"})
+"""Files whose bytes mean nothing after a restart, written without the log."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What must hold, whenever the power fails from now on.
+
+    Args:
+        lines: text by seq of what was acknowledged and not deleted by a person since.
+        places: the document in which a line was said to be.
+        receipts: ids of the receipts that were returned.
+        given: every seq that was ever acknowledged.
+        struck: evidence that was drawn from and whose entry a person deleted; it is not drawn from again.
+        saying: turns whose recording has begun and was not acknowledged; said again, they stand once.
+        prose: what a person saved into some document.
+        waiting: lines of which a person is to be asked.
+        ready: whether the library was said to be made.
+    """
+
+    lines: Mapping[int, str] = field(default_factory=dict)
+    places: Mapping[int, str] = field(default_factory=dict)
+    receipts: frozenset[str] = frozenset()
+    given: frozenset[int] = frozenset()
+    struck: frozenset[int] = frozenset()
+    saying: tuple[Turn, ...] = ()
+    prose: frozenset[str] = frozenset()
+    waiting: frozenset[int] = frozenset()
+    ready: bool = False
+
+
+class Tape:
+    """A run on a real folder, whose every change of the disk is written down.
+
+    Args:
+        root: the folder; what it holds now counts as durable.
+        promise: what was promised before the power failed; the run is in another boot then.
+    """
+
+    def __init__(self, root: Path, promise: Promise | None = None) -> None:
+        self.root = root
+        self._boot = "the boot between" if promise else "the boot before"
+        self.ops: list[Op] = []
+        self.texts: dict[int, set[str]] = {}
+        """Every text that a seq ever had, by seq: not even before it was promised may half of one stand."""
+        self.promises: list[tuple[int, Promise]] = [(0, promise or Promise())]
+        self.folders = {ROOT}
+        self._start: dict[int, bytes] = {}
+        self._first: dict[Slot, int] = {}
+        self._nodes = 1
+        for path in sorted(root.rglob("*")):
+            slot, node = self._slot(str(path.relative_to(root)), self._first), self._new()
+            self._first[slot] = node
+            if path.is_dir():
+                self.folders.add(node)
+            else:
+                self._start[node] = path.read_bytes()
+        self._names = dict(self._first)
+        """As the program sees it."""
+        self._sizes = {node: len(data) for node, data in self._start.items()}
+        self._open: dict[int, tuple[int, int | None, str]] = {}
+
+    # ── recording ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def promise(self) -> Promise:
+        return self.promises[-1][1]
+
+    @promise.setter
+    def promise(self, promise: Promise) -> None:
+        self.promises.append((len(self.ops), promise))
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Write down the calls made inside."""
+        with patch.object(disk, "boot", lambda: self._boot), hooked(self._note):
+            yield
+        if strays := self.strays():
+            raise AssertionError(f"written past store/disk.py: {', '.join(strays)}")
+
+    def strays(self) -> list[str]:
+        """Paths at which the folder is not what the log makes of it."""
+        cache = self.caches()[-1]
+        logged = cache.tree(dict.fromkeys(cache.pending, whole))
+        real = {
+            str(path.relative_to(self.root)): None if path.is_dir() else path.read_bytes()
+            for path in self.root.rglob("*")
+        }
+        missing = object()
+        return sorted(
+            path
+            for path in {*logged, *real} - UNLOGGED
+            if logged.get(path, missing) != real.get(path, missing)
+        )
+
+    def _note(self, call: Call) -> Any:
+        noted: Callable[..., Any] = getattr(self, f"_{call.name}")
+        return noted(call.made, *call.args)
+
+    def _new(self) -> int:
+        self._nodes += 1
+        return self._nodes - 1
+
+    def _slot(self, path: str, names: Mapping[Slot, int] | None = None) -> Slot:
+        *folders, name = path.split("/")
+        here = ROOT
+        for folder in folders:
+            here = (self._names if names is None else names)[here, folder]
+        return here, name
+
+    def _change(self, what: str, *changes: tuple[Slot, int | None]) -> None:
+        self.ops.append(Names(changes, what))
+        for slot, node in changes:
+            if node is None:
+                del self._names[slot]
+            else:
+                self._names[slot] = node
+
+    def _made(self, path: str) -> int:
+        node = self._new()
+        self._sizes[node] = 0
+        self._change(f"create {path}", (self._slot(path), node))
+        return node
+
+    def _open_append(self, made: Any, at: At) -> int:
+        descriptor: int = made(at)
+        slot = self._slot(at.path)
+        node = self._names[slot] if slot in self._names else self._made(at.path)
+        self._open[descriptor] = (node, None, at.path)
+        return descriptor
+
+    def _open_new(self, made: Any, at: At) -> int:
+        descriptor: int = made(at)
+        slot = self._slot(at.path)
+        node = self._names[slot] if slot in self._names else self._made(at.path)
+        self._open[descriptor] = (node, 0, at.path)
+        if self._sizes[node]:
+            self._sizes[node] = 0
+            self.ops.append(Cut(node, 0, f"empty {at.path}"))
+        return descriptor
+
+    def _overwrite(self, made: Any, at: At, data: bytes) -> None:
+        made(at, data)
+        slot = self._slot(at.path)
+        node = self._names[slot] if slot in self._names else self._made(at.path)
+        self._sizes[node] = max(self._sizes[node], len(data))
+        self.ops.append(Write(node, 0, data, f"overwrite {len(data)} bytes of {at.path}"))
+
+    def _write(self, made: Any, descriptor: int, data: bytes | memoryview) -> int:
+        count: int = made(descriptor, data)
+        node, at, path = self._open[descriptor]
+        offset = self._sizes[node] if at is None else at
+        self.ops.append(Write(node, offset, bytes(data[:count]), f"write {count} bytes to {path}"))
+        self._sizes[node] = max(self._sizes[node], offset + count)
+        self._open[descriptor] = (node, None if at is None else at + count, path)
+        return count
+
+    def _truncate(self, made: Any, descriptor: int, size: int) -> None:
+        made(descriptor, size)
+        node, _, path = self._open[descriptor]
+        self._sizes[node] = size
+        self.ops.append(Cut(node, size, f"cut {path} to {size} bytes"))
+
+    def _sync(self, made: Any, descriptor: int) -> None:
+        made(descriptor)
+        node, _, path = self._open[descriptor]
+        self.ops.append(Sync(node, self._role("file", path.rpartition("/")[0]), f"sync {path}"))
+
+    def _sync_folder(self, made: Any, folder: Folder) -> None:
+        made(folder)
+        node = self._names[self._slot(folder.path)] if folder.path else ROOT
+        self.ops.append(Sync(node, self._role("folder", folder.path), f"sync {folder.path}"))
+
+    def _role(self, kind: str, folder: str) -> str:
+        """Which sync this is: the function that wanted something durable, the one that syncs, and where.
+
+        "" for a sync that is not the program's.
+        """
+        frame: Any = sys._getframe()
+        while frame.f_code.co_filename in (__file__, fault_disk.__file__):
+            frame = frame.f_back
+        if not frame.f_globals["__name__"].startswith("infinimem."):
+            return ""
+        inner = frame.f_code.co_name
+        if inner != "make_folder":
+            while Path(frame.f_code.co_filename).name in ("files.py", "contextlib.py"):
+                frame = frame.f_back
+        where = re.sub(r"\d+", "N", folder)
+        return f"{frame.f_code.co_name} > {inner}: {kind} in {where}/, line {frame.f_lineno}"
+
+    def _rename(self, made: Any, old: At, new: At) -> None:
+        made(old, new)
+        one, other = self._slot(old.path), self._slot(new.path)
+        self._change(f"rename {old.path} {new.path}", (other, self._names[one]), (one, None))
+
+    def _put(self, made: Any, old: At, new: At) -> None:
+        made(old, new)
+        one, other = self._slot(old.path), self._slot(new.path)
+        self._change(f"put {old.path} {new.path}", (other, self._names[one]), (one, None))
+
+    def _exchange(self, made: Any, one: At, other: At) -> None:
+        made(one, other)
+        a, b = self._slot(one.path), self._slot(other.path)
+        self._change(f"exchange {one.path} {other.path}", (a, self._names[b]), (b, self._names[a]))
+
+    def _unlink(self, made: Any, at: At) -> None:
+        made(at)
+        slot = self._slot(at.path)
+        if slot in self._names:
+            self._change(f"unlink {at.path}", (slot, None))
+
+    def _make_folder(self, made: Any, at: At) -> None:
+        made(at)
+        slot = self._slot(at.path)
+        if slot not in self._names:
+            node = self._new()
+            self.folders.add(node)
+            self._change(f"make folder {at.path}", (slot, node))
+
+    def _touch(self, made: Any, folder: Folder) -> Any:
+        return made(folder)  # after a loss of power no process is left that goes by a time from before
+
+    def _remove_folder(self, made: Any, at: At) -> None:
+        made(at)
+        self._change(f"remove folder {at.path}", (self._slot(at.path), None))
+
+    # ── playing back ────────────────────────────────────────────────────────────────────────────
+
+    def roles(self) -> list[str]:
+        """All syncs of the run by what they are for, sorted."""
+        return sorted({op.role for op in self.ops if isinstance(op, Sync) and op.role})
+
+    def promised(self, point: int) -> Promise:
+        """What had been promised when `point` operations were done."""
+        return next(promise for since, promise in reversed(self.promises) if since <= point)
+
+    def caches(self, without: str | None = None) -> Sequence[Cache]:
+        """The disk after 0, 1, 2 … operations; in a build where the syncs of one role do nothing."""
+        cache = Cache(self._start, self._first, self.folders)
+        found = [cache]
+        for number, op in enumerate(self.ops):
+            cache = cache.copy()
+            if not (isinstance(op, Sync) and op.role == without):
+                cache.take(number, op)
+            found.append(cache)
+        return found

@@ -18,9 +18,9 @@ from typing import Any
 from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
-from infinimem.model import Plan, Turn, Usage
+from infinimem.model import Plan, Turn
 from infinimem.spec import load
-from infinimem.store.outcome import Outcome
+from infinimem.store.view import Outcome
 
 LIES = (
     " for 4711 euros",
@@ -110,13 +110,11 @@ class Honest:
 
     def __init__(self, entries: Mapping[tuple[str | None, str], Sequence[str]] | None = None) -> None:
         self.name = "honest"
-        self.usage: dict[str, Usage] = {}
         self._entries = entries if entries is not None else {}
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer truly, as text."""
         tasks.check(task.name, task.variables, variables)
-        self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
         data = self._extract(variables) if task.name == "extract" else load(task.rule)(variables)
         if task.name == "compare":
             _supersede(data, [fact for group in variables["groups"] for fact in group["facts"]])
@@ -286,8 +284,6 @@ class Arrived:
     meant: Mapping[str, Any]
     text: str
     read: Reply
-    shown: frozenset[str]
-    """Ids of the turns, facts or documents that the question was about."""
 
 
 class Mangled:
@@ -304,10 +300,6 @@ class Mangled:
         self.arrived: list[Arrived] = []
         self._llm, self._chance, self._share = llm, chance, share
 
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._llm.usage
-
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask, mangle, read."""
         meant = self._llm.complete(task, variables).data
@@ -317,12 +309,5 @@ class Mangled:
             mangling = self._chance.choice(MANGLINGS)
             text, how = mangling(copy.deepcopy(dict(meant)), self._chance), mangling.__name__
         reply = reading.read(text, task.schema)
-        self.arrived.append(Arrived(task.name, how, meant, text, reply, frozenset(_shown(task, variables))))
+        self.arrived.append(Arrived(task.name, how, meant, text, reply))
         return reply
-
-
-def _shown(task: Task, variables: Mapping[str, Any]) -> list[str]:
-    """Ids that a reply is to place: context and documents on offer are there to be looked at only."""
-    names = {"extract": "turns", "rewrite": "facts", "plan": "topics", "compare": "groups", "merge": "docs"}
-    asked = variables[names.get(task.name, "doc")]
-    return [item["id"] for item in _objects(asked) if "text" in item or task.name == "merge"]

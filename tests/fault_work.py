@@ -21,9 +21,8 @@ from fault_disk import hooked, nothing
 from fault_library import problems
 
 from infinimem.model import CURRENT, Derived, Located, Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 Point = TypeVar("Point")
 Acknowledge = Callable[[Sequence[Located]], object]

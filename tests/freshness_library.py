@@ -11,10 +11,9 @@ from unittest import mock
 
 from infinimem.spec import owned_folders
 from infinimem.store import freshness
-from infinimem.store.freshness import Freshness, Listing
+from infinimem.store.folders import RACE_NS, FolderListing, Stamp, listed
+from infinimem.store.freshness import DocumentStates, Freshness, Watcher
 from infinimem.store.library import Library
-from infinimem.store.listing import RACE_NS, Listed, Stamp, listed
-from infinimem.store.watcher import Watcher
 
 
 class Clock:
@@ -44,7 +43,7 @@ class Told(Watcher):
         return self.lives
 
 
-def stamps(folders: dict[str, Listed]) -> dict[str, Stamp]:
+def stamps(folders: dict[str, FolderListing]) -> dict[str, Stamp]:
     """The state of each document, by its id."""
     return {doc_id: stamp for one in folders.values() for doc_id, stamp in one.documents.items()}
 
@@ -71,7 +70,7 @@ class Reader:
         self.library.fresh = self.fresh
         self.look()
 
-    def look(self) -> Listing:
+    def look(self) -> DocumentStates:
         with self._counting():
             return self.fresh.look()
 
@@ -79,7 +78,7 @@ class Reader:
     def _counting(self) -> Iterator[None]:
         def count(
             root: Path, needed: tuple[str, ...] = (), below: str = "", **rest: object
-        ) -> dict[str, Listed]:
+        ) -> dict[str, FolderListing]:
             if "skip" in rest:
                 self.lists += 1
             else:

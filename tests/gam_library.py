@@ -87,8 +87,3 @@ def links(memory: Memory) -> dict[str, tuple[Link, ...]]:
 
 def asked(llm: ScriptedLLM) -> list[str]:
     return [call.task for call in llm.calls]
-
-
-def made(root: Path) -> dict[str, bytes]:
-    """All topics, as they stand."""
-    return {path.name: path.read_bytes() for path in (root / "gam").rglob("*.md")}

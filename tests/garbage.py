@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from infinimem.llm import tasks
-from infinimem.llm.base import Bill, Reply, Task
+from infinimem.llm.base import Reply, Task
 from infinimem.model import Usage
 
 
@@ -22,7 +22,6 @@ class GarbageLLM:
 
     def __init__(self, seed: int = 0) -> None:
         self.name = f"garbage-{seed}"
-        self.usage = Bill()
         self._seed = seed
         self._asked: Counter[str] = Counter()
         self._lock = Lock()
@@ -34,7 +33,6 @@ class GarbageLLM:
         with self._lock:
             self._asked[call] += 1
             chance = random.Random(f"{self._seed}:{self._asked[call]}:{call}")
-        self.usage.book(task.name, Usage(calls=1))
         pool = [*dict.fromkeys(_strings(variables))] or [""]
         data = _garbage(task.schema, chance, pool)
         return Reply(data, text=json.dumps(data, ensure_ascii=False), usage=Usage(calls=1))

@@ -12,9 +12,8 @@ from pathlib import Path
 from trusting import write_trusted
 
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 

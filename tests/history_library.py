@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
-from infinimem.store.outcome import Applied, Outcome
+from infinimem.store.view import Applied, Outcome
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from infinimem.memory import open_memory
 from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 MARKUP = "[red]markup[/red] [link=https://evil.example]link[/link] :bomb:"
 """What rich would interpret."""

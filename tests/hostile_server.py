@@ -24,16 +24,10 @@ class Caller:
 
     def __init__(self, connection: socket.socket, over: threading.Event, server: Hostile) -> None:
         self._connection, self._over, self._server = connection, over, server
-        self._seen = b""
-
-    def peek(self) -> bytes:
-        """The request that is read next, head and body."""
-        self._seen = self._request()
-        return self._seen
 
     def read(self) -> bytes:
         """A whole request, which is noted."""
-        request, self._seen = self._seen or self._request(), b""
+        request = self._request()
         self._server.requests.append(request)
         return request
 

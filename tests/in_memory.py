@@ -9,8 +9,7 @@ from typing import Any
 from infinimem.markdown.document import Document
 from infinimem.model import Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Outcome
-from infinimem.store.view import View
+from infinimem.store.view import Outcome, View
 
 
 def view_of(files: Mapping[str, str | bytes], settings: Settings | None = None, **options: Any) -> View:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from in_memory import Driven
@@ -14,10 +13,9 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import CURRENT, Plan, Reason, Receipt, Source, Usage
 from infinimem.settings import Settings
-from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.render import render
 from infinimem.store.spec import TOPICS
-from infinimem.store.view import View
+from infinimem.store.view import Applied, Outcome, Rejected, View
 from infinimem.strategies.infini.spec import InfiniSettings
 
 NOW = "2025-03-03T12:00:00Z"
@@ -204,10 +202,3 @@ def keep_all(variables: Mapping[str, Any]) -> dict[str, Any]:
 def nothing_outdated(_: Mapping[str, Any]) -> dict[str, Any]:
     """A COMPARE reply: no pair."""
     return outdated()
-
-
-def swapped(library: Library, **settings: Any) -> None:
-    """Change settings of the `infini` group."""
-    library.settings = replace(
-        library.settings, own=(replace(library.settings.of(InfiniSettings), **settings),)
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -85,15 +84,6 @@ def opened(root: Path, strategy: str, llm: LLM | str, settings: Mapping[str, obj
     lines = (f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
     (root / "infinimem.toml").write_text(f"[{strategy}]\n{''.join(lines)}")
     return open_memory(root, model=llm, strategy=strategy, create=True, embedder=Angles())
-
-
-def observe_in_parts(memory: Memory, turns: Sequence[Turn], seed: int) -> None:
-    """A few at a time."""
-    chance = random.Random(seed)
-    while turns:
-        size = chance.randrange(1, 5)
-        memory.observe(turns[:size])
-        turns = turns[size:]
 
 
 def exchange(text: str, session: str = "s1", reply: str = "I see.") -> list[Turn]:

@@ -45,7 +45,12 @@ def model_url() -> Iterator[str]:
 class HastyClient(OpenAIClient):
     """The openai client, with replies cut short: one thread writes some twenty tokens a second."""
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.asked: list[str] = []
+
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        self.asked.append(task.name)
         return super().complete(replace(task, max_tokens=min(task.max_tokens, self.longest(task))), variables)
 
     def longest(self, task: Task) -> int:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -185,26 +184,3 @@ def test_the_recipe_of_llamaindex_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert ANSWER in capsys.readouterr().out
     assert seen[0].startswith(str(FIVE))
     assert LABEL in seen[1] and "I moved to Lisbon." in seen[1]
-
-
-@pytest.mark.sample(2)
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("package", "name"),
-    [
-        ("langchain_core.tools", "StructuredTool.from_function"),
-        ("langchain_core.tools", "tool"),
-        ("llama_index.core.tools", "FunctionTool.from_defaults"),
-        ("agents", "function_tool"),
-        ("pydantic_ai", "Tool"),
-        ("anthropic", "beta_tool"),
-    ],
-)
-def test_every_framework_takes_the_tools_and_their_texts(package: str, name: str) -> None:
-    make = attrgetter(name)(pytest.importorskip(package, reason="needs the extra 'recipes'"))
-    tools = open_memory("notes", model="offline").tools
-    for function in (*(getattr(tools, tool.name) for tool in tools), *tools.functions()):
-        made = make(function)
-        known = made if hasattr(made, "name") else made.metadata
-        assert known.name == function.__name__
-        assert function.__doc__.split()[0] in known.description

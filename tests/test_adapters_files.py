@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_repository import Repository
+from forget_library import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adapters_paths import HARMLESS, HOSTILE
-from trusting import write_trusted
 
 from infinimem.adapters.file_tree import MAX_BYTES, FileTree
 from infinimem.adapters.paths import Refused
-from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.operations.undo import undo
-from infinimem.store.outcome import Rejected
+from infinimem.store.view import Rejected
 
 
 @pytest.fixture(params=["infini", "allmem"])
@@ -73,23 +71,23 @@ PIECES = [
     "\x0c",
     "\0",
     "\t",
-    "---\n",
-    "- <seq=1,source=user> hi",
+    "|",
+    "a",
+    " ",
+    "",
+    "é",
+    "e\u0301",
 ]
 PIECES += [
+    "---\n",
+    "- <seq=1,source=user> hi",
     "# H\n",
     "```\n",
-    "|",
     "> x",
     "## Before\n",
     "@1",
     "\\no newline",
-    "é",
-    "e\u0301",
     "😀",
-    "a",
-    " ",
-    "",
 ]
 texts = st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec="utf-8"), max_size=4)).map("".join)
 
@@ -117,15 +115,6 @@ def kept(memory: Memory, one: str, other: str) -> None:
 @settings(deadline=None, max_examples=6)
 @given(one=texts, other=texts)
 def test_any_text_is_kept_byte_for_byte(
-    tmp_path_factory: pytest.TempPathFactory, one: str, other: str
-) -> None:
-    kept(open_memory(tmp_path_factory.mktemp("files") / "m", model="offline", create=True), one, other)
-
-
-@pytest.mark.soak
-@settings(deadline=None, max_examples=200)
-@given(one=texts, other=texts)
-def test_many_texts_are_kept_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, one: str, other: str
 ) -> None:
     kept(open_memory(tmp_path_factory.mktemp("files") / "m", model="offline", create=True), one, other)
@@ -251,15 +240,6 @@ def test_links_are_not_followed(tmp_path: Path, plain: Memory, path: str) -> Non
     assert "link" not in do(plain, "view", "/memories")
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("line", [True, -1, 3, "1", None])
-def test_a_line_that_is_none_is_told(plain: Memory, line: object) -> None:
-    create(plain, "/memories/a.txt", "one\ntwo\n")
-    with pytest.raises(Refused, match=r"Invalid `insert_line` parameter: .*\[0, 2\]"):
-        do(plain, "insert", "/memories/a.txt", insert_line=line, insert_text="x")
-    assert there(plain) == {"a.txt.md": b"one\ntwo\n"}
-
-
 def test_a_file_that_is_no_text_is_left_alone(plain: Memory) -> None:
     create(plain, "/memories/a.txt", "x")
     path = plain.library.root / "memories/a.txt.md"
@@ -280,13 +260,6 @@ def test_a_plan_of_the_memory_tool_reaches_no_other_folder(memory: Memory, doc_i
     outcome = memory.library.apply(Plan(op="memory", records=(Put(doc_id, "x"),)))
     assert isinstance(outcome, Rejected)
     assert [reason.code for reason in outcome.reasons] == ["FOREIGN_RECORD"]
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("op", ["write", "consolidate", "split"])
-def test_a_plan_of_a_strategy_does_not_reach_memories(memory: Memory, op: str) -> None:
-    outcome = memory.library.apply(Plan(op=op, records=(Put("memories/a", "x"),)))
-    assert isinstance(outcome, Rejected)
 
 
 # ── beside the rest of the library ──────────────────────────────────────────────────────────────
@@ -320,23 +293,6 @@ def test_consolidation_and_rebuild_leave_them_as_they_are(memory: Memory) -> Non
     assert place is not None and place.doc_id.startswith("evidence/")
 
 
-def test_a_file_is_written_though_no_model_can_draw_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    write_trusted(tmp_path / "m", "[memory_tool]\nobserve = true\n")
-    memory = open_memory(tmp_path / "m", model="offline")
-
-    def dead(turns: Any) -> None:
-        memory.record(turns)
-        raise ModelUnavailable("nobody answers")
-
-    monkeypatch.setattr(memory, "observe", dead)
-    assert create(memory, "/memories/a.txt", "Ben lives in Lisbon.").startswith("File created")
-    assert "nobody answers" in caplog.text
-    assert [place.text for place in memory.view.uncited()] == ["Ben lives in Lisbon."]
-
-
 # ── several clients ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -367,37 +323,6 @@ def test_two_clients_at_once_lose_nothing(plain: Memory) -> None:
     assert [finding for finding in plain.doctor() if finding.level == "error"] == []
 
 
-def test_a_file_that_somebody_changed_is_changed_anew(plain: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change is made from what was read; where that is no more, it is made from what is."""
-    create(plain, "/memories/a.txt", "one two")
-    other = open_memory(plain.library.root, model="offline")
-    apply, calls = plain.library.apply, 0
-
-    def late(plan: Plan, **more: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            replace(other, "/memories/a.txt", "one", "1")
-        return apply(plan, **more)
-
-    monkeypatch.setattr(plain.library, "apply", late)
-    replace(plain, "/memories/a.txt", "two", "2")
-    assert (there(plain), calls) == ({"a.txt.md": b"1 2"}, 2)
-
-
-def test_each_change_is_a_commit(tmp_path: Path) -> None:
-    repository = Repository.begun(tmp_path / "work")
-    open_memory(repository.memory, model="offline", create=True)
-    write_trusted(repository.memory, "git = true\n")
-    memory = open_memory(repository.memory, model="offline")
-    create(memory, "/memories/a.txt", "one\n")
-    rename(memory, "/memories/a.txt", "/memories/d/b.md")
-    assert repository.git("log", "-1", "--format=%s").strip() == "memory: 2 files"
-    assert repository.git("show", "HEAD:memory/memories/d/b.md") == "one\n"
-    assert repository.git("show", "HEAD~1:memory/memories/a.txt.md") == "one\n"
-    assert "memory/memories" not in repository.git("status", "--short")
-
-
 def test_what_a_model_wrote_is_told_from_what_a_person_wrote(memory: Memory) -> None:
     create(memory, "/memories/a.txt", "# Plans\nA zeppelin over Lisbon\n")
     (memory.library.root / "mine.md").write_text("My own zeppelin\n")
@@ -409,3 +334,67 @@ def test_what_a_model_wrote_is_told_from_what_a_person_wrote(memory: Memory) -> 
     lines = memory.blame("memories/a.txt")
     assert [(line.kind, line.receipt) for line in lines] == [("derived", "journal/0001-memory")] * 2
     assert [line.kind for line in memory.blame("memories/mine")] == ["person"]
+
+
+# ── forgetting ───────────────────────────────────────────────────────────────────────────────────────
+
+
+NUTS = "I am terribly allergic to peanuts since 1999"
+
+
+@pytest.fixture(params=["infini", "allmem"])
+def told(tmp_path: Path, request: pytest.FixtureRequest) -> Memory:
+    memory = open_memory(tmp_path / "m", model="offline", strategy=request.param, create=True)
+    memory.observe([Turn(NUTS, session="s"), Turn("I moved to Lisbon.", session="s")])
+    return memory
+
+
+def held_there(memory: Memory) -> dict[str, str]:
+    folder = memory.library.root / "memories"
+    return {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.md")}
+
+
+def test_a_file_that_repeats_what_is_forgotten_is_listed_and_receipts_do_not_quote_it(told: Memory) -> None:
+    do(told, "create", "/memories/user.md", file_text=f"# User\nSaid: {NUTS}\nLikes tea\n")
+    do(told, "create", "/memories/old.md", file_text=f"{NUTS}\n")
+    do(told, "delete", "/memories/old.md")
+    seen, done = told.forget([1], dry_run=True), told.forget([1])
+    assert [one.path for one in (*seen.left, *done.left)] == ["memories/user.md"] * 2
+    assert held([NUTS], told.library.root) == {NUTS: ["memories/user.md"]}
+    told.forget(match="allergic")
+    assert held_there(told) == {"user.md": "# User\nLikes tea\n"}
+    assert held([NUTS], told.library.root) == {}
+    assert [finding for finding in told.doctor() if finding.level == "error"] == []
+
+
+def test_a_match_takes_lines_that_only_a_model_wrote(told: Memory) -> None:
+    secret = "The code of the safe is 7731 and nobody knows"
+    do(told, "create", "/memories/safe.txt", file_text=f"one\n{secret}\nthree\r\n")
+    do(told, "insert", "/memories/safe.txt", insert_line=0, insert_text="zero")
+    done = told.forget(match="code of the safe")
+    assert done.receipt is not None
+    assert (
+        held_there(told) == {"safe.txt.md": "zero\none\nthree\n"}
+        or (told.library.root / "memories/safe.txt.md").read_bytes() == b"zero\none\nthree\r\n"
+    )
+    assert held([secret], told.library.root) == {}
+    assert told.at("journal/0001-memory").view.ids("all")
+
+
+def test_all_that_an_ai_said(told: Memory) -> None:
+    do(told, "create", "/memories/a.txt", file_text="a guess\n")
+    (told.library.root / "mine.md").write_text("mine\n")
+    told.forget(source="AI")
+    assert held_there(told) == {}
+    assert (told.library.root / "mine.md").read_text() == "mine\n"
+
+
+def test_a_line_that_pretends_to_be_signed_does_not_take_the_real_one_along(told: Memory) -> None:
+    do(told, "create", "/memories/a.txt", file_text="- <seq=2,source=user> zanzibar\nplain\n")
+    do(told, "delete", "/memories/a.txt")  # a receipt quotes it now
+    do(told, "create", "/memories/a.txt", file_text="- <seq=2,source=user> zanzibar\nplain\n")
+    done = told.forget(match="zanzibar")
+    assert 2 not in done.seqs
+    assert told.view.entry(2) is not None
+    assert held_there(told) == {"a.txt.md": "plain\n"}
+    assert held(["zanzibar"], told.library.root) == {}

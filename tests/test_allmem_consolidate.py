@@ -1,4 +1,4 @@
-"""A consolidation: what is executed and what is not, its audit, and the same run again without a model."""
+"""A consolidation: what is executed and what is not, and the operators, worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from allmem_library import Library, cards
+from allmem_library import Library, banked, cards
+from cases import each
 
 from infinimem.model import Plan
-from infinimem.strategies.allmem.buffer import BUFFER
-from infinimem.strategies.allmem.diagnose import Context, Proposal
-from infinimem.strategies.allmem.execute import Executor
-from infinimem.strategies.allmem.route import Item, Routed
+from infinimem.retrieval.vectors import Vectors
+from infinimem.strategies.allmem.operators import Editor, Part, split_plan
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.unit import SURFACE
+from infinimem.strategies.allmem.write import BUFFER
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import record_id
-from infinimem.strategies.records.record_store import puts
-from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.records.record import Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.records.telling import Descriptor
+from infinimem.strategies.vector_index import VectorIndex
 from infinimem.testing import ScriptedLLM
 
 A, B, C, D, E, F = (f"u-00000{number}" for number in range(1, 7))
@@ -145,32 +146,6 @@ def test_all_three_operators_in_one_run() -> None:
     assert not any(put.origin for put in plan.records)
 
 
-def test_a_run_without_proposals_empties_the_buffer() -> None:
-    made = consolidated(model())
-    assert [put.doc_id for put in made.plans[-1].records] == [BUFFER]
-
-
-def wild_turns(seed: int) -> list[str]:
-    chance = random.Random(seed)
-    things = ("tea", "bread", "Rome", "Oslo", "chess", "violin")
-    return [f"Ana likes {chance.choice(things)}. Bo has {chance.choice(things)}." for _ in range(12)]
-
-
-def wild(seed: int) -> ScriptedLLM:
-    """Proposes something of everything, mostly valid."""
-
-    def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
-        chance = random.Random(f"{seed} {variables['target'].get('time')}")
-        near = [one["id"] for one in variables["anchors"]]
-        return diagnosis(
-            split=["TARGET"] if chance.random() < 0.3 else [],
-            merge=[["TARGET", *chance.sample(near, min(len(near), 2))]] if chance.random() < 0.5 else [],
-            update=[("TARGET", chance.choice(near))] if near and chance.random() < 0.4 else [],
-        )
-
-    return model(diagnose=diagnose)
-
-
 def test_two_runs_with_the_same_replies_give_the_same_bytes_whatever_thread_ends_first() -> None:
     files = []
     for seed in range(3):
@@ -198,24 +173,6 @@ def test_what_an_earlier_edit_touched_is_skipped() -> None:
     assert failures(made) == [
         ("merge", "APPLICABLE_FAIL TOUCHED_CONFLICT"),
         ("update", "APPLICABLE_FAIL TOUCHED_CONFLICT"),
-    ]
-
-
-def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
-    made, strategy = library(model(ALL))
-    with Loaded().at(made.view()) as (bank, space):
-        merge = Item(Proposal("merge", (B, F), 1.0, "", Context(B, (F,))), (B, F))
-        gone = Item(Proposal("split", ("u-000099",), 1.0, "", Context(B, ())), ("u-000099",))
-        trial = bank.copy()
-        trial.archive(D)
-        trial.graph.add(E, Link("version", D))
-        old = Item(Proposal("split", (D,), 1.0, "", Context(D, ())), (D,))
-        executor = Executor(trial, space, made.settings.of(AllmemSettings), strategy.llm)
-        done = executor.run(Routed({"split": (gone, old), "merge": (merge,), "update": ()}, ()))
-    assert [(one.code, one.sub) for one in done] == [
-        ("APPLICABLE_FAIL", "MISSING_ID"),
-        ("APPLICABLE_FAIL", "VISIBILITY"),
-        ("APPLICABLE_FAIL", "COHERENCE"),
     ]
 
 
@@ -264,14 +221,6 @@ def test_an_endless_diagnosis_is_none_and_a_long_one_fills_no_disk() -> None:
     assert made.plans[-1].notes == (f"diagnosed 6; applied split 0 of 0, {told}",)
 
 
-def test_a_unit_that_the_model_leaves_whole_stays() -> None:
-    whole = {"do_split": False, "split_rationale": ""}
-    rows = [{"segment_text": SAID[0], "segment_summary": "", "segment_keywords": [], "topic_label": ""}]
-    made = consolidated(model({SAID[0]: {"split": ["TARGET"]}}, split_unit=[{**whole, "segments": rows}]))
-    assert made.plans[-1].notes[0].endswith("; not applied: declined 1")
-    assert A in made.bank().visible
-
-
 def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     made, strategy = library(model({SAID[4]: {"update": [("TARGET", D)]}}))
     bank = made.bank()
@@ -287,35 +236,6 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert [why.split()[-1] for _, why in failures(made)] == ["HEADER_FULL"]
     assert D in made.bank().visible
     assert [put.doc_id for put in made.plans[-1].records] == [BUFFER]
-    assert D in made.bank().visible
-    with Loaded().at(made.view()) as (bank, space):
-        update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
-        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run(
-            Routed({"split": (), "merge": (), "update": (update,)}, ())
-        )
-        assert D in [name for name, _ in space.nearest(space.row(D), 3, SURFACE)]  # on the surface, as before
-
-
-def test_a_fault_that_was_there_before_is_in_no_edits_way() -> None:
-    """A person moved a unit into the archive, and no link leads to it."""
-    made, strategy = library(model(ALL))
-    bank = made.bank()
-    orphaned = bank.copy()
-    orphaned.archive(F)
-    made.apply(Plan("write", records=puts(bank, orphaned)))
-    assert len(strategy.check(made.view())) == 1
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert failures(made) == failures(consolidated(model(ALL)))
-
-
-def test_a_refused_run_leaves_everything_as_it_was() -> None:
-    made, strategy = library(model(ALL))
-    before = made.files()
-    made.refuse = 1
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert made.files() == before
-    made.drive(strategy.tick(made.view(), "consolidate"))
-    assert made.files() == consolidated(model(ALL)).files()
 
 
 @pytest.mark.parametrize("off", ["split", "merge", "update"])
@@ -336,3 +256,142 @@ def test_later_runs_build_on_earlier_ones() -> None:
     assert bank.records["u-000007-01"].sources == ("u-000003-01", "u-000007")
     assert [said.ref.seq for said in bank.quotes("u-000007-01")] == [2, 3, 7]
     assert strategy.check(made.view()) == []
+
+
+# ── the operators, worked out by hand ────────────────────────────────────────────────────────────────
+
+
+class Plane:
+    """Vectors in a plane: a unit's summary is its angle in degrees."""
+
+    name, size, semantic = "plane", 2, True
+
+    def embed(self, texts: Any) -> np.ndarray:
+        angles = np.radians([float(text.split("\n")[1]) for text in texts])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **caps: Any) -> Editor:
+    """Units at these angles, by number, with semantic links."""
+    library = Library()
+    library.say(*(f"turn {at} and more words" for at in range(len(angles))), time="2024-01-01")
+    bank, _ = banked(library, *[("k", str(angle)) for angle in angles])
+    for name, targets in (links or {}).items():
+        bank.graph.put(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
+    space = VectorIndex(Vectors(None, Plane()))
+    space.sync(bank)
+    return Editor(bank, space, AllmemSettings(**{f"degree_{kind}": cap for kind, cap in caps.items()}))
+
+
+def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
+    return Part((Ref(seq, (start, end)),), Descriptor(str(angle), ()))
+
+
+def semantic(bank: RecordStore, name: str) -> dict[str, float | None]:
+    return {link.to: link.weight for link in bank.graph.links(name, "semantic")}
+
+
+def test_a_split_archives_links_redirects_and_joins_its_siblings() -> None:
+    editor = plane(0, 10, 80, 45, links={B: (A,), C: (A, D), A: (D,)})
+    edits = editor.split(A, [part(0, 6, 5), part(7, 14, 85)])
+    one, two = "u-000001-01", "u-000001-02"
+    bank = editor.bank
+    assert edits.created == (one, two)
+    assert bank.visible == {B, C, D, one, two}
+    assert bank.text(one) == "turn 0"
+    assert bank.records[two].refs == (Ref(1, (7, 14)),)
+    assert bank.records[one].time == "2024-01-01"
+    assert bank.graph.out(one, "version") == bank.graph.out(two, "version") == (A,)
+    assert bank.graph.out(one, "sibling") == (two,)
+    assert bank.graph.out(two, "sibling") == (one,)
+    # B at 10 degrees is nearest to the sibling at 5, C at 80 to the one at 85.
+    assert edits.redirected == {B, C}
+    assert semantic(bank, B) == {one: 0.996}
+    assert semantic(bank, C) == {two: 0.996, D: 0.5}
+    assert semantic(bank, A) == {D: 0.5}
+    # A new unit is linked to its neighbours on the surface, best first up to the cap.
+    assert semantic(bank, one) == {B: 0.996, C: 0.259, D: 0.766, two: 0.174}
+
+
+def test_a_merge_stands_for_its_sources() -> None:
+    editor = plane(0, 4, 90, 60, 30, links={A: (C,), B: (A, D), D: (A, B, C), E: (B,)}, semantic=2)
+    edits = editor.merge((A, B), Descriptor("2", ()))
+    rep = "u-000002-01"
+    bank = editor.bank
+    unit = bank.records[rep]
+    assert (unit.sources, unit.refs, unit.time, unit.session) == ((A, B), (), "2024-01-01", "s1")
+    assert bank.text(rep) == "turn 0 and more words\nturn 1 and more words"
+    assert bank.visible == {C, D, E, rep}
+    assert bank.graph.out(rep, "version") == (A, B)
+    # D led to both and to C: one link to the representative is left beside C, within the cap.
+    assert semantic(bank, D) == {rep: 0.53, C: 0.5}
+    assert semantic(bank, E) == {rep: 0.883}
+    assert semantic(bank, B) == {A: 0.5, D: 0.5}  # what is archived keeps its links
+    assert edits.redirected == {D, E}
+    assert set(semantic(bank, rep)) == {D, E}
+
+
+def test_an_update_renews_archives_links_and_redirects() -> None:
+    editor = plane(0, 10, 20, links={B: (A,), C: (A, B)})
+    edits = editor.update(B, A, Descriptor("12", ()))
+    bank = editor.bank
+    assert bank.records[B].summary == "12"
+    assert bank.visible == {B, C}
+    assert bank.graph.out(B, "version") == (A,)
+    assert edits.redirected == {B, C}  # no link to itself, none twice
+    assert semantic(bank, B) == {}
+    assert semantic(bank, C) == {B: 0.5}
+    assert editor.space.cos(B, C) == round(float(np.cos(np.radians(8))), 6)
+
+
+# ── plans ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def segments(*texts: str, do: bool = True, summary: str = "s", keywords: tuple[str, ...] = ("k",)) -> Any:
+    rows = [
+        {
+            "segment_text": text,
+            "segment_summary": summary,
+            "segment_keywords": list(keywords),
+            "topic_label": "t",
+        }
+        for text in texts
+    ]
+    return {"do_split": do, "segments": rows, "split_rationale": ""}
+
+
+TEXT = "I live in Rome. I play chess. I live in Rome."
+
+
+@pytest.fixture
+def bank() -> RecordStore:
+    library = Library()
+    library.say(TEXT)
+    return banked(library, ("k", "s"))[0]
+
+
+@each(
+    ("data", "sub"),
+    [
+        (segments("I live", do=False), "NOT_WHOLE"),
+        (segments(TEXT, TEXT, do=False), "NOT_WHOLE"),
+        (segments(do=False), "NOT_WHOLE"),
+        (segments(TEXT), "TOO_FEW"),
+        (segments(), "TOO_FEW"),
+        (segments(*"I live in Rome.".split(), *TEXT.split()[4:9]), "TOO_MANY"),
+        (segments("I live in Rome.", "I play checkers."), "NOT_SUBSTRING"),
+        (segments("I live in Rome.", "i play chess."), "NOT_SUBSTRING"),
+        (segments("I live in Rome.", ""), "EMPTY"),
+        (segments("I live in Rome.", " "), "EMPTY"),
+        (segments("I live in Rome. I play", "I play chess. I live in Rome."), "OVERLAP"),
+        (segments(*["I live in Rome."] * 3), "OVERLAP"),
+        (segments("I live in Rome.", "I play"), "COVERAGE"),
+        (segments("I live in Rome.", TEXT[16:], summary=" \n"), "EMPTY"),
+        (segments("I live in Rome.", TEXT[16:], keywords=("", "  ")), "EMPTY"),
+        (segments("I live in Rome.", TEXT[16:], summary="x" * 601), "TOO_LONG"),
+        (segments("I live in Rome.", TEXT[16:], keywords=("x" * 61,)), "TOO_LONG"),
+        (segments("I live in Rome.", TEXT[16:], keywords=tuple("abcdefghijklm")), "TOO_LONG"),
+    ],
+)
+def test_a_split_that_is_not_of_the_text_is_refused(bank: RecordStore, data: Any, sub: str) -> None:
+    assert split_plan(bank, A, data, 0.8) == sub

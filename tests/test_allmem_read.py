@@ -2,29 +2,137 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from allmem_library import Library, banked
-from allmem_measured import Measured, stage, texts, units
-from cases import each
+import numpy as np
+from allmem_library import PAPER, Library
+from numpy.typing import NDArray
 
-from infinimem import tokens
+from infinimem import Turn, open_memory
 from infinimem.markdown.document import Document
-from infinimem.model import Candidate, Plan
-from infinimem.strategies.allmem import read
+from infinimem.memory import Memory
+from infinimem.model import Candidate, Evidence, Plan, Stage
+from infinimem.retrieval.vectors import Vectors
+from infinimem.store.view import Applied, View
+from infinimem.strategies.allmem.read import UnitSearch
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.records.record_store import puts
+from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.vector_index import VectorIndex
 
 
-class TestAnchors:
-    def test_are_the_nearest_of_the_surface_with_ties_by_creation(self) -> None:
-        kept = Measured()
-        for near in (0.5, 0.9, 0.7, 0.9, 0.7):
-            kept.turn(f"said {near}", near)
-        found = kept.retrieve(anchors=4, expand=False)
-        assert units(found, "anchors") == ["u-000002", "u-000004", "u-000003", "u-000005"]
-        assert [unit.score for unit in stage(found, "anchors").found] == [0.9, 0.9, 0.7, 0.7]
-        assert [item.seqs for item in found.items] == [(2,), (4,), (3,), (5,)]
+class Angles:
+    """Gives "? …" one direction, a text whose last line is a number that cosine to it, and all else none."""
+
+    name, size, semantic = "angles", 2, True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([self._row(text.rsplit("\n", 1)[-1]) for text in texts], np.float32).reshape(-1, 2)
+
+    def _row(self, last: str) -> tuple[float, float]:
+        try:
+            near = 1.0 if last.startswith("?") else float(last)
+            return near, (1 - near**2) ** 0.5
+        except (ValueError, TypeError):
+            return 0.0, 0.0
+
+
+class Measured:
+    """A library of units under construction."""
+
+    def __init__(self) -> None:
+        self.library = Library()
+        self.bank = RecordStore(ALLMEM, lambda seq: self.library.view().entry(seq))
+
+    def turn(self, text: str, near: float, time: str | None = None, visible: bool = True) -> str:
+        """A turn and its unit."""
+        (place,) = self.library.say(text, **({"time": time} if time else {}))
+        return self._put(
+            Record(
+                record_id("u", place.seq),
+                ALLMEM,
+                str(near),
+                (),
+                time,
+                "s1",
+                (Ref(place.seq),),
+                visible=visible,
+            )
+        )
+
+    def split(self, name: str, *parts: tuple[str, float]) -> list[str]:
+        """Siblings for these parts of a unit's text, linked to it and to each other; it is archived."""
+        text, made = self.bank.text(name), []
+        for part, near in parts:
+            start = text.index(part)
+            refs = self.bank.cut(name, start, start + len(part))
+            fresh = self.bank.new_id("u", self.bank.records[name].order[0])
+            made.append(self._put(replace(self.bank.records[name], id=fresh, summary=str(near), refs=refs)))
+        for one in made:
+            self.link(one, "version", name)
+            for other in made:
+                if other != one:
+                    self.link(one, "sibling", other)
+        self.bank.archive(name)
+        return made
+
+    def merge(self, *names: str, near: float) -> str:
+        """A representative for units, which are archived."""
+        newest = max((self.bank.records[name] for name in names), key=lambda unit: unit.age)
+        fresh = self.bank.new_id("u", newest.order[0])
+        self._put(replace(newest, id=fresh, summary=str(near), refs=(), sources=names, visible=True))
+        for name in names:
+            self.bank.archive(name)
+            self.link(fresh, "version", name)
+        return fresh
+
+    def _put(self, unit: Record) -> str:
+        self.bank.put(unit)
+        return unit.id
+
+    def link(self, source: str, kind: str, to: str) -> None:
+        self.bank.graph.add(source, Link(kind, to))
+
+    def view(self) -> View:
+        """With the units' files as they are now."""
+        for doc_id in [doc_id for doc_id in self.library.documents if doc_id.startswith("allmem/")]:
+            del self.library.documents[doc_id]
+        for name, unit in self.bank.records.items():
+            data = self.bank.render(name).encode()
+            self.library.documents[unit.doc_id] = Document.parse(unit.doc_id, data)
+        return self.library.view()
+
+    def retrieve(self, query: str = "?", budget: int = 1000, **settings: Any) -> Evidence:
+        return self._search(query, budget, AllmemSettings(**{**PAPER, **settings})).by_rank()
+
+    def block(self, query: str = "?", budget: int = 4096, **settings: Any) -> Evidence:
+        own = AllmemSettings(**{**PAPER, **settings})
+        return self._search(query, min(budget, own.block_tokens), own).for_answer()
+
+    def _search(self, query: str, budget: int, own: AllmemSettings) -> UnitSearch:
+        space = VectorIndex(Vectors(None, Angles()))
+        space.sync(self.bank)
+        return UnitSearch(self.view(), (self.bank, space), query, budget, own)
+
+
+def texts(evidence: Evidence) -> list[str]:
+    return [item.text for item in evidence.items]
+
+
+def stage(evidence: Evidence, name: str) -> Stage:
+    """A step of the trace."""
+    return next(step for step in evidence.trace if step.stage == name)
+
+
+def units(evidence: Evidence, name: str) -> list[str]:
+    """The units that a step of the trace names."""
+    return [unit.id for unit in stage(evidence, name).found]
 
 
 def chained() -> tuple[Measured, list[str]]:
@@ -49,11 +157,6 @@ class TestLinks:
             Candidate(names[2], {"hop": 2}, via=f"version {names[1]}"),
         )
 
-    def test_are_followed_in_their_direction_alone(self) -> None:
-        kept, names = chained()
-        kept.link(names[4], "semantic", names[0])
-        assert units(kept.retrieve(anchors=1), "links") == names[1:3]
-
 
 class TestRanking:
     def test_puts_what_was_superseded_behind_what_stands_for_it(self) -> None:
@@ -69,35 +172,6 @@ class TestRanking:
         assert [unit.score for unit in stage(found, "ranking").found] == [0.5, 0.3, 0.3, 0.3]
         as_in_the_paper = kept.retrieve(successors_first=False)
         assert units(as_in_the_paper, "ranking") == [oldest, older, near, new]
-
-
-class TestEvidence:
-    def test_is_the_turn_and_where_it_was_said(self) -> None:
-        kept = Measured()
-        kept.library.say("Hello", role="assistant")
-        kept.turn("I moved to Rome.\nIt is warm.", 0.9, "2024-05-01")
-        item = kept.retrieve().items[0]
-        assert (item.doc_id, item.text) == ("evidence/s1", "I moved to Rome.\nIt is warm.")
-        assert (item.seqs, item.origin, item.time, item.source) == ((2,), (2,), "2024-05-01", "user")
-        shown = kept.view().document(item.doc_id).text(item.start_line, item.end_line)
-        assert "I moved to Rome." in shown and "It is warm." in shown
-
-    def test_what_was_just_said_and_what_people_wrote_comes_behind(self) -> None:
-        kept = Measured()
-        for number in range(40):
-            kept.turn(f"a word about tea number {number}", 0.9)
-        kept.library.say("the teapot is blue")
-        kept.library.documents["mine"] = Document.parse("mine", b"# Pots\n\n- the teapot leaks\n")
-        for face in (kept.retrieve, kept.block):
-            found = face("? teapot", 120)
-            assert "the teapot is blue" in texts(found)[-2:] and len(texts(found)) > 5
-        from_notes = kept.retrieve("teapot")
-        assert {item.doc_id for item in from_notes.items} == {"mine", "evidence/s1"}
-        for number in range(40):
-            kept.library.say(f"a teapot, number {number}, was said just now")
-        found = kept.retrieve("? teapot", 120)
-        waiting = [item for item in found.items if "teapot" in item.text]
-        assert 20 < sum(tokens.count(item.text) for item in waiting) <= 30
 
 
 class TestBlock:
@@ -163,35 +237,81 @@ class TestOurWay:
         assert texts(kept.block()) == ["I moved to Rome. … Tea is nice."]
 
 
-@each("face", [read.retrieve, read.block])
-def test_an_empty_library_has_no_evidence(face: object) -> None:
-    library = Library()
-    bank, space = banked(library)
-    for query in ("", "tea", "\x00", "a" * 100_000, "🫖 \ud800"):
-        assert face(library.view(), bank, space, query, 100, AllmemSettings()).items == ()  # type: ignore[operator]
+# ── on disk ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-HOSTILE = [
-    "",
-    " ",
-    "?" * 5000,
-    "(((",
-    "[[a]] `rm`",
-    "\x00\x1b[31m",
-    "ﷺ" * 50,
-    "\ud800",
-    "tea\n\n# tea",
-    "u-000001",
-]
+def told(root: Path, strategy: str = "allmem") -> Memory:
+    memory = open_memory(root, model="offline", strategy=strategy, create=True, embedder="lexical")
+    talk = (
+        ("I moved to Lisbon.", "user"),
+        ("Peanuts make you ill.", "assistant"),
+        ("I play chess.", "user"),
+    )
+    memory.observe(
+        Turn(text, role=role, session="s1", time=f"2025-01-0{day}")
+        for day, (text, role) in enumerate(talk, 1)
+    )
+    return memory
 
 
-@each("query", HOSTILE)
-def test_any_text_can_be_asked(query: str) -> None:
-    library = Library()
-    library.say("I drink tea.", "The cat sleeps.", "tea\ud800 again")
-    bank, space = banked(library, ("tea", "drinks tea"), ("cat", "a cat"), ("tea", "more tea"))
-    library.apply(Plan("write", records=puts(library.bank(), bank)))
-    library.say("just said")
-    for face in (read.retrieve, read.block):
-        found = face(library.view(), bank, space, query, 50, AllmemSettings())
-        assert len({item.seqs for item in found.items}) == len(found.items)
+def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> None:
+    memory = told(tmp_path)
+    path = tmp_path / "allmem/units/u-000003.md"
+    path.write_text(path.read_text().replace("kind: unit", "kind: mine"))
+    assert memory.status()["units"] == 2
+    for found in (memory.retrieve("Who plays chess?"), memory.read("Who plays chess?")):
+        assert [item.origin for item in found.items if "I play chess." in item.text] == [(3,)]
+
+
+def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    memory = told(tmp_path)
+    view = memory.view
+    bank = RecordStore.load(view)
+    one, two = sorted(bank.records)[1:]
+    merged = replace(bank.records[two], id=bank.new_id("u", 3), refs=(), sources=(one, two))
+    after = bank.copy()
+    after.put(merged)
+    for name in (one, two):
+        after.archive(name)
+        after.graph.add(merged.id, Link("version", name))
+    plan = Plan(op="consolidate", records=puts(bank, after))
+    assert isinstance(memory.library.apply(plan, base=view, strategy="allmem", model="m"), Applied)
+    assert {item.seqs for item in memory.retrieve("chess peanuts").items} == {(1,), (2,), (3,)}
+    assert texts(memory.retrieve("chess", sources=["user"])) == ["I play chess.", "I moved to Lisbon."]
+    assert texts(memory.read("chess", sources=["AI"])) == ["Peanuts make you ill."]
+
+
+# ── by rules alone ───────────────────────────────────────────────────────────────────────────────────
+
+
+FACTS = (
+    "The capital of Chad is Abeche.",
+    "Lou Reed was born in the city of Brooklyn.",
+    "The author of Emma is Jane Austen.",
+    "The capital of Chad is N'Djamena.",
+    "The author of Emma is Jane Austen.",
+)
+
+
+def heard(root: Path, *texts: str, session: str = "s1", **about: str) -> Memory:
+    memory = open_memory(root, model="offline", strategy="allmem", create=True, embedder="lexical")
+    memory.observe([Turn(text, session=session, **about) for text in texts])
+    memory.consolidate()
+    return memory
+
+
+def test_rules_archive_nothing(tmp_path: Path) -> None:
+    memory = heard(tmp_path, *FACTS)
+    counts = memory.status()
+    assert counts["archived"] == 0
+    assert "N'Djamena" in memory.ask("What is the capital of Chad?").text
+
+
+def test_what_two_people_say_of_themselves_stays_apart(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, model="offline", strategy="allmem", create=True, embedder="lexical")
+    for speaker, place in (("Ann", "Lisbon"), ("Rita", "Porto")):
+        memory.observe([Turn(f"I live in {place}.", speaker=speaker, session="s1")])
+    memory.consolidate()
+    assert memory.status()["archived"] == 0

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from allmem_library import Library, cards
 from cases import each
 
-from infinimem.errors import ModelUnavailable
 from infinimem.markdown.document import Document
-from infinimem.store.outcome import Rejected
-from infinimem.strategies.allmem.buffer import BUFFER, buffered
+from infinimem.store.view import Rejected
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
+from infinimem.strategies.allmem.write import BUFFER, buffered
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
@@ -75,22 +71,6 @@ def test_a_turn_becomes_a_unit_with_its_descriptor_its_links_and_a_record() -> N
     assert plan.records[-1].doc_id == BUFFER
 
 
-def test_replies_are_taken_in_order_whatever_order_they_come_in() -> None:
-    files = []
-    for seed in range(3):
-        chance = random.Random(seed)
-        library = Library(workers=6)
-        library.say(*(f"turn {number} tells of tea and bread" for number in range(30)))
-
-        def late(variables: Mapping[str, Any], chance: random.Random = chance) -> dict[str, Any]:
-            time.sleep(chance.random() / 300)
-            return words(variables)
-
-        observed(library, model(late))
-        files.append(library.files())
-    assert files[0] == files[1] == files[2]
-
-
 @pytest.mark.sample(2)
 @each("reply", ["nonsense", "", '{"cards": [{"id": "1", "summary": []}]}'])
 def test_a_reply_of_no_use_leaves_the_turn_pending(reply: Any) -> None:
@@ -124,19 +104,6 @@ def test_a_long_or_hostile_descriptor_is_cut_and_an_invented_one_is_marked() -> 
     assert all(not document.entries for doc_id, document in library.documents.items() if "allmem" in doc_id)
 
 
-def test_a_silent_model_writes_nothing_and_keeps_what_was_applied() -> None:
-    library = Library(workers=1)
-    library.say("one", "two")
-    library.say("three", session="s2")
-    down = [{"cards": [card(seq, "said")]} for seq in (1, 2)] + [ModelUnavailable("down")]
-    with pytest.raises(ModelUnavailable):
-        observed(library, model(down))
-    assert sorted(library.bank().records) == ["u-000001", "u-000002"]
-    assert [place.seq for place in library.pending()] == [3]
-    observed(library)
-    assert not library.pending()
-
-
 def test_a_refused_plan_is_made_anew_without_asking_the_model_again() -> None:
     library = Library()
     library.say("one", "two")
@@ -164,14 +131,6 @@ def test_what_another_process_wrote_meanwhile_is_not_written_again() -> None:
     library.apply(plan)
     assert library.files()["allmem/units/u-000001"] == theirs
     assert list(near(library)) == ["u-000001", "u-000002"]
-
-
-def test_a_turn_that_was_forgotten_meanwhile_is_passed_over() -> None:
-    library = Library()
-    turns = library.say("secret", "two")
-    library.documents["evidence/s1"] = library.documents["evidence/s1"].without([1])
-    library.drive(AllMem(model(), library.settings).observe(library.view(), turns))
-    assert sorted(library.bank().records) == ["u-000002"]
 
 
 # ── when it is consolidated ─────────────────────────────────────────────────────────────────────
@@ -211,29 +170,6 @@ def test_a_full_buffer_is_consolidated_whatever_the_sessions() -> None:
     assert near(library) == {}
 
 
-def test_a_run_that_dies_leaves_the_buffer_and_the_turn_that_began_it_pending() -> None:
-    library = Library()
-    for number in range(4):
-        library.say(f"turn of {number}", session=f"s{number}")
-    with pytest.raises(ModelUnavailable):
-        observed(library, model(diagnose=[NOTHING, NOTHING, ModelUnavailable("down")]))
-    assert len(near(library)) == 3
-    assert [place.seq for place in library.pending()] == [4]
-
-
-def test_rebuilding_gives_the_same_units() -> None:
-    library = Library()
-    library.say("one tea", "two tea")
-    observed(library)
-    before = library.files()
-    strategy = AllMem(model(), library.settings)
-    library.drive(strategy.rebuild(library.view()))
-    assert library.files() == {}
-    observed(library)
-    assert library.files() == before
-    assert not strategy.check(library.view())
-
-
 def test_an_unreadable_unit_is_not_written_over() -> None:
     library = Library()
     library.say("one tea", "two tea")
@@ -242,27 +178,3 @@ def test_an_unreadable_unit_is_not_written_over() -> None:
     observed(library)
     assert library.files()[broken] == b"---\nsummary: [\n---\n"
     assert list(library.bank().records) == [record_id("u", 2)], "and its turn has no second one"
-
-
-# ── several turns in a call ─────────────────────────────────────────────────────────────────────
-
-
-def together(**settings: Any) -> Library:
-    """A library whose calls describe several turns and are shown two before them."""
-    return Library(describe_turns=4, context_turns=2, **settings)
-
-
-def test_a_call_describes_several_turns_of_a_session_and_is_shown_those_before() -> None:
-    library = together()
-    library.say("one", "two", "three", "four", "five", "six")
-    library.say("seven", session="s2")
-    llm = model()
-    observed(library, llm)
-    told = [
-        [[turn["text"] for turn in call.variables[key]] for key in ("context", "turns")] for call in llm.calls
-    ]
-    assert sorted(told) == [
-        [[], ["one", "two", "three"]],
-        [[], ["seven"]],
-        [["two", "three"], ["four", "five", "six"]],
-    ]

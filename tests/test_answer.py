@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from cases import each
 from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem.answer import NOTHING, answer
-from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply
 from infinimem.model import Citation, Evidence, Retrieved
 from infinimem.retrieval.searcher import searcher
@@ -88,8 +86,3 @@ def test_what_was_said_cannot_pass_for_another_line() -> None:
 def test_garbage_cites_only_what_is_there(seed: int) -> None:
     found = answer(GarbageLLM(seed), "q", Evidence((BLOCK, ENTRY, NOTE)), "2024-01-01", 4096)
     assert all(citation.doc_id in VIEW for citation in found.citations)
-
-
-def test_a_dead_endpoint_is_said() -> None:
-    with pytest.raises(ModelUnavailable):
-        ask(ModelUnavailable("no answer"), BLOCK)

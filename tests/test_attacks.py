@@ -1,7 +1,7 @@
 """Attacks on the installed program, each as its author would mount it. What is defended: docs/SECURITY.md.
 
 Two attacks need more than a command and stand elsewhere, in full: folders swapped under the memory tool
-(test_faults_swaps.py) and half-open connections to the HTTP server (test_mcp_connections.py). Replies without
+(test_faults_swaps.py) and half-open connections to the HTTP server (test_mcp_http.py). Replies without
 end, bombs and drips against every kind of call: test_llm_bounded.py.
 """
 
@@ -11,17 +11,16 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
-from hostile_server import bomb, endless, hostile, redirect
+from hook_library import transcript
+from hostile_server import hostile, say
+from mcp_client import drive, texts
 
 from infinimem.cli.app import COMMANDS
 
@@ -54,44 +53,6 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 """How each command is called; those that are not listed without arguments."""
 
 
-@dataclass
-class Recorder:
-    """A server that takes whatever comes and notes it."""
-
-    url: str
-    heard: list[bytes] = field(default_factory=list)
-
-
-@contextmanager
-def recorder() -> Iterator[Recorder]:
-    found = Recorder("")
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            found.heard.append(str(self.headers).encode() + body)
-            self.send_response(500)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def do_GET(self) -> None:
-            self.do_POST()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 class Victim:
     """A person with a key in the environment, who works in a folder that somebody else made."""
 
@@ -119,16 +80,7 @@ class Victim:
 
     def log(self) -> Path:
         """A session's log."""
-        line = {
-            "type": "user",
-            "sessionId": "s",
-            "uuid": "u",
-            "timestamp": "2025-04-01T09:00:00Z",
-            "message": {"role": "user", "content": SAID},
-        }
-        path = self.home / "log.jsonl"
-        path.write_text(json.dumps(line) + "\n")
-        return path
+        return transcript(self.home / "log.jsonl", SAID)
 
 
 def foreign(folder: Path, server: str) -> Path:
@@ -145,19 +97,19 @@ def foreign(folder: Path, server: str) -> Path:
 def test_a_foreign_library_gets_no_key_and_no_word(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command, in this process: each by itself would take half a minute to start."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         log = Victim(shell.home, foreign(shell.library, thief.url)).log()
         for command in COMMANDS:
             for args in ARGUMENTS.get(command, ((command,),)):
                 ran = shell(*(arg.format(log=log) for arg in args))
                 assert ran.code != 1 or ran.err, (args, "it crashed")
                 assert KEY not in ran.out + ran.err
-                assert thief.heard == [], args
+                assert thief.requests == [], args
         assert SAID in shell("grep", "blue pot", "--scope", "evidence").out  # nothing was lost
 
 
 def test_nor_does_it_with_a_model_in_the_environment(tmp_path: Path) -> None:
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         victim.env |= {"INFINIMEM_MODEL": "gpt-5", "INFINIMEM_EMBEDDER": "openai"}
         for command in ("add", "import", "consolidate", "ask", "search"):
@@ -165,12 +117,12 @@ def test_nor_does_it_with_a_model_in_the_environment(tmp_path: Path) -> None:
                 ran = victim.run(*(arg.format(log=victim.log()) for arg in args))
                 assert "Traceback" not in ran.stderr
                 assert KEY not in ran.stdout + ran.stderr
-                assert thief.heard == [], args
+                assert thief.requests == [], args
         assert SAID in victim.run("grep", "blue pot", "--scope", "evidence").stdout  # nothing was lost
 
 
 def test_hooks_neither_tell_nor_write_into_a_foreign_library(tmp_path: Path) -> None:
-    with recorder() as thief:
+    with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         before = sorted(tmp_path.glob("repository/**/*"))
         told = {
@@ -190,107 +142,28 @@ def test_hooks_neither_tell_nor_write_into_a_foreign_library(tmp_path: Path) -> 
         while not any(SAID in path.read_text() for path in default.glob("*.md")):
             assert time.monotonic() < until, "the session was not remembered in the default library"
             time.sleep(0.1)
-        assert thief.heard == []
+        assert thief.requests == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
 
 
 def test_mcp_serves_a_foreign_library_read_only(tmp_path: Path) -> None:
     """However it was named: a repository's .mcp.json names folders, too."""
-    pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
-    with recorder() as thief:
+    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+
+    async def work(client: Any) -> None:
+        assert "remember" not in [tool.name for tool in (await client.list_tools()).tools]
+        with pytest.raises(mcp.MCPError):
+            await client.call_tool("remember", {"text": SAID})
+        assert "blue pot" in texts(await client.call_tool("search", {"query": SAID}))
+        await client.call_tool("ask", {"question": SAID})
+
+    with hostile(say("", 500)) as thief:
         victim = Victim(tmp_path / "home", foreign(tmp_path / "repository", thief.url))
         before = sorted(tmp_path.glob("repository/**/*"))
-        calls = [
-            {"method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}},
-            {"method": "tools/list", "params": {}},
-            {"method": "tools/call", "params": {"name": "remember", "arguments": {"text": SAID}}},
-            {"method": "tools/call", "params": {"name": "search", "arguments": {"query": SAID}}},
-            {"method": "tools/call", "params": {"name": "ask", "arguments": {"question": SAID}}},
-        ]
-        calls[0]["params"] |= {"clientInfo": {"name": "t", "version": "1"}}  # type: ignore[operator]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "infinimem", "mcp", "--library", str(victim.folder)],
-            cwd="/",
-            env=victim.env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdin and process.stdout
-        answers = []
-        try:
-            for number, call in enumerate(calls, 1):
-                process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, **call}) + "\n")
-                process.stdin.flush()
-                answers.append(json.loads(process.stdout.readline()))
-                if number == 1:
-                    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-                    process.stdin.write(json.dumps(note) + "\n")
-        finally:
-            process.communicate(timeout=60)
-        assert "remember" not in [tool["name"] for tool in answers[1]["result"]["tools"]]
-        assert "error" in answers[2]
-        assert "blue pot" in json.dumps(answers[3]["result"])
-        assert thief.heard == []
+        line = ["-m", "infinimem", "mcp", "--library", str(victim.folder)]
+        drive(mcp.StdioServerParameters(command=sys.executable, args=line, env=victim.env, cwd="/"), work)
+        assert thief.requests == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
-
-
-@pytest.mark.parametrize(
-    "attack", [endless(1 << 30), bomb(1 << 30), "redirect"], ids=["endless", "bomb", "redirect"]
-)
-def test_a_hostile_server_gets_one_line_and_no_second_address(tmp_path: Path, attack: object) -> None:
-    """A server that the user named, but that does what it likes."""
-    with recorder() as thief:
-        played = redirect(f"{thief.url}/chat/completions") if attack == "redirect" else attack
-        with hostile(played) as server:  # type: ignore[arg-type]
-            victim = Victim(tmp_path / "home", tmp_path)
-            victim.env |= {"OPENAI_BASE_URL": server.url, "INFINIMEM_MODEL": "m"}
-            ran = victim.run("--library", str(tmp_path / "home/.local/share/infinimem/default"), "init")
-            ran = victim.run("add", SAID)
-        assert ran.returncode == 1 and ran.stderr.count("\n") == 1 and "error: " in ran.stderr
-        assert server.requests and KEY not in ran.stderr
-        assert thief.heard == []
-
-
-def test_what_is_forgotten_is_in_no_byte_and_no_name(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(shell.home / ".cache"))
-    assert shell("init").code == 0
-    for text, session in ((SAID, "zanzibar"), ("I like Zanzibar a lot.", "s2"), ("I have a cat.", "s3")):
-        assert shell("add", text, "--session", session, "--speaker", "Ann").code == 0
-        assert shell("consolidate").code == 0
-    assert "Zanzibar" in shell("search", "zanzibar").out
-    assert any(shell.home.glob(".cache/**/*"))
-    done = shell("forget", "--match", "zanzibar", "--yes", "--json").json
-    assert done["receipt"]
-    for item in done["left"]:  # names are changed one by one
-        name = item["path"].removesuffix(".md")
-        left = shell("rename", name, f"other {len(name)}", "--json").json["left"]
-    holding = [
-        str(path.relative_to(tmp_path))
-        for path in [*tmp_path.glob("library/**/*"), *tmp_path.glob("home/.cache/**/*")]
-        if "zanzibar" in path.name.lower() or (path.is_file() and b"zanzibar" in path.read_bytes().lower())
-    ]
-    assert (holding, left) == ([], [])
-    assert "I have a cat." in shell("read", "CURRENT").out + shell("grep", "cat").out
-
-
-def test_an_import_waits_for_no_pipe_and_follows_no_link(tmp_path: Path) -> None:
-    victim = Victim(tmp_path / "home", tmp_path / "library")
-    victim.folder.mkdir()
-    assert victim.run("init").returncode == 0
-    given = tmp_path / "given"
-    given.mkdir()
-    (tmp_path / "elsewhere.md").write_text(f"# Elsewhere\n\n- {SAID}\n")
-    (given / "link.md").symlink_to(tmp_path / "elsewhere.md")
-    os.mkfifo(given / "pipe.md")
-    (given / "note.md").write_text("# Note\n\n- I have a cat named Miso.\n")
-    ran = victim.run("import", str(given), "--json")
-    done = json.loads(ran.stdout)
-    assert done["turns"] > 0
-    assert {Path(name).name for name in done["left_out"]} == {"link.md", "pipe.md"}
-    assert SAID not in victim.run("grep", "pot", "--scope", "all").stdout
 
 
 def test_a_note_gives_the_terminal_no_commands(shell: Shell) -> None:

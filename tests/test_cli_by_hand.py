@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shlex
 import shutil
 from datetime import date
 from pathlib import Path
 
-import click
 import pytest
 from cases import each
-from cli_runner import Shell, arrived
+from cli_runner import Shell, at_a_terminal
 from click.testing import CliRunner
 
 from infinimem.cli.app import app
@@ -48,15 +46,6 @@ def sample(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     shutil.copytree(SAMPLE, shell.library, dirs_exist_ok=True)
     monkeypatch.setenv("INFINIMEM_TRUST", str(shell.library))
     return shell
-
-
-def at_a_terminal(*args: str, **env: str) -> str:
-    """All that somebody sees in a terminal of 80 columns."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("NO_COLOR", raising=False)
-        for name, value in {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), **env}.items():
-            patch.setenv(name, value)
-        return arrived(args, pty.openpty())[0].replace("\r\n", "\n")
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
@@ -118,11 +107,8 @@ def test_help_tells_defaults_and_lists_every_command() -> None:
     shown = CliRunner().invoke(app, ["--help"], terminal_width=COLUMNS).output
     assert all(f"\n  {name:<11}  {listed.summary}\n" in shown for name, listed in COMMANDS.items())
     assert all(f"\n  infinimem {step}\n" in shown for step in FIRST_STEPS)
-
-
-def test_every_module_is_listed_where_it_is() -> None:
-    context = click.Context(app)
-    assert all(app.get_command(context, name) for name in COMMANDS)
+    shown = CliRunner().invoke(app, ["add", "--help"]).output
+    assert shown.index("--speaker") < shown.index("Global options:") < shown.index("--library")
 
 
 def test_the_first_steps_lead_somewhere(shell: Shell) -> None:
@@ -146,8 +132,6 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
     if words[0] == "graph":
         assert sample("rebuild", "--strategy", "allmem").code == 0
         assert sample("consolidate", "--strategy", "allmem").code == 0
-    if words == ["review", "--approve", "p1"]:
-        assert sample("consolidate", "--dry-run", "--keep").code == 0
     monkeypatch.setattr("infinimem.watch.watch", lambda memory: ())  # these three run until they are ended
     if words[0] == "web":
         pytest.importorskip("starlette")

@@ -21,15 +21,6 @@ def write(shell: Shell, path: str, text: str) -> None:
         file.write(text)
 
 
-def test_a_sound_library(library: Shell) -> None:
-    before = library.tree()
-    assert library("doctor", "--json").json == {"findings": []}
-    assert library("doctor", "--fix", "--json").json == {"findings": [], "fixed": []}
-    ran = library("doctor")
-    assert (ran.code, ran.out, ran.err) == (0, "", "0 errors, 0 notes\n")
-    assert library.tree() == before
-
-
 def test_findings_come_errors_first_and_say_what_fix_would_do(library: Shell) -> None:
     write(library, "CURRENT.md", "- typed by hand\n- <seq=2> pasted\n- <seq= > broken\n")
     before = library.tree()
@@ -60,15 +51,6 @@ def test_fix_repairs_tells_and_is_done(library: Shell) -> None:
     assert "- <seq= > broken" in (library.library / "CURRENT.md").read_text()
 
 
-def test_fix_in_a_folder_of_notes_has_nothing_to_do(shell: Shell) -> None:
-    write(shell, "food.md", "- figs\n[[nowhere]]\n")
-    before = shell.tree()
-    ran = shell("--library", ".", "doctor", "--fix", "--json")
-    assert ran.code == 0
-    assert [item["level"] for item in ran.json["findings"]] == ["note"]
-    assert shell.tree() == before
-
-
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("text", ["[infini]\nfeeed = 1\n", "format = 99\n", "<<<<<<< HEAD\n"])
 def test_settings_that_cannot_be_used_are_a_finding(library: Shell, text: str) -> None:
@@ -78,11 +60,3 @@ def test_settings_that_cannot_be_used_are_a_finding(library: Shell, text: str) -
         assert ran.code == 1
         (found,) = ran.json["findings"]
         assert (found["level"], found["where"]) == ("error", "infinimem.toml")
-
-
-def test_a_terminal_gets_groups(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(library, "CURRENT.md", "- typed by hand\n- <seq= > broken\n")
-    monkeypatch.setattr("infinimem.cli.output.Output.for_people", property(lambda self: True))
-    lines = library("doctor").out.splitlines()
-    assert [line for line in lines if line in ("errors", "notes")] == ["errors", "notes"]
-    assert "(--fix: sign them)" in " ".join(" ".join(lines).split())

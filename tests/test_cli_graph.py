@@ -31,18 +31,6 @@ def test_a_unit_is_named_by_id_document_turn_or_words(library: Shell) -> None:
     assert (root(library), root(library, "U-000001")) == ("u-000003", "u-000001")
 
 
-def test_json_names_nodes_and_links(library: Shell) -> None:
-    found = library("graph", "2", "--hops", "1", "--json").json
-    assert found.keys() == {"root", "nodes", "links"}
-    assert [(node["id"], node["visible"], node["hop"]) for node in found["nodes"]] == [
-        ("u-000002", True, 0),
-        ("u-000001", True, 1),
-        ("u-000003", True, 1),
-    ]
-    assert {"from": "u-000002", "to": "u-000001", "type": "temporal", "weight": None} in found["links"]
-    assert "peanut" in found["nodes"][0]["label"]
-
-
 def test_hops_bound_it(library: Shell) -> None:
     for hops, count in (("0", 1), ("1", 2), ("2", 3)):
         assert len(library("graph", "3", "--hops", hops, "--json").json["nodes"]) == count
@@ -77,18 +65,6 @@ def test_units_and_links_are_listed(library: Shell) -> None:
 )
 def test_what_is_no_unit_is_told_in_one_line(library: Shell, name: str, words: str) -> None:
     library("graph", name).failed(1, words)
-
-
-def test_wrong_calls_exit_with_2(library: Shell) -> None:
-    for args in (("--hops", "-1"), ("--hops", "x"), ("--format", "png")):
-        library("graph", *args).failed(2, "")
-
-
-def test_it_writes_nothing(library: Shell) -> None:
-    before = library.tree()
-    for args in (("graph",), ("graph", "peanuts"), ("graph", "1")):
-        assert library(*args).code == 0
-    assert library.tree() == before
 
 
 def test_status_counts_units_and_links(library: Shell) -> None:

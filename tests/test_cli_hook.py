@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cases import each
 from cli_runner import Ran, Shell
 from hook_library import FACTS, end, facts, meeting, said, serving, transcript
 from infinimem.tools.tool import LABEL
@@ -135,16 +137,6 @@ def test_recalled_text_cannot_leave_its_marks(shell: Shell) -> None:
     assert "\x1b" not in text
 
 
-def test_a_plain_folder_of_notes_is_recalled_from_too(shell: Shell) -> None:
-    (shell.library / "servers.md").write_text("# Servers\n\nHeron runs on port 8443.\n")
-    shell("trust", str(shell.library), "--yes")
-    with serving(shell.library, Event("SessionStart")):
-        asked = said("UserPromptSubmit", shell.library, prompt="Which port has Heron?")
-        ran = shell("hook", "UserPromptSubmit", "--library", str(shell.library), input=asked)
-    assert "servers:1 (human)" in context(ran, "UserPromptSubmit")
-    assert sorted(path.name for path in shell.library.iterdir()) == ["servers.md"]
-
-
 def test_what_comes_too_late_is_not_waited_for(
     shell: Shell, started: STARTED, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,20 +164,6 @@ def test_the_first_prompt_of_a_cold_start_brings_it(shell: Shell, monkeypatch: p
     finally:
         end(place, shell.library)
     assert "[of heron]" in text
-
-
-def test_recall_shows_what_is_injected_and_why(shell: Shell) -> None:
-    recall = Recall(facts(shell.library))
-    ran = shell("--json", "recall", "On which port does Heron run?", "--cwd", str(shell.library))
-    assert ran.json["text"] == recall.prompt("s", "On which port does Heron run?")
-    (line,) = [line for line in ran.json["lines"] if FACTS[1] in line["text"]]
-    assert (line["where"], line["why"]) == ("CURRENT:6", "")
-    assert line["score"] > 0
-    assert {"heron", "port"} <= set(line["words"])
-    assert all(line["why"] for line in ran.json["lines"] if line["text"] not in ran.json["text"])
-    assert END in shell("recall", "On which port does Heron run?").out
-    assert "nothing is injected" in shell("recall", "ok").out
-    assert "[newest]" in shell("recall").out
 
 
 def test_nonsense_on_the_socket_harms_nobody(shell: Shell) -> None:
@@ -224,18 +202,6 @@ def test_a_runtime_folder_that_others_can_enter_is_not_used(shell: Shell, met: P
 
 
 # ── remembering ─────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("event", ["PreCompact", "SessionEnd"])
-def test_the_log_is_handed_to_a_process_of_its_own(shell: Shell, started: STARTED, event: str) -> None:
-    facts(shell.library)
-    log = transcript(shell.home / "log.jsonl", "I moved to Lisbon.", "Lisbon it is.")
-    given = said(event, shell.library, transcript_path=str(log), trigger="auto", reason="other")
-    ran = shell("hook", event, input=given)
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert [(what, library, told.transcript) for what, library, told in started] == [
-        ("remember", shell.library, str(log))
-    ]
 
 
 def test_what_was_said_since_the_last_time_is_recorded_and_drawn_from(shell: Shell) -> None:
@@ -298,8 +264,7 @@ def test_a_paid_model_draws_up_to_a_cap_a_day(shell: Shell, monkeypatch: pytest.
 
         def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
             asked.append(task.name)
-            self.usage.book(task.name, Usage(1, 900, 100))
-            return super().complete(task, variables)
+            return replace(super().complete(task, variables), usage=Usage(1, 900, 100))
 
     monkeypatch.setattr(memory, "permitted", lambda *_: Paid())
     write_trusted(shell.library, "[hooks]\ndaily_tokens = 1000\n")
@@ -357,18 +322,13 @@ def test_the_default_library_is_made_when_something_is_remembered(shell: Shell, 
 # ── never in the way ────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"session_id": 7}', b'{"prompt": ["a"]}'],
-    ids=["empty", "cut", "list", "null", "bytes", "deep", "number", "no text"],
-)
-def test_malformed_input_is_one_line_and_no_failure(shell: Shell, event: str, data: bytes) -> None:
-    ran = shell("hook", event, input=data)
-    assert (ran.code, ran.out) == (0, "")
-    assert ran.err.startswith("infinimem hook: ")
-    assert ran.err.count("\n") == 1
+@each("data", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"session_id": 7}', b'{"prompt": ["a"]}'])
+def test_malformed_input_is_one_line_and_no_failure(shell: Shell, data: bytes) -> None:
+    for event in EVENTS:
+        ran = shell("hook", event, input=data)
+        assert (ran.code, ran.out) == (0, "")
+        assert ran.err.startswith("infinimem hook: ")
+        assert ran.err.count("\n") == 1
 
 
 @pytest.mark.sample(2)
@@ -456,20 +416,11 @@ def life(tmp_path: Path) -> Recall:
         ("/home/ann/shop", "run the tests", (5,)),
         ("/home/ann/blog", "what should I not eat?", (2, 6)),
         ("/home/ann/blog", "how do I run my test file?", ()),
-        ("/home/ann/blog", "do I use tabs or spaces?", ()),
         ("/home/ann/blog", "what is a marathon?", ()),
-        ("/home/ann/blog", "what's the difference between a NAS and a SAN?", ()),
         ("/home/ann/blog", "where do I find my photos, on heron?", (3,)),
         ("/home/ann/shop", "the indentation of cart.ts is off", (4,)),
-        ("/home/ann/shop/src", "tabs or spaces?", (4,)),
         ("/home/ann/blog", "tabs or spaces in this project?", ()),
-        (
-            "/home/ann/blog",
-            "Summarise this:\n\nThe marathon in April was won in a Dutch record by a vegetarian.",
-            (),
-        ),
         ("/home/ann/shop", "Proofread this, and the tabs too:\n\nThe Postgres of the docker.", (4,)),
-        ("/home/ann/blog", 'Translate: "My marathon in April was on a heron."', ()),
         ("/home/ann/blog", 'Traceback:\n  File "/home/ann/blog/test.py", line 3\nKeyError: Ann', ()),
     ],
 )

@@ -1,4 +1,5 @@
-"""The installed entry point in a process of its own."""
+"""The program in a process of its own: the installed entry point, and what a command imports, for all of that
+is waited for at every call."""
 
 from __future__ import annotations
 
@@ -11,20 +12,6 @@ import termios
 from pathlib import Path
 
 import pytest
-
-from infinimem.spec import strategies
-
-HEAVY = (
-    "httpcore2",
-    "numpy",
-    "rich",
-    "tiktoken",
-    "yaml",
-    "rank_bm25",
-    "re2",
-    "infinimem.memory",
-)
-
 
 COLUMNS = 60
 """Of a terminal."""
@@ -42,29 +29,6 @@ def command() -> str:
     if not script.exists():
         pytest.skip("infinimem is not installed beside this Python")
     return str(script)
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("args", [("search", "tea"), ("ls",), ("grep", "tea"), ("read", "a")])
-def test_what_only_looks_makes_no_strategy(tmp_path: Path, args: tuple[str, ...]) -> None:
-    (tmp_path / "a.md").write_text("# Tea\n\n- Ann drinks green tea\n")
-    code = (
-        "import sys; from infinimem.cli.app import app\n"
-        f"try: app(['--library', {str(tmp_path)!r}, '-q', *{args!r}])\n"
-        "except SystemExit as end: print(end.code, *(name for name in sys.modules if name.count('.') == 3))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    code, *names = run.stdout.splitlines()[-1].split()
-    assert code == "0"
-    assert {name for name in names if "strateg" in name or "offline" in name} <= {
-        f"infinimem.strategies.{name}.spec" for name in strategies()
-    } | {"infinimem.llm.offline.client"}
-
-
-def test_the_help_imports_nothing_heavy() -> None:
-    code = f"import sys, infinimem.cli; print(*[name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
 
 
 def test_version_help_and_a_wrong_call(command: str, environment: dict[str, str], tmp_path: Path) -> None:
@@ -111,3 +75,72 @@ def test_a_terminal_gets_a_table_and_no_commands_from_the_text(
     assert COLUMNS - 10 < max(map(len, re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines())) <= COLUMNS
     assert "\x1b[2J" not in shown
     assert "\x1b]0;" not in shown
+
+
+# ── what is imported ────────────────────────────────────────────────────────────────────────────
+
+SAMPLE = Path(__file__).parents[1] / "sample_library"
+NEVER = (
+    "httpcore2",
+    "openai",
+    "onnxruntime",
+    "watchdog",
+    "rich",
+    "mcp",
+    "subprocess",
+    "infinimem.llm.offline.extract",
+    "infinimem.llm.openai_client",
+    "infinimem.llm.tasks",
+    "infinimem.operations.history",
+    "infinimem.operations.doctor",
+    "infinimem.operations.forget.forget",
+    "infinimem.operations.git",
+    "infinimem.operations.review",
+    "infinimem.store.adopt_edits",
+    "infinimem.store.evidence",
+    "infinimem.store.plans",
+    "infinimem.strategies.infini.strategy",
+    "infinimem.strategies.readers",
+    "infinimem.remote",
+    "infinimem.evaluation.runner",
+    "infinimem.grounding",
+    "numpy",
+)
+NO_SEARCH = ("infinimem.retrieval.disk", "tantivy", "snowballstemmer")
+"""What ranks, and what that imports."""
+COMMANDS = {
+    "search": (),
+    "ls": NO_SEARCH,
+    "read": (*NO_SEARCH, "infinimem.retrieval", "re2", "tiktoken", "yaml"),
+    "grep": (*NO_SEARCH, "tiktoken", "yaml"),
+    "--help": (
+        *NO_SEARCH,
+        "infinimem.memory",
+        "infinimem.store",
+        "tiktoken",
+        "re2",
+        "yaml",
+        "infinimem.cli.reading",
+        "infinimem.settings",
+    ),
+}
+WORDS = {"search": ["peanut allergy"], "read": ["topics/home"], "grep": ["cat"]}
+CODE = """
+import sys
+from infinimem.cli import main
+try:
+    main()
+finally:
+    print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_imports_nothing_that_it_does_not_need(command: str, tmp_path: Path) -> None:
+    args = ["--library", str(SAMPLE), command, *WORDS.get(command, [])]
+    done = subprocess.run([sys.executable, "-c", CODE, *args], capture_output=True, text=True, check=True)
+    assert done.stdout
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "infinimem.cli.app" in loaded
+    assert sorted(loaded.intersection((*NEVER, *COMMANDS[command]))) == []

@@ -7,48 +7,34 @@ from pathlib import Path
 import pytest
 from cli_runner import Shell
 
-from infinimem.cli.locate import Location, locate, or_notes
-from infinimem.errors import UsageError
+
+def meant(shell: Shell, *args: str) -> Path:
+    return Path(shell("--json", *args, "config").json["library"])
 
 
-@pytest.fixture(autouse=True)
-def empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable says where anything is."""
-    for name in ("INFINIMEM_LIBRARY", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/home/u")
-
-
-def test_the_option_comes_first_then_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("INFINIMEM_LIBRARY", "/from/env")
-    (tmp_path / "infinimem.toml").touch()
-    assert locate("/named", tmp_path) == Location(Path("/named"))
-    assert locate("near", tmp_path) == Location(tmp_path / "near")
-    assert locate(None, tmp_path) == Location(Path("/from/env"))
-    monkeypatch.setenv("INFINIMEM_LIBRARY", "")
-    assert locate(None, tmp_path) == Location(tmp_path)
-
-
-def test_the_nearest_library_above_comes_next(tmp_path: Path) -> None:
-    inner = tmp_path / "a" / "b"
-    inner.mkdir(parents=True)
-    (tmp_path / "infinimem.toml").touch()
-    assert locate(None, inner) == Location(tmp_path)
-    (tmp_path / "a" / "infinimem.toml").touch()
-    assert locate(None, inner) == Location(tmp_path / "a")
-
-
-def test_the_default_library_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    default = Location(Path("/home/u/.local/share/infinimem/default"), is_default=True)
-    assert locate(None, tmp_path) == default
+def test_an_option_the_environment_a_folder_above_the_default(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = shell.home / ".local/share/infinimem/default"
+    assert meant(shell) == default
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert locate(None, tmp_path) == default
+    assert meant(shell) == default
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
-    assert locate(None, tmp_path).path == Path("/data/infinimem/default")
-    monkeypatch.delenv("XDG_DATA_HOME")
+    assert meant(shell) == Path("/data/infinimem/default")
+    (shell.library / "a/b").mkdir(parents=True)
+    monkeypatch.chdir(shell.library / "a/b")
+    for folder in (shell.library, shell.library / "a"):  # the nearest one counts
+        (folder / "infinimem.toml").touch()
+        assert meant(shell) == folder
+    monkeypatch.setenv("INFINIMEM_LIBRARY", "/from/env")
+    assert meant(shell) == Path("/from/env")
+    assert meant(shell, "--library", "near") == shell.library / "a/b/near"
+    assert meant(shell, "--library", "/named") == Path("/named")
+
+
+def test_without_a_home_a_library_must_be_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "")
-    with pytest.raises(UsageError, match="--library"):
-        locate(None, tmp_path)
+    shell("ls").failed(2, "--library")
 
 
 # ── where there is no library ───────────────────────────────────────────────────────────────────
@@ -108,12 +94,6 @@ def test_nobodys_home_is_searched_for_want_of_a_library(
     for home in (notes, notes / "til", notes / "til/deeper"):
         monkeypatch.setenv("HOME", str(home))
         shell("ls").failed(1, "there is no library")
-    place = Location(Path("/nowhere"), is_default=True)
-    monkeypatch.delenv("HOME")
-    assert or_notes(place, Path("/")) == place
-    monkeypatch.setenv("HOME", "/home/u")
-    assert or_notes(place, Path("/")) == place
-    assert or_notes(place, notes) == Location(notes)
 
 
 def test_without_notes_there_is_nothing_to_read(shell: Shell) -> None:

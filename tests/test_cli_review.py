@@ -1,4 +1,4 @@
-"""review on the command line, and the plans that consolidate --dry-run --keep leaves for it."""
+"""review on the command line."""
 
 from __future__ import annotations
 
@@ -33,62 +33,7 @@ def test_what_waits_reads_as_a_diff(shell: Shell, memory: Memory) -> None:
     assert (row["item"], row["seq"], row["by"], row["code"], row["void"]) == ("5", 5, 7, "PROTECTED", "")
 
 
-def test_approve(shell: Shell, memory: Memory) -> None:
-    found = shell("review", "--approve", "5:5", "--json").json
-    assert [receipt["op"] for receipt in found["receipts"]] == ["review"]
-    assert found["rows"] == []
-    assert "I live in Lisbon" in (shell.library / "archive/home.md").read_text()
-    ran = shell("review")
-    assert (ran.out, ran.err) == ("", "nothing awaits review\n")
-
-
-def test_reject(shell: Shell, memory: Memory) -> None:
-    ran = shell("review", "--reject", "5")
-    assert ran.code == 0
-    assert "nothing was moved" in ran.err
-    assert "I live in Lisbon" in (shell.library / f"{HOME}.md").read_text()
-    assert shell("review", "--json").json == {"rows": []}
-
-
 def test_void_is_shown_once(shell: Shell, memory: Memory) -> None:
     rewrite(memory, HOME, "I live in Lisbon.", "I live in Lisbon, mostly.")
     assert "void: line 5 was edited since" in shell("review").out
     assert shell("review").out == ""
-
-
-def test_wrong_names(shell: Shell, memory: Memory) -> None:
-    before = shell.tree()
-    shell("review", "--approve", "9").failed(2, "infinimem review lists")
-    shell("review", "--approve", "5:x").failed(2, "5:5")
-    shell("review", "--approve", "5", "--reject", "5:5").failed(2, "choose one")
-    rewrite(memory, HOME, "I live in Lisbon.", "I live in Lisbon, mostly.")
-    shell("review", "--approve", "5:5").failed(1, "edited")
-    rewrite(memory, HOME, "I live in Lisbon, mostly.", "I live in Lisbon.")
-    assert shell.tree() == before
-
-
-def test_a_kept_plan_from_dry_run_to_receipt(shell: Shell) -> None:
-    shell("init")
-    shell("add", "My sister Ana is allergic to peanuts.", "--session", "s1")
-    assert "kept" not in shell("consolidate", "--dry-run", "--json").json
-    assert shell("review", "--json").json == {"rows": []}
-    ran = shell("consolidate", "--dry-run", "--keep", "--json").json
-    assert ran["kept"] == "p1"
-    assert "peanuts" in ran["diff"]
-    assert ran["receipt"] is None
-    assert shell("status", "--json").json["plans_awaiting_review"] == 1
-    assert "plans awaiting review\t1\n" in shell("status").out
-    (row,) = shell("review", "--json").json["rows"]
-    listed = shell("review").out.splitlines()
-    assert listed[0] == "p1: a kept plan, 1 line"
-    assert f"→ {row['now']} # {row['heading']}, moved" in listed[1]
-    assert listed[2].strip() == "My sister Ana is allergic to peanuts."
-    assert "0001-review" in shell("review", "--approve", "p1").out
-    assert "peanuts" in (shell.library / f"{row['now']}.md").read_text()
-
-
-def test_keep_needs_a_dry_run_and_something_to_do(shell: Shell) -> None:
-    shell("init")
-    shell("consolidate", "--keep").failed(2, "--dry-run")
-    assert shell("consolidate", "--dry-run", "--keep", "--json").json["kept"] is None
-    assert shell("review", "--json").json == {"rows": []}

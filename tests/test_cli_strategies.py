@@ -1,4 +1,4 @@
-"""--strategy and rebuild: which system keeps a library, and deriving anew what it derived."""
+"""--strategy, rebuild and compare: which systems keep a library, and what each answers."""
 
 from __future__ import annotations
 
@@ -45,26 +45,53 @@ def test_what_is_kept_by_one_can_be_kept_by_another_too(shell: Shell) -> None:
     assert shell("retrieve", "peanuts", "--json").json["items"][0]["doc_id"].startswith("topics/")
 
 
-@pytest.mark.parametrize("strategy", ["infini", "allmem"])
-def test_a_rebuild_loses_no_line(shell: Shell, strategy: str) -> None:
-    assert shell("init", "--strategy", strategy).code == 0
-    told(shell)
-    assert shell("consolidate").code == 0
-    before = shell("retrieve", "Where did I move to?", "--json").json["items"]
-    assert shell("rebuild").code == 0
-    after = shell("retrieve", "Where did I move to?", "--json").json["items"]
-    assert [(item["seqs"], item["text"]) for item in before] == [
-        (item["seqs"], item["text"]) for item in after
-    ]
-    assert shell("doctor", "--json").json["findings"] == []
-
-
-def test_an_unknown_strategy_is_told_in_one_line(shell: Shell) -> None:
-    shell("--strategy", "none", "init").failed(2, "there are infini, allmem")
-    assert not (shell.library / "infinimem.toml").exists()
-
-
 def test_rebuild_of_plain_notes_is_refused(shell: Shell) -> None:
     (shell.library / "mine.md").write_text("# Mine\n")
     refused = shell("rebuild", "--library", str(shell.library))
     assert refused.code == 1 and "infinimem init" in refused.err
+
+
+# ── compare: one question to every strategy that keeps a library ────────────────────────────────────
+
+QUESTION = "Who is allergic to peanuts?"
+
+
+@pytest.fixture
+def kept(shell: Shell) -> Shell:
+    """A library of three."""
+    shell("init")
+    told(shell)
+    for name in ("allmem", "gam"):
+        assert shell("rebuild", "--strategy", name).code == 0
+    return shell
+
+
+def test_each_answers_with_evidence_and_its_cost(kept: Shell) -> None:
+    found = kept("compare", QUESTION, "--json").json["strategies"]
+    assert [one["strategy"] for one in found] == ["infini", "allmem", "gam"]
+    assert [one["reader"] for one in found] == ["agent", "topology", "drill"]
+    for one in found:
+        alone = kept("ask", QUESTION, "--strategy", one["strategy"], "--json").json
+        assert (one["answer"], one["citations"]) == (alone["answer"], alone["citations"])
+        assert any("peanuts" in item["text"] for item in one["evidence"])
+        assert one["evidence_tokens"] == one["trace"][-1]["tokens"] > 0 and one["ms"] > 0
+        assert {"calls", "tokens_in", "tokens_out"} == one["usage"].keys()
+
+
+def test_a_pipe_shows_one_below_the_other_and_a_row_of_figures_each(kept: Shell) -> None:
+    ran = kept("compare", QUESTION)
+    assert ran.code == 0
+    names = [line for line in ran.out.split("\n") if line in ("infini", "allmem", "gam")]
+    assert names == ["infini", "allmem", "gam"]
+    assert ran.out.count("  * ") >= 3, "each cites what it shows"
+    rows = [line.split("\t") for line in ran.out.strip().split("\n")[-3:]]
+    assert [row[:2] for row in rows] == [["infini", "agent"], ["allmem", "topology"], ["gam", "drill"]]
+    assert all(int(row[2]) > 0 and int(row[3]) == 1 for row in rows)
+
+
+def test_a_library_of_one_is_told_how_to_add_another(shell: Shell) -> None:
+    shell("init")
+    ran = told(shell)("compare", QUESTION)
+    assert ran.code == 0 and "peanuts" in ran.out
+    assert "only infini keeps this library" in ran.err and "rebuild --strategy" in ran.err
+    shell("-q", "compare", " ").failed(2, "the question is empty")

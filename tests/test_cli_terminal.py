@@ -21,7 +21,6 @@ import click
 import pytest
 from cases import each
 from cli_runner import FOREIGN, arrived
-from click.testing import CliRunner
 from fake_server import chat, refuse, serve
 from hostile_library import FILE, LISBON, MARKUP, NAME, POISON, PORTO, hostile_library
 from hypothesis import given
@@ -122,7 +121,7 @@ NOTES: dict[str, list[list[str]]] = {
         ["I sing.", "--time", POISON],
     ],
     "import": [["../../in/" + NAME], [f"../../in/{NAME}.json"], ["../../in/bad.json"], [POISON]],
-    "consolidate": [["--dry-run", "--keep"], ["--dry-run", "--raw"], []],
+    "consolidate": [["--dry-run"], ["--dry-run", "--raw"], []],
     "review": [[], ["--approve", POISON]],
     "undo": [[], [POISON]],
     "rebuild": [[]],
@@ -248,13 +247,6 @@ def test_whoever_prints_goes_through_the_filter(encoding: str) -> None:
     assert (printed.code, len(ESCAPED.findall(printed.text))) == (1, 9), printed.text
 
 
-def test_its_own_style_reaches_a_terminal_and_no_pipe(
-    run: Run, made: Path, request: pytest.FixtureRequest
-) -> None:
-    printed = run("--library", str(made / "notes" / NAME), "ls")
-    assert ("\x1b[1m" in printed.text) == request.node.callspec.id.startswith("terminal")
-
-
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_what_runs_until_it_is_ended(run: Run, made: Path, form: tuple[str, ...]) -> None:
@@ -305,9 +297,3 @@ def test_scripts_and_emoji_are_shown_as_they_are(text: str) -> None:
 )
 def test_what_only_hides_is_not(text: str) -> None:
     assert len(printable(text)) > len(text)
-
-
-def test_no_summary_of_a_command_is_cut_at_80_columns() -> None:
-    found = CliRunner().invoke(app, ["--help"], terminal_width=80).output
-    assert "  doctor " in found
-    assert [row for row in found.splitlines()[1:] if row.endswith("...")] == []

@@ -1,4 +1,4 @@
-"""init, add, import, consolidate: what they keep, what they print, and what they refuse."""
+"""init, add, import: what they keep, print and refuse; an import that is interrupted or repeated."""
 
 from __future__ import annotations
 
@@ -6,38 +6,17 @@ import base64
 import io
 import json
 import random
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_runner import Shell
 
-CHAT = [
-    {"role": "user", "content": "I moved to Lisbon in March.", "session": "s1", "time": "2025-03-03"},
-    {"role": "assistant", "content": "Lisbon it is.", "session": "s1", "time": "2025-03-03"},
-    {
-        "role": "user",
-        "content": "My sister Ana is allergic to peanuts.",
-        "session": "s2",
-        "time": "2025-04-01",
-    },
-    {"role": "user", "content": "", "session": "s2"},
-]
-RECEIPT = {
-    "id",
-    "number",
-    "op",
-    "time",
-    "strategy",
-    "model",
-    "usage",
-    "seconds",
-    "rows",
-    "files",
-    "notes",
-    "quoted",
-    "high",
-}
+from infinimem.importers import files
+from infinimem.memory import Memory
+from infinimem.model import Located, Turn
 
 
 @pytest.fixture
@@ -69,18 +48,6 @@ def test_init_makes_the_folder_that_is_named(shell: Shell, tmp_path: Path) -> No
 
 
 # ── add ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_add_tells_what_it_recorded(library: Shell) -> None:
-    done = library(
-        "--json", "add", "I moved to Lisbon in March.", "--session", "s1", "--time", "2025-03-03"
-    ).json
-    assert set(done) == {"evidence", "entries", "receipt"}
-    assert done["receipt"] is None
-    assert len(done["evidence"]) == len(done["entries"]) == 1
-    shown = library("grep", "Lisbon").out
-    assert f"[{done['entries'][0]}] 2025-03-03 user: I moved to Lisbon" in shown
-    assert "Lisbon" in library("grep", "Lisbon", "--scope", "evidence").out
 
 
 def test_add_reads_standard_input(library: Shell) -> None:
@@ -143,15 +110,6 @@ def test_what_is_no_text_and_no_time_is_refused(library: Shell) -> None:
     assert library.tree() == before
 
 
-def test_a_folder_of_notes_is_not_written_into(shell: Shell) -> None:
-    (shell.library / "mine.md").write_text("- a\n")
-    before = shell.tree()
-    shell("--library", ".", "-q", "add", "I moved.").failed(1, "infinimem init")
-    shell("--library", ".", "-q", "import", "mine.md").failed(1, "infinimem init")
-    shell("--library", "none", "-q", "add", "I moved.").failed(1, "none")
-    assert shell.tree() == before
-
-
 def test_the_default_library_is_made_when_something_is_kept(shell: Shell) -> None:
     shell("ls").failed(1, "there is no library")
     assert shell("add", "I moved to Lisbon in March.").code == 0
@@ -160,71 +118,134 @@ def test_the_default_library_is_made_when_something_is_kept(shell: Shell) -> Non
     assert "CURRENT" in shell("ls").out
 
 
-def test_a_folder_without_permission(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(library.library / "evidence"))
-
-    monkeypatch.setattr("infinimem.store.library.Library.record", denied)
-    library("-q", "add", "I moved.").failed(1, "Permission denied")
-
-
 # ── import ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def chat(shell: Shell, content: str | None = None) -> str:
-    path = shell.library.parent / "chat.json"
-    path.write_text(json.dumps(CHAT) if content is None else content)
+def conversations(count: int) -> str:
+    """Each a system prompt and two messages."""
+    said = [
+        ("system", "be brief"),
+        ("user", "Plant {} of mine is a fern."),
+        ("assistant", "{} likes shade."),
+    ]
+    rows = [
+        {"role": who, "content": text.format(n), "session": f"s{n}", "time": f"2023-11-{n + 1:02}"}
+        for n in range(count)
+        for who, text in said
+    ]
+    return json.dumps(rows)
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> str:
+    path = tmp_path / "conversations.json"
+    path.write_text(conversations(10))
     return str(path)
 
 
-def test_import_counts_and_adds_only_what_is_new(library: Shell) -> None:
-    done = library("import", chat(library), "--json").json
-    assert {"sessions", "turns", "entries", "skipped"} <= set(done)
-    assert (done["format"], done["sessions"], done["turns"], done["skipped"]) == ("openai", 2, 3, 1)
-    assert done["recorded"] == 3
-    before = library.tree()
-    again = library("import", chat(library))
-    assert "3 there before" in again.out
-    assert "skipped: 1 empty messages" in again.err
-    assert library.tree() == before
+def evidence(shell: Shell) -> dict[str, str]:
+    """What was said, file by file, without the seqs."""
+    paths = sorted((shell.library / "evidence").glob("*.md"))
+    return {path.name: re.sub(r"(?m)^- <seq=\d+", "", path.read_text()) for path in paths}
 
 
-def test_a_damaged_file_leaves_nothing(library: Shell) -> None:
-    before = library.tree()
-    library("-q", "import", chat(library, json.dumps(CHAT)[:-3])).failed(1, "damaged JSON")
-    library("-q", "import", chat(library, "\0\1\2")).failed(1, "not UTF-8 text")
-    library("-q", "import", chat(library, "")).failed(1, "nothing to import")
-    library("-q", "import", chat(library, '{"a": 1}')).failed(1, "known format")
+def test_a_damaged_file_leaves_nothing(library: Shell, tmp_path: Path, export: str) -> None:
+    before, bad = library.tree(), tmp_path / "bad.json"
+    for text, why in (
+        (conversations(1)[:-3], "damaged JSON"),
+        ("\0\1\2", "not UTF-8 text"),
+        ("", "nothing to import"),
+        ('{"a": 1}', "known format"),
+    ):
+        bad.write_text(text)
+        library("-q", "import", str(bad)).failed(1, why)
     library("-q", "import", "nowhere.json").failed(1, "No such file")
-    library("-q", "import", chat(library), "--format", "word").failed(2, "use one of")
-    library("-q", "import", chat(library), "--only", "s9").failed(1, "s1")
+    library("-q", "import", export, "--format", "word").failed(2, "use one of")
+    library("-q", "import", export, "--only", "none").failed(1, "s1")
     assert library.tree() == before
 
 
-# ── consolidate ─────────────────────────────────────────────────────────────────────────────────
+@pytest.mark.parametrize("record", [True, False])
+def test_twice_interrupted_it_goes_on_and_repeated_it_adds_nothing(
+    library: Shell, export: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: bool
+) -> None:
+    args = ("import", export, "--json", *(["--record"] if record else []))
+    monkeypatch.setattr(files, "BATCH_TURNS", 3)
+    plainly, calls = Memory.record, 0
+
+    def interrupted(memory: Memory, turns: Iterable[Turn]) -> tuple[Located, ...]:
+        nonlocal calls
+        calls += 1
+        if calls in (3, 7):
+            raise KeyboardInterrupt
+        return plainly(memory, turns)
+
+    monkeypatch.setattr(Memory, "record", interrupted)
+    assert [library(*args).code for _ in range(2)] == [130, 130]
+    told = library(*args).json
+    assert (told["turns"], told["recorded"]) == (20, 20 - 9)
+    assert told["skipped_why"] == {"system prompts": 10}
+    assert bool(told["entries"]) is not record
+    again = library(*args).json
+    assert (again["recorded"], again["entries"]) == (0, 0)
+    broken = evidence(library)
+    (tmp_path / "whole").mkdir()
+    whole = Shell(tmp_path / "whole", monkeypatch)
+    assert whole("init").code == 0
+    assert whole(*args).json["recorded"] == 20
+    assert evidence(whole) == broken
 
 
-def test_consolidate_moves_the_buffer_and_then_has_nothing_to_do(library: Shell) -> None:
-    library("import", chat(library))
-    receipt = library("consolidate", "--json").json["receipt"]
-    assert set(receipt) == RECEIPT
-    assert receipt["id"] == "journal/0001-consolidate"
-    assert list((library.library / "topics").glob("*.md"))
-    assert library("consolidate", "--json").json == {"receipt": None}
-    nothing = library("consolidate")
-    assert (nothing.code, nothing.out) == (0, "")
-    assert "nothing to do" in nothing.err
+def test_what_is_only_recorded_is_found_and_drawn_from_later(library: Shell, export: str) -> None:
+    done = library("import", export, "--record")
+    assert "20 turns, 0 entries" in done.out
+    assert "recorded only" in done.err
+    assert library("status", "--json").json["pending"] == 20
+    assert library("import", export, "--json").json["entries"] > 0
+    assert library("status", "--json").json["pending"] == 0
 
 
-def test_dry_run_shows_a_diff_and_estimate_a_number_and_neither_writes(library: Shell) -> None:
-    library("import", chat(library))
-    before = library.tree()
-    diff = library("consolidate", "--dry-run").out
-    assert "--- CURRENT.md" in diff
-    assert "\n+++ topics/" in diff
-    assert "I moved to Lisbon in March." in diff
-    assert library("consolidate", "--dry-run", "--json").json["receipt"] is None
-    assert library("consolidate", "--estimate", "--json").json["estimate"] > 0
-    library("consolidate", "--dry-run", "--estimate").failed(2, "exclude")
+def test_an_export_that_grew_adds_what_is_new(library: Shell, export: str) -> None:
+    library("import", export)
+    Path(export).write_text(conversations(12))
+    assert library("import", export, "--json").json["recorded"] == 4
+    before, again = library.tree(), library("import", export)
+    assert "24 there before" in again.out
+    assert "skipped: 12 system prompts" in again.err
     assert library.tree() == before
-    assert "lines" in library("consolidate").out
+    assert len(evidence(library)) == 12
+
+
+def test_what_one_log_holds_twice_is_recorded_once(library: Shell, tmp_path: Path) -> None:
+    line = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "hm"}}
+    fork = {**line, "sessionId": "s2", "uuid": "u2", "forkedFrom": {"sessionId": "s", "messageUuid": "u"}}
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (line, fork, line)))
+    told = library("import", str(path), "--json").json
+    assert (told["format"], told["turns"], told["recorded"]) == ("claude-code", 3, 1)
+
+
+def test_a_folder_tells_the_files_that_it_passed_over(library: Shell, export: str) -> None:
+    folder = Path(export).parent / "downloads"
+    folder.mkdir()
+    Path(export).rename(folder / "conversations.json")
+    for number in range(10):
+        (folder / f"bad{number}.json").write_text("{")
+    done = library("import", str(folder))
+    assert "openai: 10 sessions, 20 turns" in done.out
+    assert "skipped bad0.json: bad0.json is damaged JSON" in done.err
+    assert "skipped 2 more files, --json names all" in done.err
+    assert len(library("import", str(folder), "--json").json["left_out"]) == 10
+
+
+def test_a_file_that_changes_under_the_import_is_told(
+    library: Shell, export: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plainly = files.Survey.batches
+
+    def cut(found: files.Survey) -> Any:
+        Path(export).write_text(Path(export).read_text()[:-5])
+        return plainly(found)
+
+    monkeypatch.setattr(files.Survey, "batches", cut)
+    library("-q", "import", export).failed(1, "damaged JSON")

@@ -10,7 +10,7 @@ from cli_runner import Shell
 from in_memory import LISBON, view_of
 
 from infinimem.model import Finding
-from infinimem.operations.doctor.examine import lint as examine
+from infinimem.operations.lint import lint as examine
 from infinimem.settings import Settings
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
@@ -46,8 +46,8 @@ SCANNED = {
 }
 
 
-def _told(kind: str, secret: str) -> None:
-    """A secret is told wherever it stands, by kind and place; nothing that is printed holds it."""
+@each(("kind", "secret"), [*KEYS.items(), *SCANNED.items()])
+def test_a_secret_is_told_wherever_it_stands_and_printed_nowhere(kind: str, secret: str) -> None:
     plain = secret.split()[-1]
     entry = f"speaker=Ana|Please note: {secret} thanks"
     files = {
@@ -61,11 +61,6 @@ def _told(kind: str, secret: str) -> None:
     assert {(where, "error") for where in places} <= told
     assert not any(plain in f"{one.what} {one.where} {one.fix}" for one in all_found)
     assert any("forget --seq 41 " in one.fix for one in all_found)
-
-
-@each(("kind", "secret"), [*KEYS.items(), *SCANNED.items()])
-def test_a_secret_is_told_by_kind_and_place(kind: str, secret: str) -> None:
-    _told(kind, secret)
 
 
 def test_a_secret_in_a_files_name_is_not_shown_either() -> None:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import item_start
 from infinimem.markdown.signature import text_start
-from infinimem.operations.doctor.examine import examine
-from infinimem.operations.doctor.repair import repair
+from infinimem.operations.doctor import examine, repair
 from infinimem.store.library import Library
 
 OWN_KEYS = ("id:", "aliases:")

@@ -1,7 +1,8 @@
-"""Clones of one library that grew apart and were merged file by file: whatever they did, nothing is lost."""
+"""Clones of one library that grew apart and were merged, file by file or by git: nothing is lost."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -14,15 +15,17 @@ from tempfile import TemporaryDirectory
 import pytest
 from fault_library import problems, tree
 from fault_snapshot import EVIDENCE, Snapshot
+from git_repository import run_git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infinimem.grounding.claims import unsupported
-from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.model import Located, Move, NewEntry, Plan, Turn
+from infinimem.operations.checks import RENUMBERED
+from infinimem.operations.doctor import examine, repair
+from infinimem.store.library import Library, init
 from infinimem.store.lines import drawn_from
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 SAID = (
     "I moved to {} in May",
@@ -173,14 +176,158 @@ STEPS = st.lists(st.lists(STEP, max_size=7), min_size=2, max_size=3)
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=QUIET)
-@given(steps=STEPS, lost=st.booleans())
-def test_whatever_clones_did_nothing_is_lost_by_a_merge(steps: list[list[Step]], lost: bool) -> None:
-    run(steps, lost)
+@pytest.mark.parametrize("examples", [10, pytest.param(2000, marks=pytest.mark.soak)])
+def test_whatever_clones_did_nothing_is_lost_by_a_merge(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=QUIET)
+    @given(steps=STEPS, lost=st.booleans())
+    def merged(steps: list[list[Step]], lost: bool) -> None:
+        run(steps, lost)
+
+    merged()
 
 
-@pytest.mark.soak
-@settings(max_examples=2000, deadline=None, suppress_health_check=QUIET)
-@given(steps=STEPS, lost=st.booleans())
-def test_whatever_clones_did_nothing_is_lost_by_a_merge_long(steps: list[list[Step]], lost: bool) -> None:
-    run(steps, lost)
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+class Repository:
+    """A library under git, whatever the machine's own configuration says."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def git(self, *command: str, fails: bool = False) -> str:
+        identity = {
+            f"GIT_{who}_{what}": value
+            for who in ("AUTHOR", "COMMITTER")
+            for what, value in {
+                "NAME": "Ann",
+                "EMAIL": "ann@example.org",
+                "DATE": "2025-03-03T12:00:00Z",
+            }.items()
+        }
+        return run_git(self.root, "-c", "init.defaultBranch=main", *command, fails=fails, env=identity)
+
+    def save(self, message: str) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+
+    def clone(self, name: str) -> Repository:
+        self.git("clone", "--quiet", ".", f"../{name}")
+        return Repository(self.root.parent / name)
+
+    def merge(self, other: Repository, *, conflicts: bool = False) -> None:
+        self.git("fetch", "--quiet", str(other.root), "main")
+        self.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", fails=conflicts)
+
+    @property
+    def library(self) -> Library:
+        return Library(self.root)
+
+    @property
+    def now(self) -> Snapshot:
+        return Snapshot.of(self.root)
+
+
+def say_and_draw(library: Library, session: str, *texts: str) -> list[Located]:
+    """Record turns and draw an entry from each; the entries."""
+    told = library.record([Turn(text, session=session, time="2025-03-01") for text in texts])
+    outcome = library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
+    assert isinstance(outcome, Applied)
+    return list(outcome.added)
+
+
+def sort(library: Library, topic: str, *entries: Located) -> None:
+    moves = tuple(Move(entry.seq, f"topics/{topic}", "Things") for entry in entries)
+    assert isinstance(library.apply(Plan("consolidate", moves=moves)), Applied)
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Repository:
+    root = tmp_path / "origin"
+    library = init(root)
+    sort(library, "home", say_and_draw(library, "s0", "Lives in Rome")[0])
+    say_and_draw(library, "s0", "Likes tea")
+    (root / ".gitattributes").write_text("CURRENT.md merge=union\n")
+    repository = Repository(root)
+    repository.git("init", "--quiet")
+    repository.save("Begin")
+    return repository
+
+
+def errors(repository: Repository) -> list[str]:
+    return [item.what for item in examine(repository.library) if item.level == "error"]
+
+
+def grown_apart(origin: Repository) -> tuple[Repository, Repository]:
+    """Clones where both said things, under the same seqs; the right one also sorted them."""
+    left, right = origin.clone("left"), origin.clone("right")
+    say_and_draw(left.library, "s1", "Rita visits on 14 June", "Rita has two children")
+    entries = say_and_draw(right.library, "s2", "Allergic to peanuts", "Runs on Sundays", "Grows tomatoes")
+    sort(right.library, "health", *entries[:2])
+    left.save("Left")
+    right.save("Right")
+    return left, right
+
+
+def nothing_lost(left: Repository, right: Repository) -> None:
+    """After a merge into `left`: all that either held is there, and every line has a seq of its own."""
+    merged = left.now
+    assert not merged.texts - left.now.texts
+    left.library.adopt_edits()
+    after = left.now
+    assert after.texts == merged.texts
+    assert after.doubled == set()
+    assert bare(after) == bare(merged)
+    assert left.library.adopt_edits() is None
+
+
+def bare(snapshot: Snapshot) -> dict[str, bytes]:
+    """The evidence, but for seqs."""
+    said = snapshot.part(EVIDENCE)
+    return {path: re.sub(rb"(?m)^- <seq=\d+|,was=[^,>]*", b"", data) for path, data in said.items()}
+
+
+@needs_git
+def test_a_conflict_that_nobody_settled_yet_loses_nothing(origin: Repository) -> None:
+    (origin.root / ".gitattributes").unlink()
+    origin.save("Merge by hand")
+    left, right = grown_apart(origin)
+    ours, theirs = left.now, right.now
+    left.merge(right, conflicts=True)
+    assert any("git conflict marker" in error for error in errors(left))
+    assert left.now.texts == ours.texts | theirs.texts
+    added = say_and_draw(left.library, "s3", "Said amid a conflict")
+    nothing_lost(left, right)
+    kept = [
+        line
+        for line in (left.root / "CURRENT.md").read_bytes().split(b"\n")
+        if not line.startswith((b"<<<<<<<", b"=======", b">>>>>>>"))
+    ]
+    (left.root / "CURRENT.md").write_bytes(b"\n".join(kept))
+    nothing_lost(left, right)
+    assert left.library.view().entry(added[0].seq) is not None
+    left.save("Merged")
+    assert not any("conflict" in error for error in errors(left))
+
+
+@needs_git
+def test_turns_that_nobody_cites_get_seqs_of_their_own(origin: Repository) -> None:
+    left, right = origin.clone("left"), origin.clone("right")
+    for clone, session in ((left, "s1"), (right, "s2")):
+        (place,) = clone.library.record([Turn(f"Nothing to keep in {session}", session=session)])
+        clone.library.apply(Plan(empty=(place.seq,)))
+        clone.save("Grown")
+    left.merge(right)
+    finding = next(item for item in examine(left.library) if "stands twice" in item.what)
+    assert (finding.level, finding.fix) == ("error", RENUMBERED)
+    before = left.now
+    assert finding in repair(left.library)
+    after = left.now
+    assert bare(after) == bare(before)
+    assert {path for path in before.files if before.files[path] != after.files[path]} == {
+        next(path for path in before.files if path.endswith("-s2.md"))
+    }
+    (turn,) = (place for place in after.places if "s2" in place.text)
+    (first,) = (place for place in after.places if "s1" in place.text)
+    assert (turn.entry.fields["was"], turn.entry.origin) == (str(first.seq), ())
+    assert left.library.view().uncited() == ()  # as the one under the old number

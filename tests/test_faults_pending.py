@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_server import Say, chat, refuse, serve
 from fault_library import lines, problems, tree
 
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.offline import OfflineClient
-from infinimem.llm.openai_client import OpenAIClient
 from infinimem.memory import Memory
-from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM
 
 MORNING = ("I moved to Lisbon in March.", "My sister Rita visits on 14 June.", "Thanks!")
@@ -53,9 +49,6 @@ class Dying:
     """A model during whose first answer the process is killed."""
 
     name = "dying"
-
-    def __init__(self) -> None:
-        self.usage: dict[str, Usage] = {}
 
     def complete(self, task: Task, variables: Any) -> Reply:
         raise Killed
@@ -139,96 +132,3 @@ def test_the_same_turns_sent_again_are_drawn_from_once(tmp_path: Path) -> None:
     assert evidence(tree(root)) == said
     assert memory.observe(turns(MORNING, "s1")) == ()
     assert len(lines(memory.view)) == len(MORNING) + 2
-
-
-class Answering(OfflineClient):
-    """Answers the first calls only."""
-
-    def __init__(self, calls: int) -> None:
-        super().__init__()
-        self.left = calls
-
-    def complete(self, task: Task, variables: Any) -> Reply:
-        self.left -= 1
-        if self.left < 0:
-            raise ModelUnavailable("no answer from localhost:1")
-        return super().complete(task, variables)
-
-
-@pytest.mark.parametrize("calls", range(4))
-def test_what_was_drawn_before_the_model_went_away_stays(tmp_path: Path, calls: int) -> None:
-    root = tmp_path / "m"
-    offline(root)
-    (root / "infinimem.toml").write_text('[infini]\nfeed = "turn"\n')
-    memory = offline(root, model=Answering(calls))
-    if calls < len(MORNING):
-        with pytest.raises(ModelUnavailable):
-            memory.observe(turns(MORNING, "s1"))
-    else:
-        memory.observe(turns(MORNING, "s1"))
-    assert memory.status()["pending"] == len(MORNING) - calls
-    assert [place.text for place in memory.view.entries()] == list(MORNING[: min(calls, 2)])
-    offline(root, 1).observe([])
-    assert [place.text for place in offline(root).view.entries()] == list(MORNING[:2])
-    assert problems(root, {}) == []
-
-
-# ── over a real connection ──────────────────────────────────────────────────────────────────────
-
-
-def client(url: str) -> OpenAIClient:
-    return OpenAIClient("m", url, api_key="k", timeout=5, retries=1, sleep=lambda seconds: None)
-
-
-@pytest.mark.parametrize("answer", [Say(503), Say(200, "{", promise=99), refuse(429, "busy"), None])
-def test_an_endpoint_that_is_down_and_comes_back(tmp_path: Path, answer: Say | None) -> None:
-    root = tmp_path / "m"
-    with serve(answer or Say(503)) as server:
-        url = server.url
-        if answer is not None:
-            left_pending(root, client(url), ModelUnavailable)
-    if answer is None:  # nobody listens there any more
-        left_pending(root, client(url), ModelUnavailable)
-    reply = (
-        '{"entries": [{"text": "Moved to Lisbon in March.", "from": ["1"], "when": null, "refers": null}, '
-        '{"text": "My sister Rita visits on 14 June.", "from": ["2"], "when": null, "refers": null}]}'
-    )
-    with serve(chat(reply)) as server:
-        memory = offline(root, 1, client(server.url))
-        drawn = memory.observe([])
-        assert [place.entry.fields.get("by") for place in drawn] == ["model", None]
-        assert memory.observe([]) == ()
-        assert len(server.requests) == 1
-    assert memory.status()["pending"] == 0
-
-
-UNUSABLE = {
-    "talk": chat("I'm sorry, I cannot help with that."),
-    "cut off": chat('{"entries": [{"text": "I mo', finish="length"),
-    "empty": chat(""),
-    "other shape": chat('{"facts": []}'),
-    "refused": chat(None, refusal="no"),
-    "filtered": refuse(400, "filtered", code="content_filter"),
-}
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
-def test_an_answer_that_stays_unusable_leaves_its_turns_to_be_found_as_they_were_said(
-    tmp_path: Path, answer: Say
-) -> None:
-    root = tmp_path / "m"
-    with serve(answer) as server:
-        memory = offline(root, model=client(server.url))
-        assert memory.observe(turns([*MORNING, "two\n lines"], "s1")) == ()
-        assert len(server.requests) < 16  # each turn by itself in the end
-        assert memory.observe([]) == memory.observe([]) == ()  # three times
-        asked = len(server.requests)
-        assert memory.observe([]) == ()
-        assert len(server.requests) == asked
-    assert memory.status()["pending"] == len(memory.unanswered()) == 4
-    again = offline(root)
-    assert again.view.unfiled() == (1, 2, 3, 4)
-    for number, text in enumerate(MORNING, 1):
-        assert number in [seq for item in again.retrieve(text).items for seq in item.seqs]
-    assert problems(root, {}) == []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,9 @@ from fault_library import problems
 from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.model import CURRENT, NewEntry, Plan, Usage
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.model import NewEntry, Plan
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 TURNS_A_SESSION = 25
 PATIENCE = 60.0
@@ -138,10 +136,6 @@ class Slow:
         self._inner = OfflineClient()
         self.grown = 0
 
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._inner.usage
-
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         before = shared.said.value
         first = self.grown == 0
@@ -214,82 +208,3 @@ def test_processes_append_while_others_consolidate(tmp_path: Path, size: Size, r
     assert grown > 0, "no append returned while a model was thinking"
     record_property("receipts", len(numbers))
     record_property("calls_with_appends", grown)
-
-
-class Interrupted:
-    """The offline client; while it thinks, another thread appends, and it answers only after that."""
-
-    name = "interrupted"
-
-    def __init__(self, root: Path) -> None:
-        self._inner = OfflineClient()
-        self._root = root
-        self.events: list[str] = []
-        self.acknowledged: dict[int, str] = {}
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._inner.usage
-
-    def _append(self, text: str) -> None:
-        library = Library(self._root)
-        (place,) = library.record([Turn(text)])
-        outcome = library.apply(Plan(adds=(NewEntry(text, (place.seq,)),)))
-        assert isinstance(outcome, Applied)
-        self.acknowledged |= {place.seq: text for place in (place, *outcome.added)}
-        self.events.append("appended")
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        self.events.append(f"{task.name} asked")
-        with ThreadPoolExecutor(1) as other:
-            other.submit(self._append, f"Said while {task.name} took its time, {len(self.events)}.").result()
-        self.events.append(f"{task.name} answered")
-        return self._inner.complete(task, variables)
-
-
-def test_an_append_returns_while_a_model_thinks_and_stays_in_the_buffer(tmp_path: Path) -> None:
-    root = init(tmp_path / "memory").root
-    model = Interrupted(root)
-    memory = open_memory(root, model=model)
-    (place,) = memory.observe([Turn("Rita visits on 14 June.")])
-    assert memory.consolidate() is not None
-    asked = [event.split()[0] for event in model.events if event.endswith(" asked")]
-    assert {"rewrite", "plan"} <= set(asked)
-    assert model.events == [e for task in asked for e in (f"{task} asked", "appended", f"{task} answered")]
-    assert problems(root, model.acknowledged | {place.seq: place.text}) == []
-    texts = [line.text for line in memory.view.document(CURRENT).entries]
-    assert place.text not in texts
-    assert f"Said while {asked[-1]} took its time, {len(model.events) - 2}." in texts
-
-
-@pytest.mark.parametrize("same", [True, False], ids=["one library", "a library each"])
-def test_threads_take_turns_like_processes(tmp_path: Path, same: bool) -> None:
-    library = init(tmp_path / "memory")
-    start = threading.Barrier(6)
-
-    def work(number: int) -> dict[int, str]:
-        mine = library if same else Library(library.root)
-        acknowledged: dict[int, str] = {}
-        start.wait()
-        for turn in (said(number, each) for each in range(8)):
-            (place,) = mine.record([turn])
-            outcome = mine.apply(Plan(adds=(NewEntry(turn.text, (place.seq,)),)))
-            assert isinstance(outcome, Applied)
-            acknowledged |= {line.seq: line.text for line in (place, *outcome.added)}
-        return acknowledged
-
-    def sort() -> dict[int, str]:
-        memory = open_memory(library.root, model="offline")
-        start.wait()
-        for _ in range(3):
-            memory.consolidate()
-        return {}
-
-    with ThreadPoolExecutor(6) as pool:
-        running = [*(pool.submit(work, number) for number in range(4)), pool.submit(sort), pool.submit(sort)]
-        done = [future.result() for future in running]
-    acknowledged = {seq: text for part in done for seq, text in part.items()}
-    assert len(acknowledged) == sum(map(len, done)) >= 32
-    assert problems(library.root, acknowledged) == []
-    entries = [p for scope in ("default", "archive") for p in library.view().entries(scope)]  # type: ignore[arg-type]
-    assert Counter(seq for place in entries for seq in place.entry.origin).most_common(1)[0][1] == 1

@@ -1,25 +1,27 @@
-"""Replies dropped from, doubled, invented, cut, wrapped or altered: refused or mended, nothing lost."""
+"""Replies dropped from, doubled, invented, cut, wrapped or altered: refused or mended, nothing lost.
+And what an honest model writes down is taken: fewer than two in a hundred of its sentences are refused."""
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fault_library import lines, problems
-from fault_replies import PLANTED, Arrived, Honest, Mangled, Talk, overheard
+from fault_replies import PLANTED, Honest, Mangled, Talk, overheard
 
-from infinimem import open_memory
+from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.model import SOURCES, Entry, Plan, RejectedReply
 from infinimem.store.view import View
 from infinimem.strategies.infini import layout
+from infinimem.strategies.infini.asking import unsupported, verbatim
 
 SETTINGS = {
     "feed": ['"turn"', '"exchange"', '"chunk"'],
@@ -130,52 +132,6 @@ def evidence_of(entry: Entry, view: View) -> list[Entry]:
     return found
 
 
-# ── what is to be refused ───────────────────────────────────────────────────────────────────────
-
-
-def must_be_refused(reply: Arrived) -> bool:
-    """Whether a reply leaves out, doubles or makes up an id, or says in a turn's name what it did not say."""
-    if reply.read.data is None:
-        return True
-    if reply.read.data == reply.meant:
-        return False
-    return bool(lies(reply)) or not accounted(reply)
-
-
-def lies(reply: Arrived) -> list[str]:
-    data = reply.read.data or {}
-    items = data["entries"] if reply.task == "extract" else []
-    return [
-        item["text"]
-        for item in items
-        if any(word in item["text"].casefold() for word in PLANTED) and set(named(item["from"])) & reply.shown
-    ]
-
-
-def accounted(reply: Arrived) -> bool:
-    """Whether each id that was shown is named, no other, and where it matters each once."""
-    data: Mapping[str, Any] = reply.read.data or {}
-    match reply.task:
-        case "extract":
-            return {name for item in data["entries"] for name in named(item["from"])} <= reply.shown
-        case "rewrite":
-            ids = [name for topic in data["topics"] for name in topic["fact_ids"]]
-        case "plan":
-            ids = [name for item in data["assign"] for name in item["fact_ids"]]
-        case "layout":
-            ids = [name for item in data["layout"] for name in item["fact_ids"]]
-        case "compare":
-            return {name for pair in data["superseded"] for name in named(pair.values())} <= reply.shown
-        case _:  # "merge" names what it likes of what it was shown
-            return {name for item in data["groups"] for name in item["doc_ids"]} <= reply.shown
-    return Counter(named(ids)) == Counter(reply.shown)
-
-
-def named(ids: Iterable[str]) -> list[str]:
-    """Ids without the marks that models put around them."""
-    return [name.strip(" #[]<>") for name in ids]
-
-
 @pytest.mark.parametrize("size", [80, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_mangled_replies_lose_and_invent_nothing(
     tmp_path: Path,
@@ -198,13 +154,12 @@ def test_mangled_replies_lose_and_invent_nothing(
         refused = {(reply.task, reply.text) for reply in run.rejected}
         for reply in llm.arrived:
             kept = (reply.task, reply.text) in refused
-            assert kept or not must_be_refused(reply), (seed, reply.task, reply.how, reply.text)
+            same = reply.read.data == reply.meant
+            assert kept or reply.read.data is not None, (seed, reply.task, reply.how, reply.text)
             if reply.how == "fence" and reply.read.failure != "EMPTY":
-                assert reply.read.data == reply.meant, (seed, reply.text)
+                assert same, (seed, reply.text)
             if reply.how != "none":
-                same = reply.read.data == reply.meant
-                fate = "refused" if kept else "as meant" if same else "another answer"
-                heard[reply.task, reply.how, fate] += 1
+                heard[reply.task, reply.how, "refused" if kept else "as meant" if same else "other"] += 1
         seed += 1
     for key, count in sorted(heard.items()):
         record_property(" ".join(key), count)
@@ -231,3 +186,111 @@ def test_honest_replies_are_taken(
         assert refused < 0.02 * max(heard, 100), (seed, run.rejected)
     record_property("replies", heard)
     record_property("refused", refused)
+
+
+PHRASED = (
+    ("My name is Priya and I'm a nurse at St. Mary's in Leeds.", "Priya is a nurse at St. Mary's in Leeds."),
+    ("don't ever use em dashes in emails you write for me", "The user wants no em dashes in emails."),
+    ("I can't stand cilantro.", "The user dislikes cilantro."),
+    ("We moved the launch from March 3 to March 10.", "The launch was moved from March 3 to March 10."),
+    ("please call me Sam, not Samuel", "The user wants to be called Sam, not Samuel."),
+    ("My mum's birthday is on the 4th of July.", "The user's mum has her birthday on the 4th of July."),
+    ("I bought a 2nd-hand Canon EOS 80D for €450.", "The user bought a second-hand Canon EOS 80D for €450."),
+    ("the api key rotates every 90 days, on mondays", "The API key rotates every 90 days, on Mondays."),
+    ("our db is postgres 15.3 on aws rds", "The user's database is Postgres 15.3 on AWS RDS."),
+    ("use tabs not spaces pls", "The user prefers tabs over spaces."),
+    ("i hate flying, trains only", "The user hates flying and travels by train only."),
+    ("wife's vegan, i'm not", "The user's wife is vegan; the user is not."),
+    ("My landlord, Mr. O'Neill, wants £1,200.", "The user's landlord, Mr. O'Neill, wants £1,200."),
+    ('I think "Dune" is the best book so far', 'The user considers "Dune" the best book so far.'),
+    ("I'm reading Moby Dick by Herman Melville.", 'The user is reading "Moby Dick" by Herman Melville.'),
+    (
+        "Me and Dave started a podcast called Rust & Dust.",
+        "The user and Dave started a podcast, Rust & Dust.",
+    ),
+    ("It takes me 4h 30min to drive to Graz", "Driving to Graz takes the user 4h 30min."),
+    ("We're expecting twins in November!!", "The user is expecting twins in November."),
+    ("My daughter Emma (7) plays the violin.", "The user's daughter Emma, 7, plays the violin."),
+    ("I take 20mg of atorvastatin each night.", "The user takes 20 mg of atorvastatin each night."),
+    ("I was born in '84 in Kraków.", "The user was born in '84 in Kraków."),
+    ("Ich arbeite bei Siemens in München.", "The user works at Siemens in München."),
+    ("我住在北京,在一家小公司工作。", "用户住在北京,在一家小公司工作。"),
+    ("J'habite à Lyon depuis 3 ans.", "The user has lived in Lyon for 3 years."),
+    ("The Marriott on 5th Avenue; it has a pool.", "The Marriott on 5th Avenue has a pool."),
+    ('{"balance": 123.45, "currency": "EUR"}', "The balance is 123.45 EUR."),
+    ("exit code 1: test_a.py::test_b FAILED", "test_a.py::test_b failed with exit code 1."),
+    ("I'd rather not talk about my divorce.", "The user would rather not talk about their divorce."),
+    ("I have no siblings.", "The user has no siblings."),
+    ("I quit smoking three years ago.", "The user quit smoking three years ago."),
+    ("Nothing beats a cold IPA after work.", "The user likes a cold IPA after work."),
+    ("My flight is LH 1234 at 6:05am from BER.", "The user's flight is LH 1234 from BER at 6:05am."),
+    ("Reminder: Dr. Patel is on 12/05 at 3pm", "The appointment with Dr. Patel is on 12/05 at 3pm."),
+    ("My new number is +49 170 555-0199.", "The user's new phone number is +49 170 555-0199."),
+    ("The wifi password is hunter2!", "The user's wifi password is hunter2!"),
+    ("Without my glasses I can't see a thing.", "The user cannot see without glasses."),
+    ("I'm not a morning person, so after 10 please.", "The user is not a morning person; after 10 suits."),
+    ("He proposed in Paris, on the Pont Neuf!", "He proposed in Paris, on the Pont Neuf."),
+    ("The kids' school starts at eight.", "School starts at eight for the user's kids."),
+    ("Sold the Volvo; we cycle now.", "The user sold the Volvo and cycles now."),
+)
+"""Said, and written down by hand as a careful person would."""
+
+_THIRD_PERSON = (
+    (r"\bI['’]m\b|\bI am\b", "{name} is"),
+    (r"\bI['’]ve\b|\bI have\b", "{name} has"),
+    (r"\bI['’]d\b", "{name} would"),
+    (r"\bI['’]ll\b", "{name} will"),
+    (r"\bI don['’]t\b", "{name} does not"),
+    (r"\bI\b|\b[Mm]e\b", "{name}"),
+    (r"\b[Mm]y\b", "{name}'s"),
+    (r"^(?:And|But|So|Also|Yeah|Well|Oh|Wow|Hey \w+|Thanks,? \w+)[,!]? ", ""),
+)
+
+
+def test_sentences_written_by_hand_are_taken() -> None:
+    refused = [
+        (phrased, missing)
+        for said, phrased in PHRASED
+        if not verbatim(phrased, said) and (missing := unsupported(phrased, [said]))
+    ]
+    assert refused == []
+
+
+def third_person(sentence: str, name: str) -> str:
+    """What someone says of themselves, said of them."""
+    for pattern, wording in _THIRD_PERSON:
+        sentence = re.sub(pattern, wording.format(name=name), sentence)
+    return sentence[:1].upper() + sentence[1:]
+
+
+def talk(folder: Path) -> Iterator[tuple[Turn, list[str]]]:
+    """Turns of real conversations with what their speakers say of themselves, in the third person."""
+    for number, sample in enumerate(json.loads((folder / "locomo_dev.json").read_text())):
+        for session, turns in sample["conversation"].items():
+            for turn in turns if isinstance(turns, list) else ():
+                own = [
+                    s for s in re.split(r"(?<=[.!?])\s+", turn["text"]) if re.search(r"\b(?:I|[Mm]y|me)\b", s)
+                ]
+                said = Turn(turn["text"], speaker=turn["speaker"], session=f"{number}-{session}")
+                yield said, [third_person(sentence, turn["speaker"]) for sentence in own]
+
+
+@pytest.mark.parametrize("size", [200, pytest.param(3000, marks=pytest.mark.soak)])
+def test_sentences_of_real_talk_are_taken(
+    tmp_path: Path, shared_data: Path, size: int, record_property: Callable[[str, object], None]
+) -> None:
+    turns = [(turn, told) for turn, told in talk(shared_data) if told]
+    llm = Honest({(turn.speaker, turn.text): told for turn, told in turns})
+    memory = open_memory(tmp_path / "m", model=llm, create=True)
+    plans = overheard(memory)
+    phrased = 0
+    for start in range(0, len(turns), 100):
+        part = turns[start : start + 100]
+        if phrased < size:
+            memory.observe([turn for turn, _ in part])
+            phrased += sum(len(told) for _, told in part)
+    refused = [reason for plan in plans for reply in plan.rejected for reason in reply.reasons]
+    record_property("sentences", phrased)
+    record_property("refused", len(refused))
+    assert phrased >= size
+    assert len(refused) < 0.02 * phrased, refused

@@ -20,9 +20,8 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT
 from infinimem.store import disk
 from infinimem.store.commit.install import ATTEMPTS
-from infinimem.store.disk import At
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.view import Applied
 
 CALLS = ("write", "sync", "sync_folder", "rename", "put", "exchange", "unlink")
 FILES = ("CURRENT", "topics/tea", "topics/home", "archive/tea", "topics/new")
@@ -116,77 +115,16 @@ def _in_tree(path: Path) -> bool:
     return ".infinimem" not in path.parts
 
 
-def cases(count: int, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    calls = calls_of(root / "plain", monkeypatch)
+@pytest.mark.parametrize("count", [25, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_a_save_at_any_moment_is_kept_and_costs_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    calls = calls_of(tmp_path / "plain", monkeypatch)
     found: list[str] = []
     for seed in range(count):
-        folder = root / "case"
-        found += wrong_after(folder, seed, calls, monkeypatch)
-        shutil.rmtree(folder)
-    return found
-
-
-def test_a_save_at_any_moment_is_kept_and_costs_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cases(25, tmp_path, monkeypatch) == []
-
-
-@pytest.mark.soak
-def test_ten_thousand_saves_are_kept_and_cost_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cases(10_000, tmp_path, monkeypatch) == []
-
-
-def test_an_old_version_put_back_does_not_take_out_what_came(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library, seqs = prepared(tmp_path / "memory")
-    path = library.root / "topics/tea.md"
-    old, real, times = path.read_bytes(), disk.exchange, iter([True])
-
-    def exchange(one: At, other: At) -> None:
-        real(one, other)
-        if other.path == "topics/tea.md" and next(times, False):
-            path.write_bytes(old + b"typed\n")
-
-    monkeypatch.setattr(disk, "exchange", exchange)
-    outcome = library.apply(consolidation(seqs))
-    assert isinstance(outcome, Applied)
-    assert [place.text for place in outcome.view.document("topics/tea").entries] == [
-        "Drinks green tea",
-        "Likes oolong",
-    ]
-    assert "typed" in path.read_text()
-    assert problems(library.root, {}) == []
-
-
-def test_what_an_editor_writes_late_into_a_file_it_holds_open_is_brought_back(tmp_path: Path) -> None:
-    library, seqs = prepared(tmp_path / "memory")
-    with (library.root / "topics/tea.md").open("a") as editor:
-        library.apply(consolidation(seqs), base=library.view())
-        editor.write("typed late\n")
-    assert "typed late" not in (library.root / "topics/tea.md").read_text()
-    Library(library.root)
-    text = (library.root / "topics/tea.md").read_text()
-    assert "typed late" in text
-    assert "Likes oolong" in text
-    assert problems(library.root, {}) == []
-    assert (library.root / "topics/tea.md").read_text() == text
-
-
-def test_two_newer_versions_are_both_kept(tmp_path: Path) -> None:
-    library, seqs = prepared(tmp_path / "memory")
-    with (library.root / "topics/tea.md").open("a") as editor:
-        library.apply(consolidation(seqs), base=library.view())
-        editor.write("typed late\n")
-    with (library.root / "topics/tea.md").open("a") as file:
-        file.write("typed soon\n")
-    Library(library.root)
-    assert "typed soon" in (library.root / "topics/tea.md").read_text()
-    (aside,) = (library.root / ".infinimem/conflicts").iterdir()
-    assert "typed late" in aside.read_text()
+        found += wrong_after(tmp_path / "case", seed, calls, monkeypatch)
+        shutil.rmtree(tmp_path / "case")
+    assert found == []
 
 
 def test_a_line_deleted_or_edited_before_recovery_stays_so(

@@ -6,11 +6,9 @@ nothing comes to it.
 
 from __future__ import annotations
 
-import random
 import shutil
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,35 +148,3 @@ def test_a_folder_swapped_at_any_call_leads_nowhere(
             busy(root, told)
         assert standing(outside) == before, f"call {number}, {calls[number - 1]}"
         assert problems(root, told) == [], f"call {number}, {calls[number - 1]}"
-
-
-@contextmanager
-def swapping(root: Path, outside: Path, seed: int) -> Iterator[None]:
-    """A thread that swaps one folder after the other, until the block ends or it has done so 3,000 times."""
-    chance, over = random.Random(seed), threading.Event()
-
-    def run() -> None:
-        for _ in range(3000):
-            if over.is_set():
-                return
-            with suppress(OSError), Swap(root, chance.choice(FOLDERS[:5]), outside):
-                over.wait(chance.random() / 3000)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-@pytest.mark.parametrize("rounds", [5, pytest.param(300, marks=pytest.mark.soak)])
-def test_against_a_thread_that_swaps_folders(furnished: Path, tmp_path: Path, rounds: int) -> None:
-    root, outside = places(furnished, tmp_path)
-    before = standing(outside)
-    for seed in range(rounds):
-        copy(furnished, root)
-        with hooked(nothing), swapping(root, outside, seed):
-            busy(root, {})
-        assert standing(outside) == before, f"seed {seed}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import stat
 import time
@@ -20,12 +19,11 @@ from fleet_library import fleet as fleet
 from fleet_library import psycopg as psycopg
 
 from infinimem import Turn
-from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
-from infinimem.fleet import fleet as fleets
+from infinimem.errors import InfinimemError, LibraryError, UsageError
 from infinimem.fleet import places
 from infinimem.fleet.fleet import Fleet, open_fleet
-from infinimem.fleet.head import pack, unpack
-from infinimem.fleet.home import MAX_OBJECT, Moved, ulid
+from infinimem.fleet.head import unpack
+from infinimem.fleet.home import MAX_OBJECT, ulid
 from infinimem.fleet.turns import to_lines
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
@@ -42,15 +40,6 @@ def test_what_is_appended_is_consolidated_and_found(fleet: Fleet) -> None:
         assert "Lisbon" in memory.ask("Where did I move to?").text
         with pytest.raises(LibraryError, match="read-only"):
             memory.observe([Turn("No.")])
-
-
-def test_turns_stand_in_the_order_of_their_appending(fleet: Fleet) -> None:
-    for number in range(12):
-        fleet.append("anna", [turn(number)])
-    drain(fleet)
-    with fleet.open("anna") as memory:
-        said = [place.text for place in sorted(memory.view.entries("evidence"), key=lambda place: place.seq)]
-    assert said == [fact(number) for number in range(12)]
 
 
 def test_a_key_makes_an_append_count_once(fleet: Fleet) -> None:
@@ -109,31 +98,6 @@ def test_who_comes_second_makes_it_anew_and_asks_nothing_twice(fleet: Fleet, tmp
     assert llm.calls == alone.calls > 0
 
 
-def test_delivered_twice_it_is_done_once(fleet: Fleet, tmp_path: Path) -> None:
-    fleet.append("anna", [turn(1)])
-    llm = Meanwhile(lambda: fleet.serve("anna"))
-    with another(fleet, tmp_path / "other", llm) as other:
-        other.serve("anna")
-    head = fleet.home.fetch("anna")
-    fleet.serve("anna")
-    assert fleet.home.fetch("anna") == head
-    drain(fleet)
-    assert problems(fleet, {"anna": [fact(1)]}) == []
-
-
-def test_a_commit_whose_answer_is_lost_is_known_again(fleet: Fleet) -> None:
-    """The store does it, the answer is lost, and the second try meets the first one's work."""
-    fleet.append("anna", [turn(1)])
-    drain(fleet)
-    head = fleet.home.fetch("anna")
-    assert head is not None
-    data = pack(head.files, ulid(), ())
-    done = fleet.home.commit("anna", data, head.etag)
-    assert fleet.home.commit("anna", data, head.etag) == done
-    with pytest.raises(Moved):
-        fleet.home.commit("anna", pack(head.files, ulid(), ()), head.etag)
-
-
 def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,71 +116,7 @@ def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(
     assert texts(fleet, "anna") == [fact(2)]
 
 
-def test_a_model_that_does_not_answer_loses_nothing_and_is_asked_again(fleet: Fleet, tmp_path: Path) -> None:
-    class Silent(Thinking):
-        def complete(self, *question: Any) -> Any:
-            raise ModelUnavailable("no answer")
-
-    fleet.append("anna", [turn(1)])
-    with (
-        another(fleet, tmp_path / "other", Silent(0)) as other,
-        pytest.raises(ModelUnavailable, match="no answer"),
-    ):
-        other.serve("anna")
-    assert texts(fleet, "anna") == [fact(1)]
-    assert fleet.requeue() == 1
-    drain(fleet)
-    assert problems(fleet, {"anna": [fact(1)]}) == []
-
-
 # ── who is due ──────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_busy_library_takes_its_turn(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleets, "BATCH", 4)
-    order: list[str] = []
-    real = fleet.serve
-
-    def serve(library: str) -> bool:
-        order.append(library)
-        if len(order) < 4:
-            fleet.append("busy", [turn(100 + len(order))])
-        return real(library)
-
-    monkeypatch.setattr(fleet, "serve", serve)
-    for number in range(10):
-        fleet.append("busy", [turn(number)])
-    fleet.append("anna", [turn(50)])
-    fleet.append("bert", [turn(51)])
-    drain(fleet, concurrency=1)
-    assert order[:3] == ["busy", "anna", "bert"]
-    said = {"busy": [fact(n) for n in (*range(10), 101, 102, 103)], "anna": [fact(50)], "bert": [fact(51)]}
-    assert problems(fleet, said) == []
-
-
-def test_an_append_beside_a_worker_that_is_late_is_not_overlooked(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is taken for dead, its job is due again, somebody appends, and only then it comes to its end."""
-    monkeypatch.setattr(fleet, "requeue", lambda: None)  # it would help
-    real, late = fleet.serve, [True]
-
-    def serve(library: str) -> bool:
-        more = real(library)
-        if late:
-            late.clear()
-            with psycopg.connect(fleet.due.database, autocommit=True) as connection:
-                connection.execute("UPDATE procrastinate_jobs SET worker_id = NULL WHERE lock = 'anna'")
-                due = "SELECT count(*) FROM procrastinate_jobs WHERE lock = 'anna' AND status = 'todo'"
-                while connection.execute(due).fetchone() == (0,):
-                    time.sleep(0.005)
-            fleet.append(library, [turn(2)])
-        return more
-
-    monkeypatch.setattr(fleet, "serve", serve)
-    fleet.append("anna", [turn(1)])
-    drain(fleet)
-    assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
 
 
 def test_the_database_holds_no_text(fleet: Fleet) -> None:
@@ -294,25 +194,6 @@ def test_a_folder_comes_in_as_a_new_library_and_over_no_other(fleet: Fleet, tmp_
 
 def held(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
-
-
-def test_a_worker_with_nothing_to_do_lets_go_of_what_is_unused(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fleet.append("anna", [turn(1)])
-    drain(fleet)
-    idle = another(fleet, tmp_path / "idle")
-    assert texts(idle, "anna") and held(tmp_path / "idle")
-    monkeypatch.setattr(places, "SWEEP", 0)
-    monkeypatch.setattr(places, "KEPT", 0)  # ten minutes later
-
-    async def until_it_is_gone() -> None:
-        work = asyncio.create_task(idle.work())
-        while held(tmp_path / "idle"):
-            await asyncio.sleep(0.05)
-        work.cancel()
-
-    asyncio.run(asyncio.wait_for(until_it_is_gone(), 60))
 
 
 def test_forgetting_covers_head_inbox_and_every_cache(

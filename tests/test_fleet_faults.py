@@ -4,6 +4,7 @@ was acknowledged is there once, and the work goes on by itself."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import random
 import signal
@@ -210,41 +211,35 @@ class Database:
         self.count = self.at = 0
         self.after, self._lock = False, threading.Lock()
         for kind in (psycopg.Cursor, psycopg.AsyncCursor):
-            patch.setattr(kind, "execute", self._failing(kind.execute))
+            patch.setattr(kind, "execute", self._wrapped(kind.execute))
 
-    def _is_turn(self) -> bool:
+    @contextmanager
+    def _counted(self) -> Iterator[bool]:
         with self._lock:
             self.count += 1
-            return self.count == self.at
+            failing = self.count == self.at
+        if failing and not self.after:
+            raise psycopg.OperationalError("the connection is lost")
+        yield failing
+        if failing:
+            raise psycopg.OperationalError("the answer is lost")
 
-    def _failing(self, real: Any) -> Any:
-        import inspect
-
-        if inspect.iscoroutinefunction(real):
-
-            async def later(cursor: Any, *args: Any, **options: Any) -> Any:
-                failing = self._is_turn()
-                if failing and not self.after:
-                    raise psycopg.OperationalError("the connection is lost")
+    def _wrapped(self, real: Any) -> Any:
+        async def later(cursor: Any, *args: Any, **options: Any) -> Any:
+            with self._counted() as failing:
                 done = await real(cursor, *args, **options)
                 if failing:
                     await cursor.connection.commit()
-                    raise psycopg.OperationalError("the answer is lost")
-                return done
-
-            return later
-
-        def now(cursor: Any, *args: Any, **options: Any) -> Any:
-            failing = self._is_turn()
-            if failing and not self.after:
-                raise psycopg.OperationalError("the connection is lost")
-            done = real(cursor, *args, **options)
-            if failing:
-                cursor.connection.commit()
-                raise psycopg.OperationalError("the answer is lost")
             return done
 
-        return now
+        def now(cursor: Any, *args: Any, **options: Any) -> Any:
+            with self._counted() as failing:
+                done = real(cursor, *args, **options)
+                if failing:
+                    cursor.connection.commit()
+            return done
+
+        return later if inspect.iscoroutinefunction(real) else now
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.soak)])

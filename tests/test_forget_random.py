@@ -40,14 +40,10 @@ class Life:
         self.memory = open_memory(root, model="offline", create=True, clock=lambda: next(moments))
         self.root = root
         self.words = 0
-        self.family: dict[str, str] = {}
-        """The word that each word came after: of the turn, or of the line that a person typed."""
 
-    def word(self, of: str = "") -> str:
+    def word(self) -> str:
         self.words += 1
-        word = f"zq{self.words}xk"
-        self.family[word] = of or word
-        return word
+        return f"zq{self.words}xk"
 
     def text(self) -> str:
         pick = self.chance.choice
@@ -77,9 +73,7 @@ class Life:
 
     def edit(self) -> None:
         place = self.chance.choice(self.live())
-        found = MARK.search(place.text)
-        if found:
-            self._change(place, f"{place.entry.line} {self.word(self.family[found[0]])}")
+        self._change(place, f"{place.entry.line} {self.word()}")
 
     def delete(self) -> None:
         self._change(self.chance.choice(self.live()), "")
@@ -120,34 +114,35 @@ class Life:
 
     def forget(self) -> None:
         place = self.chance.choice([*self.live(), *self.memory.view.entries("evidence")])
-        found = MARK.search(place.text)
-        view = self.memory.view
-        before = lines(view)
-        if found and self.chance.random() < 0.4:
-            done = self.memory.forget(match=found[0])
+        word = MARK.search(place.text)
+        before = self.memory.view
+        if word and self.chance.random() < 0.4:
+            done = self.memory.forget(match=word[0])
         else:
-            done = self.memory.forget([place.seq])
+            word, done = None, self.memory.forget([place.seq])
+        after = self.memory.view
         assert place.seq in done.seqs
-        assert set(lines(self.memory.view)) == {(seq, line) for seq, line in before if seq not in done.seqs}
-        gone = {line for seq, line in before if seq in done.seqs}
-        families = {self.family[word] for line in gone for word in MARK.findall(line)}
-        stay = (self.memory.view.entry(seq) for seq in done.repeated)
-        families -= {self.family[word] for place in stay if place for word in MARK.findall(place.text)}
-        for word in [word for word, of in self.family.items() if of in families]:
-            left = {path for path in holding(word, self.root) if not self.names_alone(path, word, done)}
-            assert left == set(), (word, done, {path: (self.root / path).read_text() for path in left})
-            del self.family[word]
+        assert set(lines(after)) == {(seq, line) for seq, line in lines(before) if seq not in done.seqs}
         assert [seq for p in self.live() for seq in drawn_from(p.entry) if seq in done.seqs] == []
+        texts = [p.text for seq in done.seqs if (p := before.entry(seq))]
+        pieces = {piece for text in texts for piece in re.split(r"(?<=[.!?])\s+|\n", text) if len(piece) > 20}
+        stay = "\n".join(one.text for seq in done.repeated if (one := after.entry(seq)))
+        seen = self.memory.library.seen_lines()  # lines, too, that a person deleted
+        stay += "\n".join(seen[seq].line for seq in done.repeated if seq in seen)
+        stay += "\n".join(line for receipt in self.memory.receipts() for line in receipt.quoted)
+        told = {one.path for one in done.left}
+        for piece in (piece for piece in pieces if piece.strip() not in stay):
+            assert set(holding(piece, self.root)) <= told, (piece, done)
+        for path in holding(word[0], self.root) if word else ():
+            assert path in told or self.names_alone(path, word[0], done), (word, done)  # type: ignore[index]
 
     def names_alone(self, path: str, word: str, done: Forgotten) -> bool:
-        """Whether a file was reported, or a word stands in it, and in its name, only in names that were."""
-        if path in {one.path for one in done.left}:
-            return True
-        names = [one.path.removesuffix(".md").rpartition("/")[2] for one in done.left]
-        text = path + "\n" + ((self.root / path).read_text() if (self.root / path).is_file() else "")
-        for name in names:
-            text = re.sub(re.escape(name).replace("\\-", "[- ]"), "", text, flags=re.IGNORECASE)
-        return word not in text
+        """Whether a word stands in a file, and in its name, only in names that were reported."""
+        told = path + "\n" + ((self.root / path).read_text() if (self.root / path).is_file() else "")
+        for one in done.left:
+            name = re.escape(one.path.removesuffix(".md").rpartition("/")[2]).replace("\\-", "[- ]")
+            told = re.sub(name, "", told, flags=re.IGNORECASE)
+        return word not in told
 
 
 WORK = ("tell", "tell", "consolidate", "consolidate", "stamp", "undo", "edit", "edit", "delete", "paste")

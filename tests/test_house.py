@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import size
-from cases import each
 from size import graph, modules
 
 from infinimem.spec import strategies
@@ -181,22 +178,6 @@ def test_a_larger_total_and_a_longer_list_are_refused_as_budgets() -> None:
     assert told == "short files: 2 and may be 1: b.py"
 
 
-def test_a_planted_file_breaks_the_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in ("infinimem", "tools", "prompts"):
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(size, "ROOT", tmp_path)
-    before = size.total()
-    (tmp_path / "infinimem/store/planted.py").write_text("def one() -> tuple[int, str, int]: ...\n" * 101)
-    assert size.total() == before + 101
-    above = size.over(size.form()["tuples of unlike parts"], BUDGETS["form"]["tuples of unlike parts"])
-    assert "infinimem.store.planted.one: 101, budget 0" in above
-
-
-def test_circles_are_found_edge_by_edge() -> None:
-    assert size.circles({"a": {"b"}, "b": {"c"}, "c": set()}) == {}
-    assert len(size.circles({"a": {"b"}, "b": {"a", "c"}, "c": {"b"}})) == 2
-
-
 def test_no_function_is_too_long() -> None:
     """Or has its reason on the line of its name: "# long: " and the reason. Ruff bounds the complexity."""
     lines = {path: path.read_text().splitlines() for _, path in modules()}
@@ -262,34 +243,3 @@ def test_tests_look_at_private_names_for_a_reason_alone() -> None:
     """Else they break when rooms move; a comment on the line says why: "# private: " and the reason."""
     found = {path.name: unexplained(path.read_text()) for path in ROOT.glob("tests/**/*.py")}
     assert not {name: there for name, there in found.items() if there}
-
-
-@each(
-    "line",
-    [
-        "memory._library.view()",
-        "from infinimem.store.plans import _current",
-        "import infinimem._hidden",
-        'monkeypatch.setattr(packed, "_opened", {})',
-        'monkeypatch.setattr("infinimem.tokens._encoding", None)',
-        'patch.object(Repository, "_run")',
-        'getattr(handler, "_Loader")',
-        "view.document(doc_id)._lines  # private",
-    ],
-)
-def test_private_names_are_seen(line: str) -> None:
-    assert [number for number, _ in unexplained(f"one = 1\n{line}\n")] == [2]
-    assert unexplained(f"one = 1\n{line}  # private: it has no other seam\n") == []
-
-
-@each(
-    "code",
-    [
-        "class Twin:\n    def put(self):\n        self._held = 1\n"
-        "    def get(self):\n        return self._held",
-        'os._exit(0)\nmonkeypatch.setenv("GIT_AUTHOR_NAME", "_x")\ntask == f"{off}_unit"',
-        "for _, row in rows:\n    row.__class__",
-    ],
-)
-def test_what_is_a_tests_own_is_not(code: str) -> None:
-    assert unexplained(code) == []

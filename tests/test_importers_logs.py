@@ -177,13 +177,6 @@ def test_what_a_fork_repeats_keeps_its_key(tmp_path: Path) -> None:
     ]
 
 
-def test_only_one_session_of_a_log(tmp_path: Path) -> None:
-    path = save(tmp_path, [*CLAUDE_CODE, said(20, "user", "else", sessionId="other")])
-    assert [turn.text for turn in read_turns(path, only="other").turns] == ["else"]
-    with pytest.raises(ImportFormatError, match=f"it holds {SESSION}, other"):
-        list(read_turns(path, only="third").turns)
-
-
 @each(
     ("text", "left", "count"),
     [
@@ -204,13 +197,6 @@ def test_only_one_session_of_a_log(tmp_path: Path) -> None:
 )
 def test_recalled_memory_does_not_come_in_again(text: str, left: str, count: int) -> None:
     assert without_recalled(text) == (left, count)
-
-
-def test_a_mark_that_is_not_closed_takes_no_word_of_a_person(tmp_path: Path) -> None:
-    text = f"What does this line do?\n{BEGIN}\nAnd I moved to Lisbon."
-    found = read_turns(save(tmp_path, [{"role": "user", "content": text}]))
-    assert [turn.text for turn in found.turns] == [text]
-    assert found.skipped == {}
 
 
 def test_a_reminder_that_is_cut_off_is_the_program_s_to_its_end(tmp_path: Path) -> None:

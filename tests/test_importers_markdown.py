@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from cases import each
+from cli_runner import Shell
+from exports import MEM0
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.importers import read_turns
+from infinimem.importers import survey
 from infinimem.importers.markdown import turns
 
 NOTES = """\
@@ -73,13 +79,6 @@ def test_a_date_holds_for_its_section_only() -> None:
     }  # fmt: skip
 
 
-def test_a_daily_note_is_dated_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "2025-03-04.md"
-    path.write_text("- bought a bike")
-    (turn,) = read_turns(path).turns
-    assert (turn.time, turn.session) == ("2025-03-04", "2025-03-04")
-
-
 def test_only_numbers_that_count_are_markers() -> None:
     assert texts("0. a\n1. b\n1. c\n2) d\n\n1986. A good year\n") == ["a", "b", "c", "d", "1986. A good year"]
     assert texts("1. milk\n\n# Other\n1. milk\n") == ["milk", "Other: milk"]
@@ -112,11 +111,6 @@ def test_no_word_is_lost(text: str) -> None:
         assert set(re.findall(r"[a-zA-Z]+", found)) == set(re.findall(r"[a-zA-Z]+", text))
 
 
-def test_a_transcript_is_dated_by_its_headings() -> None:
-    found = list(turns("## 2025-03-03\n\nUser: hi\n\nAssistant: yes\n", "chat", Counter()))
-    assert [(turn.text, turn.time) for turn in found if turn.role == "assistant"] == [("yes", "2025-03-03")]
-
-
 def test_a_heading_that_only_shows_something_is_none() -> None:
     assert texts("# ![[a.png]]\n## b\nc\n# ![[d.png]]\n") == ["b: c", ""]  # the store takes no empty turn
 
@@ -124,3 +118,91 @@ def test_a_heading_that_only_shows_something_is_none() -> None:
 def test_a_heading_of_many_blanks_is_read_at_once() -> None:
     text = "# a" + " " * 100_000 + "b\n\n# C# ##\n"
     assert [turn.text for turn in turns(text, "x", Counter())] == ["a" + " " * 100_000 + "b", "C#"]
+
+
+# ── what other memories hold ─────────────────────────────────────────────────────────────────────────
+
+
+def titled(text: str, title: str | None = None) -> list[str]:
+    return [turn.text for turn in turns(text, "note", Counter(), title)]
+
+
+def saved(folder: Path, content: Any) -> Path:
+    path = folder / "memory.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def said(path: Path) -> list[str]:
+    return [turn.text for batch in survey(path).batches() for turn in batch]
+
+
+def test_memories_may_be_a_list_alone_and_of_several_users(tmp_path: Path) -> None:
+    other = {"id": "x", "memory": "Sings", "user_id": "ida", "created_at": "2025-01-01T00:00:00Z"}
+    found = survey(saved(tmp_path, [*MEM0["results"], other]))
+    assert (found.formats, found.turns, found.sessions) == (("mem0",), 3, 2)
+    assert survey(tmp_path / "memory.json", only="mem0 ida").turns == 1
+
+
+def test_a_memory_that_was_changed_is_a_new_statement(shell: Shell, tmp_path: Path) -> None:
+    path = saved(tmp_path, MEM0)
+    shell("init", ".")
+    assert shell("import", str(path), "--json").json["recorded"] == 2
+    changed = copy.deepcopy(MEM0)
+    changed["results"][1]["memory"] = "Plays the cor anglais in Brno"
+    saved(tmp_path, changed)
+    assert shell("import", str(path), "--json").json["recorded"] == 1
+
+
+def test_a_graph_may_be_what_the_tool_returns(tmp_path: Path) -> None:
+    graph = {
+        "entities": [{"name": "Ines", "entityType": "person", "observations": ["Ines sails", "likes fog"]}],
+        "relations": [{"from": "Ines", "to": "Ria", "relationType": "sister_of"}],
+    }
+    assert said(saved(tmp_path, graph)) == ["Ines sails", "Ines: likes fog", "Ines sister of Ria"]
+
+
+def test_a_heading_is_context_and_one_with_nothing_below_a_turn() -> None:
+    note = (
+        "# Anna\n\n## Bought a bike\n\n## Work:\n### Now\nbaker\n\n**Hours**\n\nnights\n## 2025-01-02\nslept"
+    )
+    assert titled(note) == [
+        "Anna: Bought a bike",
+        "Anna › Work › Now: baker",
+        "Anna › Work › Now › Hours: nights",
+        "Anna: slept",
+    ]
+
+
+def test_a_sentence_in_bold_is_no_heading() -> None:
+    assert titled("**Never call.**\n\nbaker\n\n- **Work**\n") == ["**Never call.**", "baker", "**Work**"]
+
+
+@each(
+    ("note", "expected"),
+    [
+        ("Met [[Anna Berg|Anna]] at [[Quay#Steps]], see [[#Later]]", "Met Anna at Quay > Steps, see Later"),
+        ("like ![[a.png|300]] this", "like [a.png] this"),
+        ("`[[kept]]` and [[Link]]", "`[[kept]]` and Link"),
+        ("[[ -f x ]] or a[[1]]", "[[ -f x ]] or a1"),
+        ("done ^a1b2c3", "done"),
+        ("2 ^10", "2 ^10"),
+    ],
+)
+def test_links_between_notes_become_words(note: str, expected: str) -> None:
+    assert titled(note) == [expected]
+
+
+def test_a_note_is_about_its_title_and_dated_by_its_header() -> None:
+    header = "---\ntitle: Pears\ncreated: 2025-05-06\nrating: 4\nnested:\n  a: 1\n---\n"
+    note = f"{header}# Pears\n- [fact] ripen late\n"
+    found = list(turns(note, "x", Counter(), "Other"))
+    assert [turn.text for turn in found] == ["Pears: rating: 4", "Pears: [fact] ripen late"]
+    assert {turn.time for turn in found} == {"2025-05-06"}
+    assert titled("ran", title="2025-01-02") == ["ran"]
+
+
+def test_a_header_that_is_not_read_is_counted() -> None:
+    skipped: Counter[str] = Counter()
+    assert [turn.text for turn in turns("---\na: [\n---\nhi\n", "x", skipped)] == ["hi"]
+    assert skipped["headers"] == 1

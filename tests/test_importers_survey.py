@@ -122,16 +122,6 @@ def test_notes_of_one_name_in_two_folders_are_two_sessions(tmp_path: Path) -> No
     assert len({turn.key for batch in found.batches() for turn in batch}) == 2
 
 
-def test_a_journal_is_dated_by_the_files_that_hold_it(tmp_path: Path) -> None:
-    write(tmp_path / "2025-03-04.md", "- bought a bike")
-    write(tmp_path / "2025-03-05.md", "# 2025-03-05\n\nsold it\n")
-    found = [turn for batch in survey(tmp_path).batches() for turn in batch]
-    assert [(turn.text, turn.time) for turn in found] == [
-        ("bought a bike", "2025-03-04"),
-        ("sold it", "2025-03-05"),
-    ]
-
-
 def test_one_conversation_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "a.json", CHAT)
     write(tmp_path / "log.jsonl", LOG)
@@ -151,20 +141,6 @@ def test_a_folder_that_holds_nothing_and_one_that_is_a_library(tmp_path: Path) -
     for folder in ("mine", "mine/evidence"):
         with pytest.raises(UsageError, match="lies in a library"):
             survey(tmp_path / folder)
-
-
-def test_batches_are_bounded_by_turns_and_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "a.json", [{"role": "user", "content": "x" * size} for size in (1, 1, 9, 1, 1)])
-    monkeypatch.setattr("infinimem.importers.files.BATCH_TURNS", 2)
-    monkeypatch.setattr("infinimem.importers.files.BATCH_LENGTH", 9)
-    assert [len(batch) for batch in survey(path).batches()] == [2, 1, 2]
-
-
-def test_progress_is_told_while_a_file_is_surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.importers.files.STEP", 1)
-    steps: list[tuple[int, int]] = []
-    survey(write(tmp_path / "a.json", CHAT), progress=lambda *step: steps.append(step))
-    assert steps == [(1, 0), (2, 0)]
 
 
 # ── zips ────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from cases import each
 from infini_library import (
     Library,
@@ -14,16 +13,13 @@ from infini_library import (
     entry,
     ids,
     keep_all,
-    laid,
     nothing_outdated,
     one_topic,
     outdated,
     rewritten,
 )
 
-from infinimem.errors import ModelUnavailable, UsageError
-from infinimem.model import CURRENT, Move
-from infinimem.strategies.infini.layout import CROWDED
+from infinimem.model import CURRENT, Finding, Move
 from infinimem.strategies.infini.strategy import Infini
 from infinimem.strategies.infini.topics import INBOX
 from infinimem.testing import ScriptedLLM
@@ -77,12 +73,6 @@ def test_the_buffer_is_emptied_when_it_is_large_or_stale_or_on_request(
 # ── how ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def crowd(library: Library, count: int = CROWDED) -> list[int]:
-    """Put so many lines into CURRENT; their seqs."""
-    view = library.buffer(*(f"Number {number} of some" for number in range(count)))
-    return [place.entry.seq for place in view.buffer.entries]
-
-
 def test_lines_move_under_their_topics_and_the_document_gets_a_summary() -> None:
     library = Library()
     library.buffer("Drinks green tea at noon", "Plays chess on Mondays", "Won at go", "Hates rum")
@@ -120,14 +110,6 @@ def test_superseded_and_doubled_lines_go_to_the_archive_of_their_survivor() -> N
     }
 
 
-def test_a_line_of_another_document_goes_to_the_archive_of_its_survivor() -> None:
-    library = Library({"topics/home": document("# Places", entry(11, ROME), entry(12, "Has a cat"))})
-    library.buffer("Lives in Rome no more")
-    consolidate(library, compare=[outdated((11, 13))])
-    assert [seq for seq, _ in library.lines("archive/things")] == [11]
-    assert library.texts("topics/home") == {"Places": ["Has a cat"]}
-
-
 def test_what_the_law_withholds_stays_live_and_the_receipt_says_so() -> None:
     library = Library({"topics/home": document("# Places", entry(11, ROME, source="human"))})
     library.buffer(OSLO)
@@ -140,20 +122,6 @@ def test_what_the_law_withholds_stays_live_and_the_receipt_says_so() -> None:
     assert library.texts("topics/home") == {"Places": [ROME, OSLO]}
     assert library.plans[0].notes == ("withheld: PROTECTED 11, 12",)
     assert [item.move.seq for item in library.plans[0].withheld] == [11]
-
-
-def test_forgotten_lines_keep_the_heading_of_their_topic() -> None:
-    library = Library()
-    seqs = crowd(library)
-    wrong = laid({"New": [*seqs[:3], seqs[0], 999]})
-    llm = consolidate(library, layout=lambda _: wrong)
-    assert [problem.split()[0] for problem in llm.calls[-1].variables["problems"]] == [
-        "MISSING",
-        "REPEATED",
-        "UNKNOWN:",
-    ]
-    texts = library.texts("topics/things")
-    assert {heading: len(lines) for heading, lines in texts.items()} == {"New": 3, "Things": CROWDED - 3}
 
 
 # ── refusals and failures ───────────────────────────────────────────────────────────────────────
@@ -199,23 +167,121 @@ def test_after_two_refusals_the_buffer_stays() -> None:
     assert library.lines(CURRENT) == [(1, entry(1, "a"))]
 
 
-@each("task", ["rewrite", "plan", "compare", "layout"])
-def test_a_dead_endpoint_leaves_the_buffer(task: str) -> None:
-    library = Library()
-    library.buffer(ROME, OSLO)
-    crowd(library)
-    with pytest.raises(ModelUnavailable):
-        consolidate(library, **{task: [ModelUnavailable("no answer")]})
-    assert library.plans == []
+# ── splitting and merging ────────────────────────────────────────────────────────────────────────────
 
 
-# ── reading side ────────────────────────────────────────────────────────────────────────────────
+def no_groups(_: Mapping[str, Any]) -> dict[str, Any]:
+    return {"groups": []}
 
 
-def test_retrieve_packs_the_best_entries_and_calls_no_model() -> None:
-    library = Library({"topics/food": document(entry(11, "Drinks oat milk"), entry(12, "Plays chess"))})
-    strategy = Infini(ScriptedLLM({}), library.settings)
-    found = strategy.retrieve(library.view(), "what milk?", 100)
-    assert [item.seqs for item in found.items][:1] == [(11,)]
-    with pytest.raises(UsageError, match="has no reader 'x'"):
-        strategy.read(library.view(), "what milk?", "x", 100)
+def groups(*members: list[str]) -> list[dict[str, Any]]:
+    return [{"groups": [{"doc_ids": list(ids), "reason": "alike"} for ids in members]}]
+
+
+def into_things(variables: Mapping[str, Any]) -> dict[str, Any]:
+    return assigned(("Things", ids(variables["topics"])))
+
+
+def reshaped(library: Library, **scripts: Any) -> ScriptedLLM:
+    script = {
+        "rewrite": one_topic,
+        "plan": into_things,
+        "compare": nothing_outdated,
+        "layout": keep_all,
+        "merge": no_groups,
+        **scripts,
+    }
+    llm = ScriptedLLM(script)
+    library.buffer("new line")
+    library.drive(Infini(llm, library.settings).tick(library.view(), "consolidate"))
+    return llm
+
+
+def long_document(*extra: str) -> str:
+    lines: list[str] = []
+    for part in range(3):
+        lines.append(f"# Part {part}")
+        lines += [entry(100 + 10 * part + i, f"{part} and " * 8) for i in range(4 - part)]
+    return document(*extra, *lines)
+
+
+# ── split ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_long_document_is_split_and_its_largest_part_keeps_the_name() -> None:
+    library = Library({"topics/long": long_document()}, markdown_length=200)
+    before = library.lines()
+    llm = reshaped(
+        library,
+        plan=[
+            assigned(("Things", [122])),
+            assigned(
+                ("Small", ["120", "121"]), ("Large", ["100", "101", "102", "103"]), ("Mid", [110, 111, 112])
+            ),
+        ],
+    )
+    assert [plan.op for plan in library.plans] == ["consolidate", "split"]
+    assert [call.variables["docs"] for call in llm.calls if call.task == "plan"][1] == []
+    assert set(before) <= set(library.lines())
+    assert sorted(library.documents) == [
+        "CURRENT",
+        "topics/long",
+        "topics/mid",
+        "topics/small",
+        "topics/things",
+    ]
+    assert [seq for seq, _ in library.lines("topics/long")] == [100, 101, 102, 103]
+    assert [seq for seq, _ in library.lines("topics/mid")] == [110, 111, 112]
+    assert {move.why for move in library.plans[1].moves} == {"split"}
+    assert list(library.texts("topics/mid")) == ["Part 1"]
+    assert "0 and" in library.documents["topics/long"].summary
+
+
+@each("extra", ["A person's words.", "- an item without signature", "- <seq=x> damaged", entry(100, "twice")])
+def test_a_document_with_a_persons_words_is_not_split_and_check_says_so(extra: str) -> None:
+    library = Library({"topics/long": long_document(extra, "")}, markdown_length=100)
+    reshaped(library)
+    assert [plan.op for plan in library.plans] == ["consolidate"]
+    (finding,) = Infini(ScriptedLLM({}), library.settings).check(library.view())
+    assert isinstance(finding, Finding) and finding.where == "topics/long" and finding.level == "note"
+
+
+def test_a_single_line_is_never_split() -> None:
+    library = Library({"topics/long": document(entry(100, "x " * 300))}, markdown_length=100)
+    reshaped(library)
+    assert [plan.op for plan in library.plans] == ["consolidate"]
+
+
+# ── merge ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def shelf(**settings: Any) -> Library:
+    """Small documents a, b, c, d; c is the oldest."""
+    return Library(
+        {
+            f"topics/{name}": document(
+                f"# {name.upper()}", entry(seq, f"about {name}"), summary=f"on {name}", created_time=created
+            )
+            for name, seq, created in [
+                ("a", 201, "2024-01-03"),
+                ("b", 202, "2024-01-02"),
+                ("c", 203, "2024-01-01"),
+                ("d", 204, ""),
+            ]
+        },
+        merge_frequency=1,
+        **settings,
+    )
+
+
+def test_a_group_moves_into_its_oldest_document() -> None:
+    library = shelf()
+    llm = reshaped(library, merge=groups(["topics/a", "topics/c", "topics/d"]))
+    docs = next(call for call in llm.calls if call.task == "merge").variables["docs"]
+    assert docs[0] == {"id": "topics/a", "title": "A", "summary": "on a", "tokens": docs[0]["tokens"]}
+    assert [plan.op for plan in library.plans] == ["consolidate", "merge"]
+    assert library.texts("topics/c") == {"C": ["about c"], "A": ["about a"], "D": ["about d"]}
+    assert "topics/a" not in library.documents
+    assert library.documents["topics/c"].header.values["aliases"] == ["a", "d"]
+    assert {move.why for move in library.plans[1].moves} == {"merged"}
+    assert library.plans[1].derived[0].origin == (201, 203, 204)

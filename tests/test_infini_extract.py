@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library
 
-from infinimem.errors import ModelUnavailable
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
 from infinimem.store.spec import STANDING
@@ -50,7 +49,6 @@ def test_a_when_that_the_words_cannot_mean_is_dropped_and_said(when: str) -> Non
 @each(
     "said",
     ["Ana paid 14 euros", "Ana met Bruno there", "Ana does not live in Lisbon", "zebra"],
-    ids=["number", "name", "negation", "unrelated"],
 )
 def test_what_the_origin_does_not_hold_goes_back_once_and_is_then_refused(said: str) -> None:
     library = Library()
@@ -98,38 +96,6 @@ def test_a_turn_that_an_accepted_entry_cites_is_not_refused() -> None:
     (plan,), _ = observe(library, told, told)
     assert [add.text for add in plan.adds] == ["Lives in Lisbon"]
     assert plan.refused == (2,)
-
-
-def test_turns_about_which_no_reply_can_be_read_stay_pending_and_are_asked_about_in_halves() -> None:
-    library = Library()
-    library.say("one\n\n  two", "three")
-    bad = ("no JSON", '{"entries": [')
-    (plan,), llm = observe(library, *bad, *bad, reply(item("three", 2)))
-    assert ([add.text for add in plan.adds], plan.refused, plan.empty) == (["three"], (), ())
-    assert dict(plan.unanswered) == {1: "JSON_PARSE_FAIL"}
-    assert len(llm.calls) == 5
-
-
-def test_a_dead_endpoint_leaves_the_turns_pending_and_what_came_before_applied() -> None:
-    library = Library(feed="turn")
-    library.say("one", "two")
-    with pytest.raises(ModelUnavailable):
-        observe(library, reply(item("one", 1)), ModelUnavailable("no answer"))
-    assert [place.entry.seq for place in library.view().uncited()] == [2]
-
-
-def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_nothing_is_asked() -> None:
-    library = Library(feed="turn")
-    library.say("I like tea", "two", "three")
-    library.refuse = ["BAD", "", "BAD", "BAD"]
-    plans, _ = observe(library, reply(item("likes tea", 1)), reply(item("two", 2)), reply(item("three", 3)))
-    assert [([add.text for add in plan.adds], plan.refused) for plan in plans] == [
-        (["likes tea"], ()),
-        ([], (1,)),
-        (["two"], ()),
-        ([], (2,)),
-    ]
-    assert [place.entry.seq for place in library.view().uncited()] == [2, 3]
 
 
 @pytest.mark.sample(2)

@@ -1,16 +1,14 @@
-"""Routing: every line to exactly one document, whatever the planner answers."""
+"""Routing: every line to one document, whatever the planner answers; what repeats or is outdated goes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from cases import each
-from garbage import GarbageLLM
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from infini_library import Library, assigned, document, entry, ids
+from infini_library import Library, assigned, document, entry, ids, outdated
 
-from infinimem.strategies.infini.asking import Asker
+from infinimem.model import CURRENT
+from infinimem.strategies.infini.compare import Claim, Comparison, allowed, compare
 from infinimem.strategies.infini.plan import Planner
 from infinimem.strategies.infini.topics import (
     INBOX,
@@ -18,6 +16,7 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     slugify,
 )
+from infinimem.strategies.records.asking import Asker
 from infinimem.testing import ScriptedLLM
 
 FOOD = document("# Drinks", entry(101, "Drinks oat milk"), summary="food and drinks")
@@ -46,28 +45,10 @@ def route(
 def test_lines_go_where_the_planner_says() -> None:
     library = Library({"topics/food": FOOD, "topics/trips": TRIPS})
     library.buffer("Likes figs", "Flew to Oslo", "Plays chess")
-    found, llm, _ = route(
+    found, *_ = route(
         library, assigned(("topics/food", [103]), ("Board Games!", [105]), ("topics/trips", [104]))
     )
     assert found == {"topics/food": [103], "topics/board-games": [105], "topics/trips": [104]}
-    variables = llm.calls[0].variables
-    assert variables["docs"] == [
-        {
-            "id": "topics/food",
-            "title": "Food",
-            "summary": "food and drinks",
-            "tokens": 15,
-            "told": ["topics/food: Food, 15"],
-        },
-        {
-            "id": "topics/trips",
-            "title": "Trips",
-            "summary": "journeys",
-            "tokens": 16,
-            "told": ["topics/trips: Trips, 16"],
-        },
-    ]
-    assert variables["markdown_length"] == "5000"
 
 
 def test_missing_and_doubled_lines_are_asked_about_once_more() -> None:
@@ -95,22 +76,6 @@ def test_what_no_reply_places_goes_to_the_nearest_document_or_the_inbox() -> Non
     assert "plan: MISSING 103, 104, 105" in planner.notes
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=80, deadline=None)
-def test_nonsense_routes_every_line_once(seed: int) -> None:
-    length = (40, 5000)[seed % 2]
-    library = Library(
-        {"topics/food": FOOD, "notes/a": "figs"}, plan_split_threshold=length, markdown_length=length
-    )
-    library.buffer("Likes figs", "Flew to Oslo", "Plays chess", "Drinks tea", "b")
-    planner = Planner(library.view(), Asker(GarbageLLM(seed)), offer=seed % 3 > 0)
-    routes = planner.route(topics(library, 2, 2, 1))
-    assert sorted(line.seq for found in routes for line in entries_of(found.topics)) == list(range(102, 107))
-    assert len({found.doc_id for found in routes}) == len(routes)
-    for found in routes:
-        assert found.doc_id == "topics/food" or found.doc_id == f"topics/{slugify(found.doc_id[7:])}"
-
-
 # ── titles, slugs, halves ───────────────────────────────────────────────────────────────────────
 
 
@@ -130,3 +95,85 @@ def test_nonsense_routes_every_line_once(seed: int) -> None:
 def test_slugs_are_plain_and_short(title: str, slug: str) -> None:
     assert slugify(title) == slug
     assert len(slug) <= 60
+
+
+# ── what repeats and what is outdated ────────────────────────────────────────────────────────────────
+
+
+def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Comparison, ScriptedLLM]:
+    """The buffer compared with itself and with a document."""
+    view = library.view()
+    llm = ScriptedLLM({"compare": replies})
+    fresh = [place.entry for place in view.buffer.entries]
+    stands = [place.entry for place in view.document(standing).entries] if standing else []
+    return compare(fresh, stands, (), view, Asker(llm)), llm
+
+
+@each(
+    ("lines", "marks"),
+    [
+        (("Plays chess on Mondays", "Drinks green tea"), {}),
+        (("I have a dog called Rex", "I have a dog called Taro"), {"speaker": True}),
+        (("Went to Rome by train", "Went to Rome by night"), {"origin": "1"}),
+    ],
+)
+def test_what_cannot_be_outdated_is_not_shown(lines: tuple[str, str], marks: dict[str, Any]) -> None:
+    library = Library()
+    told = ""
+    for number, line in enumerate(lines):
+        fields = {"speaker": "AB"[number]} if "speaker" in marks else {}
+        origin = ",origin=1" if "origin" in marks else ""
+        told += entry(number + 2, line, **fields).replace(",source=user", f",source=user{origin}") + "\n"
+    library.write(CURRENT, told)
+    assert len(library.view().buffer.entries) == 2
+    found, llm = compared(library)
+    assert (found.claims, llm.calls) == ((), [])
+
+
+def test_a_claim_that_names_what_was_not_shown_goes_back_once() -> None:
+    library = Library()
+    library.buffer("Has 2 cats and a dog", "Has 3 cats and a dog")
+    wrong = outdated((1, 77), (9, 2), (2, 2))
+    found, llm = compared(library, wrong, outdated((1, 2)))
+    assert llm.calls[1].variables["problems"] == [
+        "UNKNOWN_SURVIVOR 1: 77",
+        "UNKNOWN: 9",
+        "UNKNOWN_SURVIVOR 2: 2",
+    ]
+    assert (found.claims, found.notes) == ((Claim(1, 2, "superseded"),), ())
+
+
+def test_a_model_is_told_why_a_line_may_not_go_and_what_it_insists_on_is_withheld() -> None:
+    library = Library()
+    library.buffer("Has 2 cats and a dog", "Has 3 cats and a dog")
+    found, llm = compared(library, outdated((2, 1)), outdated((2, 1)))
+    assert llm.calls[1].variables["problems"] == ["NOT_NEWER 2, 1"]
+    assert (found.claims, found.notes) == ((), ("withheld: NOT_NEWER 2, 1",))
+
+
+def test_what_a_person_may_overrule_is_withheld_and_not_asked_again() -> None:
+    library = Library({"topics/home": document(entry(11, "Has 2 cats and a dog", source="human"))})
+    library.buffer("Has 3 cats and a dog")
+    found, llm = compared(library, outdated((11, 12)))
+    assert len(llm.calls) == 1
+    assert (found.claims, found.notes) == ((), ("withheld: PROTECTED 11, 12",))
+
+
+@each(
+    ("lines", "claims", "held"),
+    [
+        (["Has 2 cats", "Has 3 cats"], [(1, 2, "duplicate")], ()),
+        (["old", "new"], [(2, 1, "superseded")], ()),
+        (["Has a cat", "Has a cat", "Has no cat"], [(1, 2, "duplicate"), (2, 3, "superseded")], (1, 2)),
+        (["Has two cats", "Has two cats", "Has six cats"], [(1, 2, "duplicate"), (2, 3, "duplicate")], (1,)),
+        (["same", "same"], [(1, 2, "duplicate"), (2, 1, "duplicate")], ()),
+        (["same", "same", "same"], [(1, 2, "duplicate"), (2, 3, "duplicate"), (3, 2, "duplicate")], ()),
+    ],
+)
+def test_claims_hold_only_where_the_law_lets_them(
+    lines: list[str], claims: list[tuple[int, int, Any]], held: tuple[int, ...]
+) -> None:
+    view = Library().buffer(*lines)
+    found, _ = allowed([Claim(*claim) for claim in claims], range(1, len(lines) + 1), view)
+    assert tuple(claim.seq for claim in found) == held
+    assert all(claim.by not in held for claim in found)

@@ -124,7 +124,7 @@ def test_an_archiving_without_grounds_leaves_the_line_live(
     if by == 7:
         moves = moves[1:]
     verdict = verify(Plan(moves=moves), lookup(old, new), ("topics/",))
-    assert [item.reason.code for item in verdict.withheld] == [code]
+    assert [(item.reason.code, item.reason.seqs) for item in verdict.withheld] == [(code, (old.seq, by))]
     kept = [(move.why, move.heading) for move in verdict.plan.moves if move.seq == old.seq]
     assert kept == [("moved", "" if code == "UNKNOWN_SURVIVOR" else "Home")]
     named = [replace(move, heading="Own") if move.seq == old.seq else move for move in moves]
@@ -137,6 +137,24 @@ def test_a_line_that_may_not_be_archived_stays_where_it_is() -> None:
     verdict = verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
     assert [item.reason.code for item in verdict.withheld] == ["NOT_A_DUPLICATE"]
     assert verdict.plan.moves == ()
+
+
+@each(
+    ("old", "approved", "codes"),
+    [
+        (entry(1), (), ["NOT_APPROVED"]),
+        (entry(1), (1,), []),
+        (entry(1, source="human"), (1,), ["PROTECTED"]),
+        (entry(1, pin="yes"), (1,), ["PROTECTED"]),
+    ],
+)
+def test_what_a_note_no_longer_holds_goes_by_a_persons_word_alone(
+    old: Entry, approved: tuple[int, ...], codes: list[str]
+) -> None:
+    plan = Plan(moves=(Move(1, "topics/a", why="reimported"),))
+    verdict = verify(plan, lookup(old), ("topics/",), approved)
+    assert [item.reason.code for item in verdict.withheld] == codes
+    assert any(move.archives for move in verdict.plan.moves) == (not codes)
 
 
 def test_two_lines_cannot_archive_each_other() -> None:

@@ -17,7 +17,7 @@ from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
 from infinimem.llm.base import Reply
 from infinimem.llm.connect import connect
 from infinimem.llm.openai_client import OpenAIClient
-from infinimem.llm.tasks import ANSWER, SEARCHING
+from infinimem.llm.tasks import ANSWER
 from infinimem.settings import ModelSettings
 
 KEY = "sk-very-secret-0123456789"
@@ -64,15 +64,7 @@ def test_asks_for_the_schema_strictly_at_temperature_zero() -> None:
     system, user = request["messages"]
     assert "JSON only" in system["content"] and ASK["question"] in user["content"]
     assert server.keys == [f"Bearer {KEY}"]
-    usage = patient.client.usage["answer"]
-    assert (usage.calls, usage.tokens_in, usage.tokens_out) == (1, 100, 7) and reply.usage == usage
-
-
-def test_a_schema_with_a_free_object_is_not_called_strict() -> None:
-    variables = dict.fromkeys(SEARCHING.variables, "")
-    with serve(chat("{}")) as server:
-        assert Patient(server.url).client.complete(SEARCHING, variables).failure == "SCHEMA_FAIL"
-    assert server.requests[0]["response_format"]["json_schema"]["strict"] is False
+    assert (reply.usage.calls, reply.usage.tokens_in, reply.usage.tokens_out) == (1, 100, 7)
 
 
 def test_falls_back_to_weaker_formats_and_remembers_the_one_that_worked() -> None:
@@ -120,31 +112,6 @@ def test_a_prompt_that_is_too_long_leaves_out_the_limit_then_counts_as_too_long(
     assert ["max_tokens" in request for request in server.requests] == [True, False, True, False, True]
 
 
-def test_a_content_filter_counts_as_a_refusal() -> None:
-    with serve(refuse(400, "filtered", code="content_filter")) as server:
-        assert Patient(server.url).ask().failure == "REFUSED"
-    assert len(server.requests) == 1
-
-
-@each(
-    ("say", "failure"),
-    [
-        (chat(GOOD, finish="length"), "TRUNCATED"),
-        (chat('{"answer": "Lis'), "JSON_PARSE_FAIL"),
-        (chat('{"answer": 1.5, "cites": []}'), "SCHEMA_FAIL"),
-        (chat("  "), "EMPTY"),
-        (chat(None), "EMPTY"),
-        (chat(None, refusal="I will not"), "REFUSED"),
-    ],
-)
-def test_bad_replies_are_failures_not_errors(say: Say, failure: str) -> None:
-    with serve(say) as server:
-        patient = Patient(server.url)
-        reply = patient.ask()
-    assert (reply.data, reply.failure) == (None, failure)
-    assert patient.client.usage["answer"].tokens_out == 7
-
-
 @each(
     "say",
     [
@@ -154,7 +121,6 @@ def test_bad_replies_are_failures_not_errors(say: Say, failure: str) -> None:
         Say(200, GOOD, promise=10_000),
         Say(200, chat(GOOD).body[:80]),
     ],
-    ids=["429", "503", "500 html", "connection cut", "body cut"],
 )
 def test_transport_failures_are_tried_again(say: Say) -> None:
     with serve(say, say, chat(GOOD)) as server:
@@ -162,16 +128,6 @@ def test_transport_failures_are_tried_again(say: Say) -> None:
         assert patient.ask().data == json.loads(GOOD)
     assert len(server.requests) == 3
     assert patient.waits == [0.5, 1.0]
-    assert patient.client.usage["answer"].calls == 1
-
-
-def test_the_server_can_ask_for_a_longer_wait() -> None:
-    with serve(
-        Say(429, "{}", {"Retry-After": "7"}), Say(429, "{}", {"Retry-After": "soon"}), chat(GOOD)
-    ) as server:
-        patient = Patient(server.url)
-        patient.ask()
-    assert patient.waits == [7.0, 1.0]
 
 
 def _line(error: BaseException) -> str:
@@ -192,14 +148,6 @@ def test_a_dead_endpoint_is_one_line_that_names_the_host_only() -> None:
     assert "joe" not in str(caught.value)
     assert len(patient.waits) == 2
     assert KEY not in repr(patient.client) and "joe" not in repr(patient.client)
-
-
-def test_a_time_out_is_one_line() -> None:
-    with serve(Say(wait=30)) as server:
-        patient = Patient(server.url, timeout=2, retries=1)
-        with pytest.raises(ModelUnavailable, match=r"no answer within 2 s"):
-            patient.ask()
-    assert len(server.requests) == 2
 
 
 @each(
@@ -232,18 +180,6 @@ def test_without_key_and_address_there_is_no_client() -> None:
         OpenAIClient("gpt-5-mini")
 
 
-def test_a_local_server_needs_no_key() -> None:
-    with serve(chat(GOOD)) as server:
-        assert OpenAIClient("m", server.url).complete(ANSWER, ASK).data
-    assert KEY not in server.keys[0]
-
-
-@each("url", ["localhost:11434", "ftp://x/v1", "http://", "/v1"])
-def test_an_address_that_is_none_is_told_at_once(url: str) -> None:
-    with pytest.raises(ModelNotConfigured, match="base_url"):
-        OpenAIClient("m", url)
-
-
 @each("key", ["sk-ä", "sk-a\nb"])
 def test_a_broken_key_is_told_without_showing_it(key: str) -> None:
     with pytest.raises(ModelNotConfigured) as caught:
@@ -265,12 +201,6 @@ def test_connect_takes_the_argument_then_the_settings(monkeypatch: pytest.Monkey
         connect("m", ModelSettings())
 
 
-def test_variables_are_checked_before_anything_is_sent() -> None:
-    with serve(chat(GOOD)) as server, pytest.raises(ValueError, match="missing"):
-        Patient(server.url).client.complete(ANSWER, {"question": ""})
-    assert server.requests == []
-
-
 def test_what_is_heavy_is_imported_at_the_first_call_only() -> None:
     code = (
         "import sys; from infinimem.llm.openai_client import OpenAIClient; "
@@ -280,7 +210,19 @@ def test_what_is_heavy_is_imported_at_the_first_call_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@each("url", ["http://[", "http://a:b/v1", "http://a:99999", "http://a\x1b[2J/v1", "a/v1"])
+@each(
+    "url",
+    [
+        "localhost:11434",
+        "ftp://x/v1",
+        "/v1",
+        "http://[",
+        "http://a:b/v1",
+        "http://a:99999",
+        "http://a\x1b[2J/v1",
+        "a/v1",
+    ],
+)
 def test_an_address_that_is_none_is_told_before_anything_is_sent(url: str) -> None:
-    with pytest.raises(ModelNotConfigured, match="base_url is no address"):
+    with pytest.raises(ModelNotConfigured, match="base_url"):
         OpenAIClient("m", url, KEY)

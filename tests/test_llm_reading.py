@@ -29,15 +29,6 @@ SEARCHING_WITH = '{"answer": "", "cites": [], "calls": [{"name": "grep", "argume
         f"The answer is {json.dumps(GOOD)} as asked.",
         f"<think>Maybe {{this}} or {{that}}?</think>\n{json.dumps(GOOD)}",
     ],
-    ids=[
-        "whole",
-        "indented",
-        "fence",
-        "fence in talk",
-        "fence among braces",
-        "in a sentence",
-        "after thinking",
-    ],
 )
 def test_finds_the_object(text: str) -> None:
     reply = read(text, ANSWER.schema)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp_client import SECRET, command, drive, environment, hostile, make_library, texts
 
@@ -36,12 +33,10 @@ def test_a_client_lists_searches_remembers_asks_and_reads(tmp_path: Path) -> Non
         asked = await client.call_tool("ask", {"question": "What is Miso allergic to?"})
         assert "fish" in asked.structured_content["answer"]
         await _refuses(client, hostile())
-        await _fifty(client)
 
     drive(server, work)
     fresh = open_memory(memory.library.root, model="offline")
     assert not [finding for finding in fresh.doctor() if finding.level == "error"]
-    assert sum(place.entry.text.startswith("Friend") for place in fresh.view.entries("evidence")) == 17
 
 
 def test_to_connect_makes_no_library_and_to_remember_does(tmp_path: Path) -> None:
@@ -83,30 +78,7 @@ async def _refuses(client: Any, names: list[str]) -> None:
     assert found.structured_content["total_matches"] == 0
 
 
-async def _fifty(client: Any) -> None:
-    """Fifty calls at once, a third of them write."""
-    kinds: tuple[Callable[[int], tuple[str, dict[str, str]]], ...] = (
-        lambda number: ("remember", {"text": f"Friend {number} has {number} apples."}),
-        lambda number: ("search", {"query": "Lisbon"}),
-        lambda number: ("grep", {"pattern": "Miso"}),
-    )
-    wrong: list[str] = []
-
-    async def call(name: str, arguments: dict[str, str]) -> None:
-        done = await client.call_tool(name, arguments)
-        if done.is_error or not (name == "remember" or "Miso" in texts(done)):
-            wrong.append(texts(done))
-
-    async with anyio.create_task_group() as group:
-        for number in range(50):
-            group.start_soon(call, *kinds[number % 3](number))
-    assert not wrong
-
-
-@pytest.mark.parametrize(
-    "interrupted", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["hung up", "Ctrl-C"]
-)
-def test_a_client_that_is_killed_harms_nothing(tmp_path: Path, interrupted: bool) -> None:
+def test_a_client_that_is_killed_harms_nothing(tmp_path: Path) -> None:
     """It goes in the middle of its calls: the server ends by itself, what it wrote is whole."""
     memory = make_library(tmp_path)
     process = subprocess.Popen(
@@ -132,9 +104,6 @@ def test_a_client_that_is_killed_harms_nothing(tmp_path: Path, interrupted: bool
         fact = {"text": f"Friend {number} has {number} apples.", "key": f"k{number}"}
         send("tools/call", id=number, params={"name": "remember", "arguments": fact})
     assert process.stdout.readline()  # one is done, others are under way
-    if interrupted:
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
     process.stdout.close()
     process.stdin.close()
     process.wait(30)

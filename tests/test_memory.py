@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infinimem import Turn, open_memory
-from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
+from infinimem.errors import ModelUnavailable, NotALibrary, UsageError
 from infinimem.llm import tasks
 from infinimem.memory import Memory
 from infinimem.model import Receipt
@@ -151,22 +151,6 @@ def test_a_superseded_fact_moves_to_the_archive_with_its_reason(tmp_path: Path) 
     assert archive.entries[0].entry.text == "I drink black coffee."
     assert archive.entries[0].headings[-1].startswith("Superseded by ")
     assert memory.view.document("topics/drinks").summary.endswith("it is oat-milk latte now.")
-
-
-def test_the_cap_on_tokens_stops_before_the_next_call(tmp_path: Path) -> None:
-    from infinimem.llm.base import Reply
-    from infinimem.model import Usage
-
-    costly = ScriptedLLM({"rewrite": lambda v: Reply(None, "EMPTY", usage=Usage(1, 900, 200))})
-    costly.usage["rewrite"] = Usage(1, 500, 0)
-    memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(TALK))
-    memory = open_memory(tmp_path / "m", model=costly)
-    before = digest(tmp_path / "m")
-    with pytest.raises(SpendingCapReached):
-        memory.consolidate(max_tokens=0)
-    assert costly.calls == []
-    assert digest(tmp_path / "m") == before
 
 
 def test_evidence_is_collected_without_an_answer(tmp_path: Path) -> None:

@@ -264,6 +264,7 @@ def everything(memory: Memory) -> None:
     memory.record([{"role": "user", "content": "The port is 8443."}])
     memory.observe([Turn("I moved to Porto.", session="s2"), Turn("It rains.", role="assistant")])
     memory.draw(), memory.estimate(), memory.preview(), memory.consolidate(), memory.rebuild()
+    memory.repeat("1")
     memory.retrieve("port"), memory.read("port?"), memory.ask("Which port?"), memory.compare("Which port?")
     memory.within("heron").retrieve("port"), memory.at("1").ask("Where?"), memory.chosen()
     memory.unanswered(), memory.leave(()), memory.retry()

@@ -6,16 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from history_library import DOG, FLAT, HOME, PORTO, REX, TALK, apply, filled, moved, rewrite
+from history_library import DOG, FLAT, HOME, LISBON, PORTO, REX, TALK, apply, filled, moved, rewrite
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem.errors import LibraryError
-from infinimem.importers import read_turns
-from infinimem.markdown.characters import normalised
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Move, Turn
 from infinimem.operations.history import Event
+from infinimem.operations.status import stale_dependents
 
 
 @pytest.fixture
@@ -84,15 +81,6 @@ def test_what_a_person_deleted_still_leads_to_its_turn(memory: Memory) -> None:
     ]
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("seq", "words"), [(0, "no line has seq 0"), (99, "the highest is 8"), (-1, "seq -1")]
-)
-def test_a_seq_that_nobody_knows(memory: Memory, seq: int, words: str) -> None:
-    with pytest.raises(LibraryError, match=words):
-        memory.history(seq)
-
-
 # ── with records lost ───────────────────────────────────────────────────────────────────────────
 
 
@@ -142,14 +130,6 @@ def test_blame_tells_entries_from_derived_lines_from_a_persons(memory: Memory) -
     assert memory.blame(HOME, porto.line) == (porto,)
 
 
-def test_blame_of_an_edited_line_credits_the_person(memory: Memory) -> None:
-    rewrite(memory, DOG, "called Rex", "called Max")
-    assert memory.library.adopt_edits() is not None
-    (entry,) = (one for one in memory.blame(DOG) if one.seq == REX)
-    assert (entry.receipt, entry.source) == ("journal/0003-stamp", "human")
-    assert entry.why.startswith("edited by a person; was said by ")
-
-
 def test_a_renamed_document_keeps_its_receipts(memory: Memory) -> None:
     (memory.library.root / f"{DOG}.md").rename(memory.library.root / "topics/rex.md")
     apply(memory, moved(FLAT, HOME, "Flat"))
@@ -172,52 +152,48 @@ def test_a_doubled_seq_leads_each_line_to_its_own_turn(memory: Memory) -> None:
 # ── a real conversation ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module")
-def conversation(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """conv-26 of LoCoMo, consolidated, some lines archived, two receipts taken back."""
-    memory = open_memory(tmp_path_factory.mktemp("conv26") / "m", model="offline", create=True)
-    turns = list(read_turns(shared_data / "locomo_dev.json", only="conv-26").turns)
-    memory.observe(turns[:300])
-    memory.consolidate()
-    topics = [doc_id for doc_id in memory.view.ids() if doc_id.startswith("topics/")]
-    for doc_id in topics[:12]:
-        lines = memory.view.document(doc_id).entries
-        pairs = [
-            (a, b)
-            for a in lines
-            for b in lines
-            if a.entry.fields.get("speaker") == b.entry.fields.get("speaker")
-        ]
-        if pair := next((p for p in pairs if (p[1].entry.time or "") > (p[0].entry.time or "")), None):
-            apply(memory, Move(pair[0].seq, doc_id, "", "superseded", pair[1].seq))
+# ── what leans on a superseded line ─────────────────────────────────────────────────────────────
+
+
+def flags(memory: Memory) -> list[tuple[str, int | None, int, int]]:
+    found = stale_dependents(memory.view)
+    return [(one.where.partition(":")[0], one.seq, one.on, one.by) for one in found]
+
+
+def test_an_entry_that_was_drawn_from_a_superseded_line(memory: Memory) -> None:
+    assert flags(memory) == []
+    rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
+    before = (memory.library.root / f"{DOG}.md").read_bytes()
+    assert flags(memory) == [(DOG, 30, LISBON, PORTO)]
+    assert memory.status()["based_on_superseded"] == 1
+    (note,) = (finding for finding in memory.doctor() if "was drawn from" in finding.what)
+    assert (note.level, note.where.partition(":")[0]) == ("note", DOG)
+    assert f"was drawn from line {LISBON}, which line {PORTO} superseded" in note.what
+    assert (memory.library.root / f"{DOG}.md").read_bytes() == before
+    for folder in ("journal", ".infinimem"):  # neither receipts nor machine state are needed
+        shutil.rmtree(memory.library.root / folder)
+    assert flags(memory) == [(DOG, 30, LISBON, PORTO)]
+
+
+def test_nothing_leans_where_nothing_is_superseded(memory: Memory) -> None:
+    rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
     memory.undo()
-    memory.observe(turns[300:])
-    memory.consolidate()
-    memory.observe([Turn("We bought a red kayak.", speaker="Caroline", session="late", turn="late")])
-    return memory
+    assert flags(memory) == []
+    assert memory.status()["based_on_superseded"] == 0
 
 
-def test_every_line_of_a_real_library_leads_to_its_turn(conversation: Memory) -> None:
-    archived = led = 0
-    for doc_id in conversation.view.ids("all"):
-        if doc_id.startswith(("evidence/", "journal/")):
-            continue
-        for one in conversation.blame(doc_id):
-            if one.kind != "entry":
-                assert one.kind in ("derived", "blank"), one
-                continue
-            assert one.turns, one
-            place = conversation.view.entry(one.seq or 0)
-            assert place is not None
-            turn = one.turns[0]
-            assert turn.turn and turn.session and turn.speaker == place.entry.fields["speaker"]
-            assert normalised(place.text) in normalised(turn.text)
-            assert bool(one.receipt) == (doc_id != "CURRENT")
-            led += 1
-            archived += doc_id.startswith("archive/")
-            if led % 5 == 0 or doc_id.startswith("archive/"):
-                story = conversation.history(place.seq)
-                assert story[0].event == "said"
-                assert any(event.event == "now" and event.where == f"{doc_id}:{one.line}" for event in story)
-    assert led > 400
-    assert archived > 2
+def test_an_entry_that_was_drawn_from_it_leans_whatever_it_says(memory: Memory) -> None:
+    rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
+    rewrite(memory, DOG, "# Rex\n", "# Rex\n- <seq=31,source=AI,origin=30> So no dunning letter comes.\n")
+    assert [one for one in flags(memory) if one[0] == DOG] == [
+        (DOG, 30, LISBON, PORTO),
+        (DOG, 31, LISBON, PORTO),
+    ]
+
+
+def test_a_summary_that_describes_it(memory: Memory) -> None:
+    rewrite(memory, DOG, "aux: {from: 8}", f"aux: {{from: {LISBON}+8}}")
+    assert (DOG, None, LISBON, PORTO) in flags(memory)
+    assert any("the summary describes line 5" in finding.what for finding in memory.doctor())
+    rewrite(memory, DOG, f"aux: {{from: {LISBON}+8}}", "aux: {from: 8-}")
+    assert DOG not in [one[0] for one in flags(memory)]

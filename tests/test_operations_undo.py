@@ -1,4 +1,5 @@
-"""A receipt taken back restores the bytes before it; the library as of a moment is what stood then."""
+"""A receipt taken back restores the bytes before it; what others did since stays, and what cannot be taken
+back is refused whole. The library as of a moment is what stood then."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cases import each
 from fault_library import lines, problems, tree
+from history_library import sorted_into, told
 
 from infinimem.errors import LibraryError, UsageError
+from infinimem.memory import Memory
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.operations.as_of import as_of, moment
 from infinimem.operations.undo import undo
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
-from infinimem.store.view import View
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied, View
 
 
 class Clock:
@@ -30,11 +32,163 @@ class Clock:
         return self.now
 
 
+A, B, C, D = range(5, 9)
+"""Seqs of the entries; their turns have 1 to 4."""
+
+
 @pytest.fixture
-def library(tmp_path: Path) -> Library:
-    made = init(tmp_path / "memory")
-    made.clock = Clock()
+def memory(tmp_path: Path) -> Memory:
+    """Four lines in the buffer; C and D in topics/old by receipt 1."""
+    made = told(tmp_path / "m", [Turn(text) for text in ("fact a", "fact b", "fact c", "fact d")])
+    made.library.clock = Clock()
+    sorted_into(made, (C, "topics/old"), (D, "topics/old"))
     return made
+
+
+def notes(memory: Memory) -> dict[str, bytes]:
+    """Everything but the journal, which only grows."""
+    return {name: data for name, data in tree(memory.library.root).items() if not name.startswith("journal/")}
+
+
+def where(memory: Memory, *seqs: int) -> list[str | None]:
+    return [place.doc_id if (place := memory.view.entry(seq)) else None for seq in seqs]
+
+
+def edit(memory: Memory, doc_id: str, old: str, new: str) -> None:
+    path = memory.library.root / f"{doc_id}.md"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def line(memory: Memory, seq: int) -> str:
+    place = memory.view.entry(seq)
+    assert place is not None
+    return f"{place.entry.line}\n"
+
+
+def refused(memory: Memory, receipt: str, words: str) -> None:
+    """The receipt cannot be undone, for that reason, and no byte has changed."""
+    before = tree(memory.library.root)
+    with pytest.raises(LibraryError, match=words):
+        memory.undo(receipt)
+    assert tree(memory.library.root) == before
+
+
+# ── undone, done again, undone again ────────────────────────────────────────────────────────────
+
+
+def test_a_later_receipt_that_is_taken_back_is_in_nobodys_way(memory: Memory) -> None:
+    before = notes(memory)
+    first = sorted_into(memory, (A, "topics/new"))
+    second = sorted_into(memory, (A, "topics/old"))
+    (back,) = memory.undo(second.id)
+    memory.undo(first.id)
+    assert notes(memory) == before
+    memory.undo()
+    memory.undo(back.id)
+    assert where(memory, A) == ["topics/old"]
+    with pytest.raises(LibraryError, match=second.id):
+        memory.undo(first.id)
+
+
+def test_what_leans_on_what_leans_on_it_goes_too(memory: Memory) -> None:
+    before = notes(memory)
+    first = sorted_into(memory, (A, "topics/x"))
+    second = sorted_into(memory, (A, "topics/y"), (B, "topics/y"))
+    third = sorted_into(memory, (B, "topics/z"))
+    refused(memory, first.id, f"{third.id}, {second.id} moved the same lines later")
+    memory.undo(first.id, together=True)
+    assert notes(memory) == before
+
+
+# ── documents that went on ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_document_that_it_made_stays_for_what_others_put_there(memory: Memory) -> None:
+    first = sorted_into(memory, (A, "topics/new"))
+    sorted_into(memory, (B, "topics/new"))
+    memory.undo(first.id)
+    assert where(memory, A, B) == [CURRENT, "topics/new"]
+    assert "fact a" not in (memory.library.root / "topics/new.md").read_text()
+
+
+def test_a_line_that_a_person_typed_into_a_document_that_it_made_stays(memory: Memory) -> None:
+    first = sorted_into(memory, (A, "topics/new"))
+    path = memory.library.root / "topics/new.md"
+    path.write_text(path.read_text() + "- typed\n")
+    memory.undo(first.id)
+    assert path.read_text().endswith("- typed\n")
+    assert where(memory, A) == [CURRENT]
+
+
+def test_of_a_document_that_others_wrote_into_only_the_lines_go_back(memory: Memory) -> None:
+    first = sorted_into(memory, (A, "topics/old"))
+    sorted_into(memory, (B, "topics/old"))
+    memory.undo(first.id)
+    assert where(memory, A, B, C, D) == [CURRENT, "topics/old", "topics/old", "topics/old"]
+    texts = [path.read_text() for path in memory.library.root.rglob("*.md") if "journal" not in path.parts]
+    assert sum(text.count(f"seq={A}") for text in texts) == 1
+    assert problems(memory.library.root, {}) == []
+
+
+@pytest.mark.parametrize("beside", [C, A], ids=["before it", "behind it"])
+def test_a_line_that_a_person_doubled_is_not_torn_out(memory: Memory, beside: int) -> None:
+    first = sorted_into(memory, (A, "topics/old"))
+    edit(memory, "topics/old", line(memory, beside), line(memory, beside) + line(memory, A))
+    refused(memory, first.id, f"line {A} was added or removed by hand since")
+
+
+# ── what people did before it, and since ────────────────────────────────────────────────────────
+
+
+def test_a_signature_is_not_taken_back_from_a_line_that_is_gone(memory: Memory) -> None:
+    path = memory.library.root / "topics/old.md"
+    path.write_text(path.read_text() + "- typed\n")
+    receipt = memory.library.adopt_edits()
+    assert receipt is not None
+    (seq,) = (row.seq for row in receipt.rows)
+    edit(memory, "topics/old", line(memory, seq), "")
+    refused(memory, receipt.id, "topics/old was changed where it wrote")
+
+
+def test_an_edit_that_nobody_noted_yet_is_in_the_receipt_that_takes_the_line_back(memory: Memory) -> None:
+    """So that undoing the undo brings it back."""
+    edit(memory, "topics/old", "fact c", "fact c, edited")
+    receipt = memory.library.adopt_edits()
+    assert receipt is not None
+    edit(memory, "topics/old", "fact c, edited", "fact c, edited twice")
+    edited = notes(memory)
+    memory.undo(receipt.id)
+    assert "> fact c, edited\n" in (memory.library.root / "topics/old.md").read_text()
+    memory.undo()
+    assert notes(memory) == edited
+
+
+# ── what it refuses, and what people did ────────────────────────────────────────────────────────
+
+
+def test_a_header_that_a_person_made_longer_stays_whole(memory: Memory) -> None:
+    path = memory.library.root / "topics/x.md"
+    path.write_text("---\nid: topics/x\n---\nA person's prose.\n")
+    sorted_into(memory, (A, "topics/x"))
+    (back,) = memory.undo()
+    path.write_text(path.read_text().replace("---\n", "---\nmine: 1\nand: 2\n", 1))
+    refused(memory, back.id, "topics/x was changed where it wrote")
+
+
+def test_a_line_that_a_person_took_away_is_not_brought_back(memory: Memory) -> None:
+    edit(memory, "topics/old", line(memory, C), "")
+    refused(memory, "1", f"lines {C} are no longer where it put them")
+
+
+@each("name", ["7", "journal/0007-merge", "x"])
+def test_what_is_no_receipt_is_said(memory: Memory, name: str) -> None:
+    with pytest.raises(UsageError, match="there is no receipt"):
+        memory.undo(name)
+
+
+# ── the library as of a moment ──────────────────────────────────────────────────────────────────
 
 
 def fill(library: Library, *texts: str) -> list[int]:
@@ -51,113 +205,17 @@ def sort(library: Library, op: str, *moves: Move) -> Receipt:
     return outcome.receipt
 
 
-def files(library: Library) -> dict[str, bytes]:
-    return {name: data for name, data in tree(library.root).items() if not name.startswith("journal/")}
-
-
 def standing(view: View) -> dict[int, tuple[str, str]]:
     """Document and line of every seq."""
     places = [*view.entries(), *view.entries("archive"), *view.entries("evidence")]
     return {place.seq: (place.doc_id, place.entry.line) for place in places}
 
 
-def test_undo_restores_every_byte_and_undoing_that_too(library: Library) -> None:
-    a, b, c = fill(library, "I live in Lisbon", "I like tea", "I live in Lisbon!")
-    sort(library, "consolidate", Move(a, "topics/home", "Home"))
-    before = files(library)
-    receipt = sort(
-        library,
-        "consolidate",
-        Move(b, "topics/home", "Drinks"),
-        Move(c, "topics/home", why="duplicate", by=a),
-    )
-    after = files(library)
-    (back,) = undo(library)
-    assert files(library) == before
-    assert [(row.seq, row.was, row.now, row.why) for row in back.rows] == [
-        (b, "topics/home", CURRENT, "undone"),
-        (c, "archive/home", CURRENT, "undone"),
-    ]
-    (again,) = undo(library, back.id)
-    assert files(library) == after
-    with pytest.raises(LibraryError, match="undone by journal/0004-undo already"):
-        undo(library, back.id)
-    assert again.number == receipt.number + 2
-    assert problems(library.root, {}) == []
-
-
-def test_what_came_since_stays(library: Library) -> None:
-    a, b = fill(library, "one", "two")
-    sort(library, "consolidate", Move(a, "topics/x", "X"), Move(b, "topics/x", "X"))
-    (c,) = fill(library, "three")
-    with (library.root / "topics/x.md").open("a") as file:
-        file.write("\nA person's prose.\n")
-    undo(library)
-    view = library.view()
-    assert [place.seq for place in view.buffer.entries] == [a, b, c]
-    assert view.document("topics/x").entries == ()
-    assert "A person's prose." in view.document("topics/x").body
-
-
-def test_a_header_that_a_person_made_longer_stays_whole(library: Library) -> None:
-    (a,) = fill(library, "one")
-    path = library.root / "topics/x.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("---\nid: topics/x\n---\nA person's prose.\n")
-    sort(library, "consolidate", Move(a, "topics/x"))
-    undo(library)
-    path.write_text(path.read_text().replace("---\n", "---\nmine: 1\nand: 2\n", 1))
-    before = files(library)
-    with pytest.raises(LibraryError, match="topics/x was changed where it wrote"):
-        undo(library)
-    assert files(library) == before
-
-
-def test_a_later_receipt_that_leans_on_it_goes_first_or_with_it(library: Library) -> None:
-    a, b = fill(library, "one", "two")
-    before = files(library)
-    first = sort(library, "consolidate", Move(a, "topics/x", "X"), Move(b, "topics/y", "Y"))
-    second = sort(library, "merge", Move(a, "topics/y", "Y", "merged"))
-    with pytest.raises(LibraryError, match=f"{second.id} moved the same lines later; .*--together"):
-        undo(library, first.id)
-    assert [receipt.notes[0] for receipt in undo(library, str(first.number), together=True)] == [
-        "takes back receipt 2",
-        "takes back receipt 1",
-    ]
-    assert files(library) == before
-
-
-def test_people_s_edits_and_stamps_can_be_undone_too(library: Library) -> None:
-    (a,) = fill(library, "Drinks tea")
-    sort(library, "consolidate", Move(a, "topics/x", "X"))
-    library.adopt_edits()
-    path = library.root / "topics/x.md"
-    path.write_text(path.read_text().replace("Drinks tea", "Drinks water") + "- typed\n")
-    before = files(library)
-    assert library.adopt_edits() is not None
-    assert files(library) != before
-    undo(library)
-    assert files(library) == before
-
-
-def test_a_line_that_a_person_took_away_is_not_brought_back(library: Library) -> None:
-    a, b = fill(library, "one", "two")
-    sort(library, "consolidate", Move(a, "topics/x", "X"), Move(b, "topics/x", "X"))
-    path = library.root / "topics/x.md"
-    path.write_text("".join(line for line in path.read_text().splitlines(True) if f"seq={a}," not in line))
-    before = tree(library.root)
-    with pytest.raises(LibraryError, match=f"lines {a} are no longer where it put them"):
-        undo(library)
-    assert tree(library.root) == before
-
-
-@pytest.mark.parametrize("name", ["7", "journal/0007-merge", "x"])
-def test_what_is_no_receipt_is_said(library: Library, name: str) -> None:
-    with pytest.raises(UsageError, match="nothing to undo"):
-        undo(library)
-    sort(library, "consolidate", Move(fill(library, "one")[0], "topics/x"))
-    with pytest.raises(UsageError, match="there is no receipt"):
-        undo(library, name)
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    made = init(tmp_path / "memory")
+    made.clock = Clock()
+    return made
 
 
 def test_as_of_a_seq_a_time_or_a_receipt(library: Library) -> None:

@@ -61,67 +61,12 @@ def folder(root: Path) -> Path:
 
 # ── the same lines ──────────────────────────────────────────────────────────────────────────────
 
-PIECES = (
-    "ab",
-    "AB",
-    "k",
-    "K",
-    "\u212a",
-    "ſ",
-    "S",
-    "é",
-    "É",
-    "\u65e5",
-    "\udce9",
-    "\r",
-    " ",
-    "-",
-    "7",
-    "x.y",
-    "\ufeff",
-)
+PIECES = ("\r", " ", *"ab AB k K \u212a ſ S é É \u65e5 \udce9 - 7 x.y \ufeff".split(" "))
 PATTERNS = (
-    *("a", "ab", "kab", "sab", "é", "É", "x.y", "[", "a\\b", "\\r", "\ufffd", "日ab", "\n", "", "abkab"),
-    *(
-        "^",
-        "$",
-        "^$",
-        "^ab",
-        "ab$",
-        "^ab$",
-        "\\bab\\b",
-        "\\Aab",
-        "ab\\z",
-        "a.*k",
-        "a[^b]",
-        "[^a]b",
-        "\\s",
-        "\\Sab",
-    ),
-    *(
-        "(ab|kk|7-)k",
-        "(?i)ab",
-        "(?-i)ab",
-        "(?-m)^ab",
-        "(?s)a.b",
-        "(abk)+",
-        "x?abk",
-        "(xab|yab|zab)",
-        "\\d",
-        "ab{2}",
-    ),
-    *(
-        "[[:upper:]]b",
-        "\\p{Lu}",
-        "\\P{Lu}b",
-        "[A-Z]B",
-        "(a+)+$",
-        "ab{2,}k",
-        "\\Qx.y\\E",
-        "k\\.y",
-        "\\x41B",
-        "\\C\\C\\C",
-    ),
+    *("", "\n", "\ufffd", *r"a ab kab sab é É x.y [ a\b \r 日ab abkab".split(" ")),
+    *r"^ $ ^$ ^ab ab$ ^ab$ \bab\b \Aab ab\z a.*k a[^b] [^a]b \s \Sab".split(" "),
+    *r"(ab|kk|7-)k (?i)ab (?-i)ab (?-m)^ab (?s)a.b (abk)+ x?abk (xab|yab|zab) \d ab{2}".split(" "),
+    *r"[[:upper:]]b \p{Lu} \P{Lu}b [A-Z]B (a+)+$ ab{2,}k \Qx.y\E k\.y \x41B \C\C\C".split(" "),
 )
 
 TEXTS = st.lists(st.sampled_from((*PIECES, "\n", "\n")), max_size=25).map("".join)

@@ -97,9 +97,6 @@ def test_speakers_that_a_question_names(question: str, speakers: list[str], name
     assert asked_of(question, speakers) == Asked(frozenset(named))
 
 
-# ── statements ──────────────────────────────────────────────────────────────────────────────────
-
-
 # ── what they do to scores ──────────────────────────────────────────────────────────────────────
 
 
@@ -123,6 +120,3 @@ def test_the_named_day_gains() -> None:
     assert list(factors("the trip on 8 May 2023", said, ON)) == [1 + GAIN, 1, 1]
     assert list(factors("the trip", said, ON)) == [1, 1, 1]
     assert list(factors("the trip on 8 May 2023", said, replace(ON, dates=False))) == [1, 1, 1]
-
-
-# ── settings ────────────────────────────────────────────────────────────────────────────────────

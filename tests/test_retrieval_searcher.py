@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import each
 from in_memory import LISBON, view_of
 
+from infinimem.embedders.base import unit
+from infinimem.errors import ModelUnavailable
 from infinimem.model import Retrieved
+from infinimem.retrieval.disk import in_memory
 from infinimem.retrieval.searcher import searcher
+from infinimem.settings import SearchSettings, Settings
 from infinimem.store.sources import only
-from infinimem.strategies.readers.budget import pack
+from infinimem.store.view import Scope, View
 
 
 def seqs(items: list[Retrieved]) -> list[tuple[int, ...]]:
@@ -87,12 +99,6 @@ def test_a_models_wording_is_found_by_what_was_said_and_leads_to_it() -> None:
     assert (best.seqs, best.origin) == ((9,), (1, 2)), "followed through the entry that it replaced"
 
 
-def test_ties_go_by_document_and_line() -> None:
-    line = "- <seq={},source=user> the same words\n"
-    view = view_of({"topics/b": line.format(1), "topics/a": line.format(2) + line.format(3)})
-    assert seqs(searcher(view).entries("same words")) == [(3,), (2,), (1,)], "the newer first"
-
-
 def test_blocks_hold_raw_lines_and_are_not_found_by_their_signatures() -> None:
     view = view_of(LISBON)
     block = searcher(view).blocks("Lisbon trams")[0]
@@ -103,19 +109,105 @@ def test_blocks_hold_raw_lines_and_are_not_found_by_their_signatures() -> None:
     assert searcher(view).blocks("seq source origin") == []
 
 
-def test_packing_keeps_the_order_skips_what_does_not_fit_and_what_is_shown_already() -> None:
-    def item(start: int, end: int, text: str) -> Retrieved:
-        return Retrieved("a", start, end, text, 1.0)
-
-    block, inside, long, small = item(1, 9, "bb"), item(3, 3, "i"), item(20, 20, "l" * 50), item(30, 30, "s")
-    assert pack([block, inside, long, small], 10, len) == [block, small]
-    assert pack([block], 1, len) == []
-    assert pack([], 10, len) == []
-
-
 def test_kin_words_help_where_a_question_s_own_find_nothing() -> None:
     files = {"topics/a": "- <seq=1> I moved to Porto.\n- <seq=2> I keep a cat.\n"}
     assert seqs(searcher(view_of(files)).entries("Where does she live?")) == [(1,)]
     files["topics/b"] = "- <seq=3> Rita lives in Faro.\n"
     assert seqs(searcher(view_of(files)).entries("Where does she live?")) == [(3,)]
     assert seqs(searcher(view_of(files)).entries("quantum chromodynamics")) == []
+
+
+# ── the order ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_ties_go_by_document_and_line() -> None:
+    view = view_of({"b": "one\n", "a": "x\n\n# One\none\n\n# Two\none\n", "c": "two\n"})
+    best = in_memory(view).best("blocks", "one", ["one"], "default", 10)
+    tied = [(row.doc_id, row.start) for row, value in best if value == best[-1][1]]
+    assert tied == sorted(tied)
+
+
+@pytest.mark.parametrize(("newest", "expected"), [(True, [3, 4, 2, 1]), (False, [1, 2, 3, 4])])
+def test_of_equal_scores_the_newer_goes_first(newest: bool, expected: list[int]) -> None:
+    lines = ("1,time=2023-01-02", "2,time=2024-01-02", "3,time=2024-05-01", "4,time=2024-03-04")
+    text = "".join(f"- <seq={line},source=user> Likes tea\n" for line in lines)
+    view = view_of({"CURRENT": text}, Settings(search=SearchSettings(newest=newest, dates=False)))
+    best = in_memory(view).best("entries", "tea", ["tea"], "default", 9)
+    assert [row.seq for row, _ in best] == expected
+
+
+def test_nothing_to_rank() -> None:
+    assert in_memory(view_of({})).best("entries", "a", ["a"], "all", 5) == []
+    assert in_memory(view_of({"a": ""})).best("blocks", "a", ["a"], "default", 5) == []
+    assert in_memory(view_of({"a": "a\n"})).best("blocks", "", [], "default", 5) == []
+
+
+def test_a_term_in_every_piece_still_counts_for_something() -> None:
+    best = in_memory(view_of({"a": "Ana moved\n", "b": "Ana\n"})).best("blocks", "ana", ["ana"], "default", 5)
+    assert len(best) == 2
+    assert all(value > 0 for _, value in best)
+
+
+# ── nearness in meaning ──────────────────────────────────────────────────────────────────────────────
+
+
+MEANINGS = ("move moved settled lives", "gift gave give present", "violin fiddle", "tea coffee latte drink")
+
+
+class Meanings:
+    """Knows a few words that mean the same, and keeps what it was asked."""
+
+    semantic = True
+    size = len(MEANINGS)
+
+    def __init__(self, name: str = "meanings", order: int = 1) -> None:
+        self.name = name
+        self.asked: list[str] = []
+        self._axes = {word: at for at, words in enumerate(MEANINGS[::order]) for word in words.split()}
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.asked += texts
+        rows = np.zeros((len(texts), self.size), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in re.findall(r"\w+", text.casefold()):
+                if word in self._axes:
+                    row[self._axes[word]] += 1
+        return unit(rows)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def lisbon(embedder: Meanings, **search: Any) -> View:
+    return view_of(LISBON, Settings(search=SearchSettings(**search)), embedder=lambda: embedder)
+
+
+def found(view: View, query: str, scope: Scope = "default") -> list[int]:
+    """Seqs of the entries found; 0 for a passage."""
+    return [row.seq for row, _ in in_memory(view).best("entries", query, [], scope, 50)]
+
+
+def test_what_shares_no_word_with_a_query_is_found_by_its_meaning() -> None:
+    view = lisbon(Meanings())
+    assert found(view, "settled")[0] == 13
+    assert found(view, "present")[0] == 12
+    assert searcher(view).blocks("fiddle")[0].doc_id == "notes/todo"
+
+
+@each(("scope", "seqs"), [("archive", {11}), ("evidence", {2, 4, 6}), ("all", {2, 4, 6, 11, 12, 13, 15})])
+def test_each_scope_has_its_own(scope: Scope, seqs: set[int]) -> None:
+    assert set(found(lisbon(Meanings()), "settled, a present, coffee", scope)) >= seqs
+    live = found(lisbon(Meanings()), "settled, a present, coffee")
+    assert not {2, 4, 6, 11} & set(live)
+
+
+def test_a_server_that_does_not_answer_leaves_words(caplog: pytest.LogCaptureFixture) -> None:
+    class Down(Meanings):
+        def embed(self, texts: Sequence[str]) -> Any:
+            raise ModelUnavailable("no answer; try later")
+
+    places = in_memory(lisbon(Down())).best("entries", "Lisbon", ["lisbon"], "default", 9)
+    assert places == in_memory(view_of(LISBON)).best("entries", "Lisbon", ["lisbon"], "default", 9)
+    assert "ranked by words alone: no answer; try later" in caplog.text

@@ -179,6 +179,3 @@ def test_a_forget_while_vectors_are_computed(made_anew: bool, own_cache: Path) -
     )
     store.add(TEXTS)
     assert is_whole(Vectors(ROOT, Counting())), "the next call keeps it"
-
-
-# ── the nearest ─────────────────────────────────────────────────────────────────────────────────

@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 from forget_library import held
-from git_repository import Repository
 from test_strategies_contract import TURNS
-from trusting import write_trusted
 
-from infinimem import Memory, Turn, open_memory
-from infinimem.errors import UsageError
+from infinimem import Memory, open_memory
 from infinimem.spec import strategies
-from infinimem.store.state.drawn import path_of
 
 NOW = datetime(2025, 3, 3, 12, tzinfo=UTC)
 SETTINGS = "[recmem]\ntheta_sim = 0.1\ntheta_count = 2\n"
@@ -46,36 +42,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "library"))
-
-
-def files(root: Path, *folders: str) -> dict[str, bytes]:
-    """All that lies in these folders; in none, everything."""
-    found = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    return {path: data for path, data in sorted(found.items()) if path.startswith(folders or "")}
-
-
-def own(root: Path, name: str) -> dict[str, bytes]:
-    spec = strategies()[name]
-    lists = {path_of(spec)} if spec.lists_turns else set()
-    alone = {f"{spec.buffer}.md", *lists}
-    return {
-        path: data for path, data in files(root).items() if path.startswith(spec.folders) or path in alone
-    }
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("name", ALL)
-def test_only_the_one_that_is_named_writes(root: Path, name: str) -> None:
-    """Recording a turn, sorting, a rebuild and an undo change nothing of the others."""
-    before = {other: own(root, other) for other in ALL}
-    memory = opened(root, name)
-    memory.observe([Turn("The pottery class moved to Fridays.", speaker="Ann", session="s6", turn="D10")])
-    memory.consolidate()
-    memory.rebuild()
-    assert own(root, name) != before[name]
-    memory.undo()
-    changed = {other for other in ALL if own(root, other) != before[other]}
-    assert changed <= {name}
 
 
 @pytest.mark.sample(2)
@@ -126,39 +92,3 @@ def test_doctor_checks_all(root: Path, name: str) -> None:
     )
     wrong = [finding for finding in opened(root).doctor() if path.stem in finding.where]
     assert wrong == [finding for finding in opened(root, name).doctor() if path.stem in finding.where] != []
-
-
-def test_git_keeps_what_each_writes(tmp_path: Path) -> None:
-    repository = Repository.begun(tmp_path / "tree")
-    root = repository.memory
-    write_trusted(root, f"format = 1\ngit = true\n{SETTINGS}")
-    memory = opened(root, create=True)
-    memory.observe(TURNS)
-    memory.consolidate()
-    for name in OTHERS:
-        opened(root, name).rebuild()
-    kept = {path.removeprefix("memory/") for path in repository.git("ls-files", "memory").split()}
-    for name in ALL:
-        wanted = {path for path in own(root, name) if path.endswith(".md")}
-        assert wanted and wanted <= kept, name
-    assert memory.status()["git"]["waiting"] == 0 and opened(root).doctor() == []
-
-
-def test_compare_asks_all_and_writes_nothing(root: Path) -> None:
-    before = files(root, *(folder for name in ALL for folder in strategies()[name].folders), "journal/")
-    memory = opened(root, "gam")
-    found = memory.compare("Who teaches the pottery class?")
-    assert [one.strategy for one in found] == ["gam", *(name for name in ALL if name != "gam")]
-    assert [one.reader for one in found] == [
-        strategies()[one.strategy].make(None, memory.library.settings).readers[0] for one in found
-    ]
-    for one in found:
-        alone = opened(root, one.strategy).ask("Who teaches the pottery class?")
-        assert (one.answer.text, one.answer.citations) == (alone.text, alone.citations)
-        assert "Bruno" in one.answer.text and one.answer.usage.calls >= 1
-        assert any("Bruno" in item.text for item in one.evidence.items) and one.ms > 0
-    assert (
-        files(root, *(folder for name in ALL for folder in strategies()[name].folders), "journal/") == before
-    )
-    with pytest.raises(UsageError, match="empty"):
-        memory.compare(" ")

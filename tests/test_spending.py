@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Barrier
 
 import pytest
-from cli_runner import Shell
-from fake_server import chat, serve
 
 from infinimem import Turn, estimate, open_memory
 from infinimem.errors import ModelUnavailable
-from infinimem.llm.base import LLM, Reply, Task, total
+from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Usage
 from infinimem.store.files import Files
-from infinimem.store.state import usage
+from infinimem.store.state import lists
 
 
 class Paid(OfflineClient):
@@ -26,8 +23,7 @@ class Paid(OfflineClient):
 
     def complete(self, task: Task, variables: object) -> Reply:
         reply = super().complete(task, variables)  # type: ignore[arg-type]
-        self.usage[task.name] = self.usage[task.name] + Usage(0, 100, 10)
-        return reply
+        return replace(reply, usage=reply.usage + Usage(0, 100, 10))
 
 
 class Clock:
@@ -56,7 +52,7 @@ def test_each_call_of_a_library_is_booked_once(memory: Memory) -> None:
     memory.ask("Where did I move?", "hybrid")
     memory.rebuild()
     (booked,) = memory.status()["spent"].values()
-    calls = sum(one.calls for one in memory.llm.usage.values())
+    calls = memory.llm.usage.calls
     assert booked == {"calls": calls, "tokens_in": 100 * calls, "tokens_out": 10 * calls}
 
 
@@ -79,12 +75,6 @@ def test_a_cap_leaves_the_other_turns_pending(memory: Memory) -> None:
     assert memory.view.uncited() == ()
 
 
-def test_an_inner_call_keeps_the_outer_cap(memory: Memory) -> None:
-    with memory.llm.cap(0), pytest.raises(ModelUnavailable, match="cap is spent"):
-        memory.observe(TURNS)
-    memory.observe(())
-
-
 def test_rules_cost_nothing_and_leave_no_book(tmp_path: Path) -> None:
     memory = opened(tmp_path / "m", OfflineClient(), Clock())
     memory.observe(TURNS)
@@ -94,14 +84,14 @@ def test_rules_cost_nothing_and_leave_no_book(tmp_path: Path) -> None:
 
 def test_a_garbled_book_counts_as_far_as_it_can_be_read(tmp_path: Path) -> None:
     files = Files(tmp_path)
-    usage.note(files, "2025-03-03", Usage(1, 20, 3))
+    lists.note_usage(files, "2025-03-03", Usage(1, 20, 3))
     with (tmp_path / ".infinimem/usage").open("ab") as book:
         book.write(b"2025-03-03 1\n\xff\n2025-03-04 1 2 three\n2025-03-03 1 1 1")
-    usage.note(files, "2025-03-03", Usage(1, 20, 3))
-    assert usage.by_day(files)["2025-03-03"] == Usage(3, 41, 7)
+    lists.note_usage(files, "2025-03-03", Usage(1, 20, 3))
+    assert lists.usage_by_day(files)["2025-03-03"] == Usage(3, 41, 7)
     for nothing_else in (Usage(1, 9, 0), Usage(1, 0, 9), Usage(1, 0, 0)):
-        usage.note(files, "2025-03-04", nothing_else)
-    assert usage.by_day(files)["2025-03-04"] == Usage(2, 9, 9)
+        lists.note_usage(files, "2025-03-04", nothing_else)
+    assert lists.usage_by_day(files)["2025-03-04"] == Usage(2, 9, 9)
 
 
 def test_an_estimate_grows_with_what_is_to_be_done(memory: Memory) -> None:
@@ -116,33 +106,3 @@ def test_an_estimate_grows_with_what_is_to_be_done(memory: Memory) -> None:
         < estimate.for_question(memory.view, "Where?", "bm25")
         < estimate.for_question(memory.view, "Where?", "agent")
     )
-
-
-def test_the_command_line_estimates_and_caps(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shell("init").code == 0
-    before = shell.tree()
-    for command in (["add", "I moved to Lisbon."], ["ask", "Where?"], ["rebuild"], ["consolidate"]):
-        assert shell(*command, "--estimate", "--json").json["estimate"] >= 0
-    assert shell.tree() == before
-    with serve(chat("no JSON at all")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "k")
-        shell("add", "I moved to Lisbon.", "--model", "m", "--max-tokens", "0").failed(1, "cap is spent")
-        assert server.requests == []
-
-
-def test_what_calls_side_by_side_spend_is_booked_once(tmp_path: Path) -> None:
-    both = Barrier(2, timeout=30)
-
-    class Slow(Paid):
-        def complete(self, task: Task, variables: object) -> Reply:
-            if task.name == "answer":
-                both.wait()
-            return super().complete(task, variables)
-
-    memory = opened(tmp_path / "m", Slow(), Clock())
-    memory.observe([Turn(text="I moved to Lisbon.")])
-    with ThreadPoolExecutor(2) as threads:
-        list(threads.map(memory.ask, ["Where does she live?", "Where did she move?"]))
-    (spent,) = usage.by_day(memory.library.files).values()
-    assert spent.tokens_in == total(memory.llm.usage).tokens_in

@@ -20,9 +20,8 @@ from infinimem.markdown.document import Document
 from infinimem.model import Move, Plan
 from infinimem.store import freshness
 from infinimem.store.commit.install import Moves, replay
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied
 
 STAGING = ".infinimem/tx/0002"
 
@@ -112,25 +111,6 @@ def test_at_every_moment_every_line_stands_somewhere(tmp_path: Path) -> None:
     assert texts(library, "topics/a") == ["short"]
 
 
-def test_at_every_moment_every_line_stands_somewhere_though_an_editor_takes_it_out_again(
-    library: Library, plan: Plan
-) -> None:
-    path = library.root / "topics/tea.md"
-    old = Doing("exchange", path, put(path, path.read_bytes()), after=True)
-    assert watched(library, plan, old) == set()
-    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
-
-
-def test_an_editor_that_saves_what_it_read_before_as_lines_leave_takes_none_out(
-    library: Library, plan: Plan
-) -> None:
-    path = library.root / "topics/tea.md"
-    old = put(path, path.read_bytes() + b"typed\n")
-    apply(library, plan, Doing("exchange", library.root / "CURRENT.md", old))
-    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
-    assert "typed" in path.read_text()
-
-
 # ── a save while it is staged ───────────────────────────────────────────────────────────────────
 
 
@@ -205,16 +185,6 @@ def test_what_is_saved_over_ours_in_the_moment_that_theirs_goes_back_stays(
     assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
 
 
-def test_words_saved_into_a_file_that_goes_stay(library: Library) -> None:
-    (line,) = library.view().document("topics/home").entries
-    path = library.root / "topics/home.md"
-    plan = Plan("merge", moves=(Move(line.seq, "topics/tea", "Tea", "merged"),))
-    apply(library, plan, Doing("rename", path, append(path, "my own words")))
-    assert "my own words" in path.read_text()
-    assert texts(library, "topics/home") == []
-    assert texts(library, "topics/tea") == ["Drinks green tea", "Lives in Lisbon"]
-
-
 def test_of_two_saves_of_a_file_that_goes_both_stay(library: Library) -> None:
     (line,) = library.view().document("topics/home").entries
     path = library.root / "topics/home.md"
@@ -228,21 +198,6 @@ def test_of_two_saves_of_a_file_that_goes_both_stay(library: Library) -> None:
         library.apply(plan, base=library.view())
     assert "the second save" in path.read_text()
     assert any("the first save" in text for text in aside(library))
-
-
-def test_a_file_that_is_moved_and_linked_meanwhile_is_told_of(library: Library, plan: Plan) -> None:
-    path, elsewhere = library.root / "CURRENT.md", library.root.parent / "mine.md"
-
-    def link() -> None:
-        path.rename(elsewhere)
-        path.symlink_to(elsewhere)
-
-    with hooked(doing(Doing("exchange", library.root / "topics/tea.md", link))):
-        library.apply(plan, base=library.view())
-    assert "Likes oolong" in elsewhere.read_text()
-    assert path.is_symlink()
-    note = "CURRENT.md could not be written; lines that left it may stand there still"
-    assert note in library.receipts()[-1].notes
 
 
 def test_permissions_stay_whoever_saves(library: Library, plan: Plan) -> None:
@@ -272,13 +227,6 @@ def test_an_older_receipt_that_is_forgotten_in_tells_of_no_save(library: Library
 # ── after a crash ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_is_left_of_what_was_never_committed(library: Library, plan: Plan) -> None:
-    crashed(library, plan, Doing("rename", library.root / STAGING / "manifest", crash))
-    assert list((library.root / ".infinimem/tx").iterdir()) != []
-    Library(library.root)
-    assert list((library.root / ".infinimem/tx").iterdir()) == []
-
-
 def test_a_line_that_came_before_a_crash_is_not_held_back(library: Library, plan: Plan) -> None:
     """The person tidies up what stands twice; a line that is still to come they leave alone."""
     path = library.root / "CURRENT.md"
@@ -306,19 +254,6 @@ def test_a_backup_that_is_put_back_after_a_crash_gets_its_lines(library: Library
     path.write_bytes(old)
     assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
     assert texts(library, "CURRENT") == []
-
-
-def test_of_a_save_that_a_crash_caught_and_a_newer_one_both_stay(library: Library, plan: Plan) -> None:
-    path = library.root / "topics/tea.md"
-    old = path.read_bytes()
-    caught = Doing("exchange", path, append(path, "caught by the crash"))
-    crashed(library, plan, caught, Doing("exchange", path, crash, after=True))
-    assert "caught" not in path.read_text()
-    path.write_bytes(old + b"saved after it\n")
-    Library(library.root)
-    assert "saved after it" in path.read_text()
-    assert any("caught by the crash" in text for text in aside(library))
-    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
 
 
 def test_a_save_that_one_crash_caught_outlives_another_while_it_is_brought_back(
@@ -373,50 +308,6 @@ def test_what_is_kept_for_a_day_gives_way_on_a_full_disk(library: Library, plan:
     assert texts(library, "topics/new") == ["Plays chess"]
 
 
-def test_what_was_displaced_goes_after_a_day(library: Library, plan: Plan) -> None:
-    folder = library.root / ".infinimem/displaced/0001"
-    for hours, left in ((23, ["0001"]), (25, [])):
-        then = folder.stat().st_mtime - hours * 3600
-        os.utime(folder, (then, then))
-        Library(library.root)
-        assert displaced(library) == left
-        if left:
-            os.utime(folder)
-
-
-def test_a_late_save_is_brought_back_once(library: Library, plan: Plan) -> None:
-    path = library.root / "topics/tea.md"
-    with path.open("a") as editor:
-        apply(library, plan)
-        editor.write("typed late\n")
-    Library(library.root)
-    assert path.read_text().count("typed late") == 1
-    path.write_text(path.read_text() + "and more\n")
-    Library(library.root)
-    assert path.read_text().count("typed late") == 1
-    assert aside(library) == []
-
-
-def test_a_late_save_is_brought_back_by_an_opening_days_later(library: Library, plan: Plan) -> None:
-    path, folder = library.root / "topics/tea.md", library.root / ".infinimem/displaced/0002"
-    with path.open("a") as editor:
-        apply(library, plan)
-        editor.write("typed late\n")
-    os.utime(folder, (folder.stat().st_mtime - 50 * 3600,) * 2)
-    Library(library.root)
-    assert "typed late" in path.read_text()
-    assert "0002" not in displaced(library)
-
-
-def test_a_process_that_goes_on_drops_what_is_older_than_a_day(library: Library, plan: Plan) -> None:
-    folder = library.root / ".infinimem/displaced/0001"
-    for number in range(3, 13):
-        folder.with_name(f"{number:04}").mkdir()
-    os.utime(folder, (folder.stat().st_mtime - 25 * 3600,) * 2)
-    library.apply(plan, base=library.view())
-    assert "0001" not in displaced(library)
-
-
 def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
     library: Library, plan: Plan
 ) -> None:
@@ -433,18 +324,6 @@ def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
         assert "typed late" in path.read_text()
 
 
-def test_a_number_that_comes_again_keeps_what_it_displaces(library: Library, plan: Plan) -> None:
-    for receipt in (library.root / "journal").iterdir():
-        receipt.unlink()
-    path = library.root / "topics/tea.md"
-    with path.open("a") as editor:
-        library.apply(plan, base=library.view())
-        editor.write("typed late\n")
-    assert displaced(library) == ["0001"]
-    Library(library.root)
-    assert "typed late" in path.read_text()
-
-
 # ── the same moves on another version ───────────────────────────────────────────────────────────
 
 
@@ -453,33 +332,6 @@ def document(text: str) -> Document:
 
 
 A, B, C = (f"- <seq={seq},source=user> {seq}\n" for seq in (1, 2, 3))
-
-
-def test_a_line_that_a_person_edited_does_not_leave() -> None:
-    moves = Moves.between(document(A + B), document(B))
-    edited = A.replace("> 1", "> one")
-    assert replay(moves, document(A + "mine\n" + B)).to_bytes() == f"mine\n{B}".encode()
-    assert replay(moves, document(edited + B)).to_bytes() == (edited + B).encode()
-
-
-def test_a_line_comes_under_its_heading_which_is_made_where_it_is_gone() -> None:
-    moves = Moves.between(
-        document(f"# Tea\n{A}\n## Green\n\n## Black\n"), document(f"# Tea\n{A}\n## Green\n{B}\n## Black\n{C}")
-    )
-    assert replay(moves, document(f"# Tea\n{A}\n## Black\nmine\n\n## Green\n\nmine\n")).to_bytes() == (
-        f"# Tea\n{A}\n## Black\nmine\n\n{C}\n## Green\n\nmine\n\n{B}".encode()
-    )
-    assert (
-        replay(moves, document(f"# Tea\n{A}")).to_bytes()
-        == f"# Tea\n{A}\n## Green\n{B}\n## Black\n{C}".encode()
-    )
-
-
-def test_lines_come_into_a_document_that_a_person_removed() -> None:
-    moves = Moves.between(document(A), document(A + B))
-    assert replay(moves, document("")).to_bytes() == f"---\nid: topics/tea\n---\n{B}".encode()
-    gone = Moves.between(document(A), document(""))
-    assert replay(gone, document("")).to_bytes() == b""
 
 
 def test_a_version_in_which_a_line_could_no_longer_be_read_is_refused() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,12 +14,14 @@ from fault_disk import Crash, die, fail, hooked, nothing
 from fault_work import copy, work
 from fault_work import prepared as prepared
 from freshness_library import Reader, rest, stamps
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from infinimem.errors import LibraryError
-from infinimem.model import Turn
-from infinimem.store.freshness import BOUND
-from infinimem.store.library import Library
-from infinimem.store.listing import listed
+from infinimem.model import Located, NewEntry, Plan, Turn
+from infinimem.store.folders import listed
+from infinimem.store.freshness import BOUND, REST, Watcher
+from infinimem.store.library import Library, init
 
 
 @pytest.fixture
@@ -37,82 +38,7 @@ def reader(root: Path) -> Reader:
     return reader
 
 
-# ── by people, and by programs that are not infinimem ───────────────────────────────────────────
-
-
-def _exchanged(root: Path) -> None:
-    library = Library(root)
-    (root / ".other").write_text("y")
-    library.files.exchange(".other", "topics/home.md")
-
-
-STEPS: dict[str, Callable[[Path], object]] = {
-    "created": lambda root: (root / "note.md").write_text("x"),
-    "deleted": lambda root: (root / "topics/home.md").unlink(),
-    "renamed": lambda root: (root / "topics/home.md").rename(root / "topics/house.md"),
-    "moved": lambda root: (root / "topics/home.md").rename(root / "home.md"),
-    "saved by renaming": lambda root: [
-        (root / "swap").write_text("y"),
-        (root / "swap").rename(root / "topics/home.md"),
-    ],
-    "exchanged": _exchanged,
-    "a folder made": lambda root: [(root / "a/b").mkdir(parents=True), (root / "a/b/c.md").write_text("x")],
-    "a folder renamed": lambda root: (root / "topics").rename(root / "subjects"),
-    "a folder removed": lambda root: [
-        *(path.unlink() for path in (root / "topics").iterdir()),
-        (root / "topics").rmdir(),
-    ],
-    "a folder behind a link": lambda root: [
-        (root / "topics").rename(root.parent / "t"),
-        (root / "topics").symlink_to(root.parent / "t"),
-    ],
-    "a folder in its place": lambda root: [
-        (root / "topics").rename(root / "old"),
-        (root / "topics").mkdir(),
-        (root / "topics/home.md").write_text("z"),
-    ],
-}
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("step", STEPS)
-def test_what_comes_or_goes_is_seen_by_the_next_call(root: Path, reader: Reader, step: str) -> None:
-    STEPS[step](root)
-    assert reader.wrong() == set()
-    rest(root)
-    assert reader.wrong() == set()
-    assert reader.looks == 1
-
-
-def test_an_edit_in_place_is_seen_within_the_bound(root: Path, reader: Reader) -> None:
-    (root / "topics/home.md").write_text("x")
-    assert reader.wrong() == {"topics/home"}
-    reader.wait(BOUND)
-    assert reader.wrong() == set()
-    assert (reader.looks, reader.lists) == (2, 0)
-
-
-# ── what stays the same ─────────────────────────────────────────────────────────────────────────
-
-
 # ── through infinimem ───────────────────────────────────────────────────────────────────────────
-
-
-def infinimem(root: Path, *args: str) -> None:
-    command = [sys.executable, "-m", "infinimem", "--library", str(root), "--model", "offline", *args]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-
-
-def test_what_other_processes_write_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:
-    for step in (
-        ("add", "My bike is red.", "--session", "s", "--time", "2025-03-02"),
-        ("consolidate",),
-        ("forget", "--match", "peanuts", "--yes"),
-        ("add", "I have a cat.", "--session", "s", "--time", "2025-03-02"),
-    ):
-        infinimem(root, *step)
-        assert reader.wrong() == set(), step
-    assert reader.looks == 1
 
 
 def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:
@@ -123,25 +49,6 @@ def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path, rea
     (root / "CURRENT.md").write_text("- typed\n")
     assert library.adopt_edits() is not None  # which looks at all that people did
     assert reader.wrong() == set()
-
-
-def test_writers_in_threads_lose_nothing(root: Path) -> None:
-    """Each is a library of its own that takes itself for large; they see each other's receipts and seqs."""
-    readers = [Reader(root) for _ in range(3)]
-
-    def write(number: int) -> None:
-        for turn in range(8):
-            text = f"Fact {number} {turn}."
-            readers[number].library.record([Turn(text, session=f"s{turn % 2}", time="2025-03-02")])
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [reader.wrong() for reader in readers] == [set()] * 3
-    said = [place.seq for place in readers[0].library.view().entries("evidence")]
-    assert len(said) == len(set(said)) == 3 + 24
 
 
 def points(root: Path, tmp_path: Path) -> list[str]:
@@ -188,3 +95,174 @@ def test_a_disk_that_refuses_hides_nothing(root: Path, tmp_path: Path, onward: b
             reader.wait(BOUND)
         found[f"{number} {name}"] = reader.wrong()
     assert {number: wrong for number, wrong in found.items() if wrong} == {}
+
+
+PATIENCE = 60.0
+"""Seconds to wait for what comes in some milliseconds on a machine with nothing else to do."""
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+
+
+# ── how a library uses it ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def relying(root: Path) -> Reader:
+    """A reader whose watcher is relied on; its clock stands still after that."""
+    rest(root)
+    reader = Reader(root)
+    reader.look()
+    assert not reader.watcher.begun  # most processes end before it would be of use
+    reader.wait(BOUND)
+    reader.look()
+    assert (reader.watcher.begun, reader.looks) == (1, 2)
+    reader.watcher.lives = True
+    reader.look()
+    assert reader.looks == 3  # once everything, for what changed before it lived
+    return reader
+
+
+def edit(path: Path, age: float = 0.0) -> None:
+    """Write in place, so many seconds ago."""
+    path.write_text(f"{path.read_text()}more\n")
+    then = time.time_ns() - int(age * 1e9)
+    os.utime(path, ns=(then, then))
+
+
+def test_a_watcher_that_misses_an_edit_is_given_up(root: Path, relying: Reader) -> None:
+    edit(root / "topics/home.md", age=4.0)
+    relying.wait(REST)
+    assert relying.wrong() == set()
+    assert not relying.watcher.living
+    edit(root / "topics/home.md")
+    relying.wait(BOUND)
+    assert relying.wrong() == set()
+
+
+# ── the real one ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def real(root: Path) -> Iterator[Watcher]:
+    watcher = Watcher(root)
+    watcher.begin()
+    until(lambda: watcher.living)
+    yield watcher
+    watcher.stop()
+    assert not watcher.living
+
+
+def test_it_names_what_people_write(root: Path, real: Watcher) -> None:
+    named: set[str] = set()
+
+    def hears(*names: str) -> None:
+        def heard() -> bool:
+            real.wait(0.1)
+            named.update(real.take() or ())
+            return named >= set(names)
+
+        until(heard)
+        named.clear()
+
+    (root / "note.md").write_text("x")
+    hears("note.md")
+    with (root / "note.md").open("a") as file:
+        file.write("more")
+        file.flush()
+        hears("note.md")
+    os.utime(root / "note.md", ns=(0, 0))
+    hears("note.md")
+    (root / "deep/er").mkdir(parents=True)
+    (root / "deep/er/note.md").write_text("x")
+    hears("deep/er/note.md")
+    (root / "deep").rename(root / "down")
+
+    def renamed() -> bool:
+        (root / "down/er/note.md").write_text("y")
+        real.wait(0.1)
+        return "down/er/note.md" in (real.take() or ())
+
+    until(renamed)
+
+
+def test_who_waits_is_woken_by_what_comes_and_goes(root: Path, real: Watcher) -> None:
+    for step in (lambda: (root / "a").mkdir(), lambda: (root / "a").rmdir()):
+        real.wait(0.0)
+        step()
+        began = time.monotonic()
+        real.wait(PATIENCE)
+        assert time.monotonic() - began < PATIENCE
+
+
+NOW = "2025-03-03T10:00:00"
+
+
+def said(library: Library, text: str, session: str, key: str | None = None) -> tuple[Located, ...]:
+    return library.record([Turn(text, session=session, time=NOW, key=key)])
+
+
+def two(root: Path) -> tuple[Library, Library]:
+    """Two writers of one library, each with a session of its own, as two processes have it."""
+    one, other = init(root), Library(root)
+    for text in ("Hello.", "Hello again."):
+        said(one, text, "a")
+        said(other, text, "b")
+        rest(root)
+    return one, other
+
+
+def test_a_seq_that_a_person_wrote_elsewhere_is_not_given_once_the_bound_is_over(tmp_path: Path) -> None:
+    one, _ = two(tmp_path / "memory")
+    writer = Reader(one.root)
+    said(writer.library, "First.", "a")
+    path = one.root / "evidence" / "2025-03-03-b.md"
+    path.write_text(path.read_text() + "- <seq=900,source=user> Typed.\n")
+    writer.wait(BOUND)
+    (place,) = said(writer.library, "Second.", "a")
+    assert place.seq == 901
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(("record", "record", "record", "draw", "view", "type", "edit")),
+        st.booleans(),
+        st.sampled_from("abc"),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(ACTS)
+def test_all_that_is_recorded_stands_where_it_was_said_to_once(
+    tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, bool, str]]
+) -> None:
+    root = tmp_path_factory.mktemp("library") / "memory"
+    writers, placed = two(root), dict[int, str]()
+    for number, (act, first, session) in enumerate(acts):
+        library = writers[0 if first else 1]
+        path = root / "evidence" / f"2025-03-03-{session}.md"
+        if act == "record":
+            (place,) = said(library, f"Number {number}.", session)
+            assert place.seq not in placed
+            assert Library(root).view().entry(place.seq) == place
+            placed[place.seq] = place.text
+        elif act == "draw":
+            (place,) = said(library, f"Number {number}.", session)
+            library.apply(Plan(adds=(NewEntry(f"Fact {number}", (place.seq,)),)))
+            placed[place.seq] = place.text
+        elif act == "view":
+            assert library.view().max_seq >= max(placed, default=0)
+        elif act == "type":
+            (root / f"note-{number}.md").write_text("- a person's\n")
+        elif act == "edit" and path.exists():
+            path.write_text(path.read_text() + "\nA person's remark.")
+    for library in writers:
+        found = {place.seq: place.text for place in library.view().entries("evidence")}
+        assert {seq: found[seq] for seq in placed} == placed
+        assert len(found) == len(list(library.view().entries("evidence")))

@@ -1,24 +1,25 @@
-"""The library: what was said is recorded once, plans move lines, receipts restore, nothing is half-done."""
+"""The library: what was said is recorded once, plans move lines, what people do by hand is taken in, and what
+the program writes of its own accord. Nothing is half-done."""
 
 from __future__ import annotations
 
 import os
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from fault_library import tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsError, UsageError
-from infinimem.model import Derived, Move, NewEntry, Plan, Turn
-from infinimem.operations.doctor.examine import examine
-from infinimem.store.create import init
-from infinimem.store.library import Library
+from infinimem.errors import LibraryError, UsageError
+from infinimem.model import Derived, Entry, Move, NewEntry, Plan, Receipt, Turn
+from infinimem.operations.doctor import examine
+from infinimem.store.files import MAX_FILE
+from infinimem.store.library import Library, init
 from infinimem.store.line_map import from_line_map, line_map, reverted
-from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import reverse_diffs
+from infinimem.store.view import Applied, View
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -30,21 +31,21 @@ def library(tmp_path: Path) -> Library:
     return made
 
 
+def done(library: Library, plan: Plan, base: View | None = None) -> Applied:
+    outcome = library.apply(plan, base=base)
+    assert isinstance(outcome, Applied), outcome
+    return outcome
+
+
+def consolidate(library: Library, *moves: Move) -> None:
+    done(library, Plan("consolidate", moves=moves))
+
+
 def fill(library: Library, *texts: str) -> list[int]:
     """Record texts and draw an entry from each; returns the entries' seqs."""
     told = library.record([Turn(text, time="2025-03-01", session="s") for text in texts])
     plan = Plan(adds=tuple(NewEntry(place.entry.text, (place.entry.seq,)) for place in told))
-    outcome = library.apply(plan)
-    assert isinstance(outcome, Applied)
-    return [place.entry.seq for place in outcome.added]
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and ".infinimem" not in path.parts
-    }
+    return [place.entry.seq for place in done(library, plan).added]
 
 
 def lines(library: Library) -> list[tuple[int, str]]:
@@ -62,13 +63,6 @@ def test_what_was_said_is_kept_word_for_word(library: Library) -> None:
     assert place.entry.text == text.replace("\x00", "\\u0000")
     assert place.entry.source == "user"
     assert [other.entry.seq for other in library.view().entries("evidence")] == [place.entry.seq]
-
-
-def test_turns_are_recognised_when_they_come_again(library: Library) -> None:
-    turns = [Turn("hi", key="k"), Turn("hi", session="s", turn="D1:1"), Turn("hi"), Turn("hi")]
-    assert len(library.record(turns)) == 4
-    assert len(library.record(turns)) == 2
-    assert len(list(library.view().entries("evidence"))) == 6
 
 
 @pytest.mark.sample(2)
@@ -111,16 +105,6 @@ def test_a_turn_that_says_nothing_or_lies_about_time_is_refused_whole(library: L
     assert tree(library.root) == before
 
 
-def test_seqs_are_never_given_twice_even_after_their_lines_are_gone(library: Library) -> None:
-    first = fill(library, "one", "two")
-    for path in library.root.glob("evidence/*.md"):
-        path.unlink()
-    (library.root / "CURRENT.md").unlink()
-    again = Library(library.root)
-    (place,) = again.record([Turn("three")])
-    assert place.entry.seq > max(first)
-
-
 # ── plans ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -147,54 +131,6 @@ def test_lines_move_with_their_bytes(library: Library) -> None:
     assert [row.archived for row in view.catalog() if row.id == "topics/home"] == [1]
     assert library.receipts() == (outcome.receipt,)
     assert not [finding for finding in examine(library) if finding.level == "error"]
-
-
-def test_a_merged_document_leaves_its_name_to_the_one_that_took_its_lines(library: Library) -> None:
-    seqs = fill(library, "a", "b")
-    library.apply(
-        Plan("consolidate", moves=(Move(seqs[0], "topics/one", "A"), Move(seqs[1], "topics/two", "B")))
-    )
-    outcome = library.apply(Plan("merge", moves=(Move(seqs[1], "topics/one", "B", "merged"),)))
-    assert isinstance(outcome, Applied)
-    view = outcome.view
-    assert "topics/two" not in view
-    assert view.resolve("two") == view.resolve("topics/one") == "topics/one"
-
-
-def test_a_bad_plan_changes_nothing(library: Library) -> None:
-    seqs = fill(library, "a")
-    before = tree(library.root)
-    outcome = library.apply(Plan("consolidate", moves=(Move(seqs[0], "topics/a"), Move(999, "topics/a"))))
-    assert isinstance(outcome, Rejected)
-    assert [reason.code for reason in outcome.reasons] == ["UNKNOWN_SEQ"]
-    assert tree(library.root) == before
-
-
-def test_a_person_s_list_items_are_signed_and_kept_as_typed(library: Library) -> None:
-    fill(library, "a")
-    note = "* bought *milk*  \n- call Bo\n- [ ] a task\n\nprose stays\n"
-    with (library.root / "CURRENT.md").open("a") as file:
-        file.write(note)
-    receipt = library.adopt_edits()
-    assert receipt is not None
-    assert [row.why for row in receipt.rows] == ["stamped", "stamped"]
-    text = (library.root / "CURRENT.md").read_text()
-    assert re.search(r"^- <seq=\d+,source=human> bought \*milk\*  $", text, re.M)
-    assert "- [ ] a task\n\nprose stays\n" in text
-    assert library.adopt_edits() is None
-
-
-def test_new_lines_take_the_least_trusted_source_of_their_origins(library: Library) -> None:
-    told = library.record(
-        [
-            Turn("I run", time="2025-03-01T09:00:00"),
-            Turn("You run", role="assistant", time="2025-03-01T09:01:00"),
-        ]
-    )
-    outcome = library.apply(Plan(adds=(NewEntry("Runs", tuple(p.entry.seq for p in told), by="model"),)))
-    assert isinstance(outcome, Applied)
-    entry = outcome.added[0].entry
-    assert (entry.source, entry.time, entry.fields["by"]) == ("AI", "2025-03-01T09:01:00", "model")
 
 
 def restored(library: Library, receipt: str) -> dict[str, bytes | None]:
@@ -230,72 +166,7 @@ def test_a_receipt_holds_all_that_moving_the_lines_back_would_not_restore(
         assert old == was.get(doc_id)
 
 
-# ── faults ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_refusing_disk_is_one_line_and_changes_nothing(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seqs = fill(library, "a")
-    before = tree(library.root)
-
-    def full(descriptor: int, data: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("infinimem.store.disk.write", full)
-    for act in (
-        lambda: library.record([Turn("more", session="s")]),
-        lambda: library.apply(Plan("consolidate", moves=(Move(seqs[0], "topics/a"),))),
-    ):
-        with pytest.raises(LibraryError, match="No space left") as caught:
-            act()
-        assert "\n" not in str(caught.value)
-    monkeypatch.undo()
-    assert tree(library.root) == before
-    assert lines(Library(library.root)) == lines(library)
-
-
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_plain_folder_is_read_and_never_written(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "Note.md").write_bytes(b"\xef\xbb\xbf# Hi\r\n- item\r\n")
-    (tmp_path / "topics").mkdir()
-    (tmp_path / "topics" / "x.md").write_text("- mine\n")
-    (tmp_path / "link.md").symlink_to("/etc/passwd")
-    library = Library(tmp_path)
-    assert library.view().ids() == ("sub/Note", "topics/x")
-    assert library.view().resolve("note") == "sub/Note"
-    with pytest.raises(NotALibrary):
-        library.record([Turn("x")])
-    assert not (tmp_path / ".infinimem").exists()
-
-
-def test_init_leaves_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / "CURRENT.md").write_text("my own\n")
-    (tmp_path / ".gitignore").write_text("*.log\n")
-    init(tmp_path)
-    init(tmp_path)
-    assert (tmp_path / "CURRENT.md").read_text() == "my own\n"
-    assert (tmp_path / ".gitignore").read_text() == "*.log\n"
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("format = 99", FormatTooNew),
-        ("[llm]\nmodell = 'x'", SettingsError),
-        ("[infini", SettingsError),
-        ("[infini]\nfeed = 'all'", SettingsError),
-        ("[reader]\nsearch_limit = -1", SettingsError),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_told(tmp_path: Path, text: str, error: type[Exception]) -> None:
-    (tmp_path / "infinimem.toml").write_text(text)
-    with pytest.raises(error):
-        Library(tmp_path)
 
 
 def test_a_turn_that_goes_on_a_session_costs_two_syncs_at_most(
@@ -315,3 +186,244 @@ def test_a_turn_that_goes_on_a_session_costs_two_syncs_at_most(
         synced.clear()
         library.record([Turn(f"{number} bees.", session="s")])
         assert 1 <= len(synced) <= 2
+
+
+# ── links and what cannot be read ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", ["evidence/2025-03-01-s.md", "topics/a.md"])
+def test_a_link_is_not_replaced_by_a_new_file(library: Library, tmp_path: Path, path: str) -> None:
+    (tmp_path / "mine.md").write_text("mine")
+    (library.root / path).symlink_to(tmp_path / "mine.md")
+    with pytest.raises(LibraryError, match="is a link"):
+        consolidate(library, Move(fill(library, "a")[0], "topics/a"))
+    assert (library.root / path).is_symlink()
+    assert not [finding for finding in examine(library) if finding.level == "error"]
+
+
+def test_init_keeps_a_large_buffer_and_a_link(library: Library, tmp_path: Path) -> None:
+    large = b"- <seq=1,source=user> one\n" + b"x" * MAX_FILE
+    (library.root / "CURRENT.md").write_bytes(large)
+    init(library.root)
+    assert (library.root / "CURRENT.md").read_bytes() == large
+    (tmp_path / "mine.toml").write_text("[infini]\n")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "infinimem.toml").symlink_to(tmp_path / "mine.toml")
+    with pytest.raises(LibraryError, match="is a link"):
+        init(tmp_path / "linked")
+    assert (tmp_path / "mine.toml").read_text() == "[infini]\n"
+    assert (tmp_path / "linked" / "infinimem.toml").is_symlink()
+
+
+# ── names, numbers, headers ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_seq_that_leaves_no_room_is_said_before_anything_is_written(library: Library) -> None:
+    with (library.root / "CURRENT.md").open("a") as file:
+        file.write(f"- <seq={10**18 - 2},source=user> x\n")
+    (place,) = library.record([Turn("one", session="s")])
+    assert place.entry.seq == 10**18 - 1
+    with pytest.raises(LibraryError, match="no room"):
+        library.record([Turn("two", session="s")])
+    assert len(list(library.view().entries("evidence"))) == 1
+
+
+# ── what may be replaced, and a save in between ─────────────────────────────────────────────────
+
+
+def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> None:
+    one, two = library.record([Turn("one"), Turn("two")])
+    with (library.root / "CURRENT.md").open("a") as buffer:
+        buffer.write(f"{one.entry.line}\n")
+    assert library.view().uncited() == (one, two)
+    library.apply(Plan(empty=(one.seq,)))
+    library.adopt_edits()
+    (copy,) = library.view().entries()
+    assert (copy.seq, copy.entry.origin, copy.text) == (3, (one.seq,), "one")
+    assert library.view().entry(one.seq) == one
+
+
+def drawn(library: Library, *turns: Turn) -> Entry:
+    """One new line from all of these turns."""
+    told = library.record(turns)
+    (place,) = done(library, Plan(adds=(NewEntry("Both run", tuple(p.seq for p in told), by="model"),))).added
+    return place.entry
+
+
+def filed(library: Library, *docs: str) -> list[int]:
+    """A line in each of these documents, all by one receipt; returns their seqs."""
+    told = library.record([Turn(f"fact {number} of {doc}") for number, doc in enumerate(docs)])
+    added = done(library, Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told))).added
+    moves = (Move(place.seq, doc, "Facts") for place, doc in zip(added, docs, strict=True))
+    done(library, Plan("consolidate", moves=tuple(moves)))
+    return [place.seq for place in added]
+
+
+# ── whose words a new line is, and of what time ─────────────────────────────────────────────────
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("speakers", "credited"),
+    [
+        (("Ann", "Ann"), "Ann"),
+        (("Ann", "Bo"), None),
+        (("Ann", None), None),
+        ((None, None), None),
+    ],
+)
+def test_a_line_is_credited_to_who_said_all_of_it(
+    library: Library, speakers: tuple[str | None, ...], credited: str | None
+) -> None:
+    line = drawn(library, *(Turn(f"I run, {at}", speaker=name) for at, name in enumerate(speakers)))
+    assert line.fields.get("speaker") == credited
+    assert ("speaker=" in (library.root / "CURRENT.md").read_text()) == (credited is not None)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (("2025-03-01T09:00:00", "2025-03-01T09:00:00"), "2025-03-01T09:00:00"),
+        (("2025-03-01T09:01:00", "2025-03-01T09:00:00"), "2025-03-01T09:01:00"),
+        (("2025-03-01", "2025-03-02"), "2025-03-02"),
+        (("2025-03-01", None), "2025-03-01"),
+        ((None, None), None),
+    ],
+)
+def test_a_line_has_the_time_when_the_latest_of_its_origins_was_said(
+    library: Library, times: tuple[str | None, ...], told: str | None
+) -> None:
+    line = drawn(library, *(Turn(f"I run, {at}", time=time) for at, time in enumerate(times)))
+    assert line.time == told
+
+
+# ── the update log ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_update_log_holds_the_last_twenty_receipts(library: Library) -> None:
+    """docs/FORMAT.md: `update_log` keeps the last 20."""
+    filed(library, "topics/x")
+    path = library.root / "topics/x.md"
+    rows = "".join(f"\n  - {{time: 2024-01-01, op: update, receipt: {n}}}" for n in range(101, 121))
+    path.write_text(path.read_text().replace("update_log:", f"update_log:{rows}"))
+    filed(library, "topics/x")
+    log = library.view().document("topics/x").header.values["update_log"]
+    assert isinstance(log, list)
+    assert [row["receipt"] for row in log if isinstance(row, dict)] == [*map(str, range(103, 121)), "1", "2"]
+
+
+# ── a person's word before a plan's ─────────────────────────────────────────────────────────────
+
+
+def test_entries_wait_in_the_buffer_under_the_topics_that_were_named_for_them(library: Library) -> None:
+    told = [place.seq for place in library.record([Turn(text) for text in "abcd"])]
+    done(library, Plan(adds=(NewEntry("first", (told[0],)),)))
+    headings = ("Food", "Boats", "Food")
+    adds = tuple(
+        NewEntry(f"x {seq}", (seq,), heading=title) for seq, title in zip(told[1:], headings, strict=True)
+    )
+    view = done(library, Plan(adds=adds)).view
+    assert [(place.headings, place.entry.text) for place in view.buffer.entries] == [
+        ((), "first"),
+        (("Food",), f"x {told[1]}"),
+        (("Food",), f"x {told[3]}"),
+        (("Boats",), f"x {told[2]}"),
+    ]
+    moves = tuple(Move(place.seq, "topics/x", "X") for place in view.buffer.entries)
+    left = done(library, Plan("consolidate", moves=moves)).view
+    assert (left.buffer.entries, "# " in left.buffer.body) == ((), False)
+
+
+@pytest.fixture
+def lived_in(library: Library) -> Library:
+    """Two lines in a topic, one in the buffer; evidence 1-3, entries 4-6."""
+    turns = [
+        Turn("I drink oat latte", session="s"),
+        Turn("I live in Lisbon"),
+        Turn("Ann is back", time="2025-03-02"),
+    ]
+    told = library.record(turns)
+    texts = ["Drinks oat latte", "Lives in Lisbon", "Ann is back"]
+    adds = [NewEntry(text, (place.seq,), by="model") for text, place in zip(texts, told, strict=True)]
+    library.apply(Plan(adds=tuple(adds)))
+    library.apply(
+        Plan("consolidate", moves=(Move(4, "topics/life", "Drinks"), Move(5, "topics/life", "Home")))
+    )
+    library.adopt_edits()
+    return library
+
+
+def edit(library: Library, doc_id: str, old: str, new: str) -> None:
+    path = library.root / f"{doc_id}.md"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def rows(receipt: Receipt | None) -> list[tuple[int, str, str, str]]:
+    assert receipt is not None
+    return [(row.seq, row.was, row.now, row.why) for row in receipt.rows]
+
+
+def test_an_edit_made_while_a_line_moves_is_told_too(lived_in: Library) -> None:
+    edit(lived_in, "CURRENT", "Ann is back", "Ann is in Porto")
+    lived_in.apply(Plan("consolidate", moves=(Move(6, "topics/people", "Ann"),)))
+    receipt = lived_in.adopt_edits()
+    assert rows(receipt) == [(6, "topics/people", "topics/people", "edited")]
+    assert "source=human,origin=3> Ann is in Porto" in (lived_in.root / "topics/people.md").read_text()
+
+
+def carry(library: Library, seq: int, to: str) -> None:
+    """A person cuts a line out of its document and pastes it into another."""
+    place = library.view().entry(seq)
+    assert place is not None
+    source, target = (library.root / f"{doc_id}.md" for doc_id in (place.doc_id, to))
+    source.write_text(source.read_text().replace(f"{place.entry.line}\n", ""))
+    target.write_text((target.read_text() if target.exists() else "") + f"{place.entry.line}\n")
+
+
+def test_a_plan_leaves_what_a_person_carried_or_took_away_meanwhile(library: Library) -> None:
+    mine, gone, other = filed(library, "topics/one", "topics/one", "topics/one")
+    base = library.view()
+    carry(library, mine, "topics/mine")
+    carry(library, gone, "topics/gone")
+    (library.root / "topics/gone.md").unlink()
+    moves = tuple(Move(seq, "topics/far", "Far", "split") for seq in (mine, gone, other))
+    outcome = done(library, Plan("split", moves=moves), base)
+    places = {seq: place.doc_id for seq in (mine, gone, other) if (place := outcome.view.entry(seq))}
+    assert places == {mine: "topics/mine", other: "topics/far"}
+    assert outcome.receipt is not None
+    assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}-{gone}",)
+
+
+def test_of_a_pasted_line_that_was_edited_the_untouched_one_keeps_its_seq(lived_in: Library) -> None:
+    line = next(
+        place.entry.line for place in lived_in.view().document("topics/life").entries if place.seq == 4
+    )
+    (lived_in.root / "topics/aside.md").write_text(line.replace("oat latte", "anything") + "\n")
+    receipt = lived_in.adopt_edits()
+    assert receipt is not None
+    (row,) = receipt.rows
+    assert (row.now, row.why) == ("topics/aside", "renumbered from 4")
+    assert lived_in.view().document("topics/life").entries[0].entry.line == line
+    (copy,) = lived_in.view().document("topics/aside").entries
+    assert (copy.text, copy.entry.origin) == ("Drinks anything", (1, 4))
+    assert copy.entry.fields["was"] == "4"
+
+
+def test_a_broken_signature_is_no_deletion(lived_in: Library) -> None:
+    edit(lived_in, "topics/life", "seq=4,source=user", "seq=4,source=me")
+    assert lived_in.adopt_edits() is None
+    edit(lived_in, "topics/life", "seq=4,source=me", "seq=4,source=user")
+    assert lived_in.adopt_edits() is None
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("junk", [b"\x00" * 50, b"0000\t4\ttopics/life\tnothing\n", b"\xff\xfe\n\n\t\t\t"])
+def test_a_torn_list_says_nothing_wrong(lived_in: Library, junk: bytes) -> None:
+    with (lived_in.root / ".infinimem/seen").open("ab") as file:
+        file.write(junk)
+    assert lived_in.adopt_edits() is None
+    edit(lived_in, "topics/life", "Drinks oat latte", "Drinks black tea")
+    assert rows(lived_in.adopt_edits()) == [(4, "topics/life", "topics/life", "edited")]

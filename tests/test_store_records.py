@@ -1,4 +1,4 @@
-"""Records in a library: applied, refused, taken back, seen, blamed, checked."""
+"""Records in a library: applied, refused, taken back, seen, found, blamed, and where git commits them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from allmem_records import (
     written,
 )
 from fault_disk import Crash, die, hooked, nothing
+from git_repository import Repository
+from trusting import write_trusted
 
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Move, NewEntry, Plan, Put, Reason
-from infinimem.operations.doctor.examine import examine
+from infinimem.model import Move, NewEntry, Plan, Put, Reason, Retrieved
+from infinimem.operations.doctor import examine
+from infinimem.retrieval.searcher import searcher
 from infinimem.store.files import Files, digest
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.library import Library, init
+from infinimem.store.view import Applied, Rejected
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.record import record_id
 
@@ -103,7 +106,6 @@ def test_what_looks_like_a_line_in_a_record_is_none(memory: Memory) -> None:
     path = root(memory) / f"{doc(REX)}.md"
     path.write_text(path.read_text() + "- <seq=900,source=user> Not a line\n- nor this\n")
     assert memory.view.entry(900) is None
-    assert memory.library.unsigned() == 0
     assert memory.library.adopt_edits() is None
     typed = path.read_bytes()
     applied(memory, put(unit(REX, summary="Rex")))
@@ -173,25 +175,6 @@ def test_what_a_person_saves_while_records_are_put_in_place_stays(tmp_path: Path
 # ── taking back ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_undo_restores_every_byte_and_can_be_undone(tmp_path: Path) -> None:
-    memory = written(tmp_path / "m")
-    before = tree(root(memory))
-    path = root(memory) / f"{doc(PORTO)}.md"
-    again = consolidated(tmp_path / "other")
-    applied(
-        memory,
-        *(Put(name.removesuffix(".md"), data.decode()) for name, data in tree(root(again), "allmem").items()),
-        Put(doc(LISBON), None),
-    )
-    after = tree(root(memory))
-    assert after != before
-    memory.undo()
-    assert tree(root(memory)) == before
-    memory.undo()
-    assert tree(root(memory)) == after
-    assert path.exists()
-
-
 @pytest.mark.parametrize("name", [doc(PORTO), AUDIT], ids=["it changed that", "it made that"])
 def test_a_record_that_a_person_changed_since_is_not_undone(memory: Memory, name: str) -> None:
     path = root(memory) / f"{name}.md"
@@ -229,7 +212,6 @@ def test_strategies_take_turns_in_one_library(memory: Memory) -> None:
     assert dict(memory.library.seen_lines()) == known
     path = root(memory) / "topics/home.md"
     path.write_text(path.read_text().replace("Lisbon", "Lisboa") + "- typed\n")
-    assert memory.library.unsigned() == 1
     receipt = memory.library.adopt_edits()  # whoever looks
     assert receipt
     assert sorted(row.why for row in receipt.rows) == ["edited", "stamped"]
@@ -279,7 +261,36 @@ def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> N
     assert memory.blame(doc(PORTO))[-1].kind == "person"
 
 
-# ── health ──────────────────────────────────────────────────────────────────────────────────────
-
-
 # ── what a header declares ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_git_shows_an_archiving_as_a_rename(tmp_path: Path) -> None:
+    place = Repository.begun(tmp_path / "repo")
+    place.memory.mkdir()
+    write_trusted(place.memory, 'format = 1\ngit = true\nstrategy = "allmem"\n')
+    init(place.memory)
+    memory = consolidated(place.memory)
+    assert "?? " not in place.git("status", "--porcelain", "--", "memory/allmem")
+    assert place.subjects()[1:] == [
+        "record: 4 turns",
+        "write: 5 files",
+        "consolidate: 5 files",
+    ]
+    told = place.git("show", "--format=", "--name-status", "-M50")
+    assert f"\tmemory/{doc(LISBON)}.md\tmemory/{doc(LISBON, archived=True)}.md" in told
+    memory.undo()
+    memory.forget([NUTS])
+    assert place.subjects()[4:] == ["undo: 5 files", "forget: 1 line"]
+    assert place.git("status", "--porcelain", "--", *(f"memory/{one}" for one in ("allmem", "journal"))) == ""
+    assert examine(memory.library) == []
+
+
+def found(memory: Memory, query: str, **rest: object) -> list[Retrieved]:
+    return searcher(memory.view).blocks(query, **rest)  # type: ignore[arg-type]
+
+
+def test_a_unit_that_a_person_broke_is_still_found(memory: Memory) -> None:
+    path = memory.library.root / f"{doc(NUTS)}.md"
+    path.write_text(path.read_text().replace("evidence:", "evidence: [", 1))
+    assert [one.origin for one in found(memory, "pistachios")] == [()]

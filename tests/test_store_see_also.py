@@ -8,10 +8,9 @@ import pytest
 
 from infinimem.memory import open_memory
 from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
-from infinimem.store.see_also import links_of
+from infinimem.store.library import Library, init
+from infinimem.store.render import links_of
+from infinimem.store.view import Applied
 
 
 @pytest.fixture
@@ -78,6 +77,3 @@ def test_what_a_person_makes_of_it_is_written_over_and_its_other_keys_are_not(li
     assert "tags: [pet]\n" in path.read_text()
     assert links(library)["topics/cat"] == ["topics/music", "topics/vet"]
     assert not open_memory(library.root, model="offline").doctor()
-
-
-# ── receipts ────────────────────────────────────────────────────────────────────────────────────

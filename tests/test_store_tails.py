@@ -1,4 +1,5 @@
-"""Appends that a kill or a loss of power cut short: taken back, asked for again, or left."""
+"""Appends that a kill or a loss of power cut short: taken back, asked for again, or left; and lists that are
+damaged or lost."""
 
 from __future__ import annotations
 
@@ -12,12 +13,15 @@ from typing import Any
 import pytest
 from fault_disk import Call, Crash, Hook, fail, hooked, nothing
 
+from infinimem import open_memory
 from infinimem.errors import LibraryError
-from infinimem.model import NewEntry, Plan, Turn
+from infinimem.model import NewEntry, Plan, RejectedReply, Turn
 from infinimem.store import disk
-from infinimem.store.create import init
-from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
+from infinimem.store.library import Library, init
+from infinimem.store.sources import only
+from infinimem.store.state.withheld import KEPT, REJECTED, keep_replies
+from infinimem.store.view import Applied, View
+from infinimem.testing import ScriptedLLM
 
 DAY = "2025-03-01"
 SAID = f"evidence/{DAY}.md"
@@ -106,17 +110,6 @@ def append(path: Path, data: bytes) -> bytes:
 # ── after a kill ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("part", [Call.half, Call.most])
-def test_half_an_append_is_taken_back_when_the_library_is_opened(
-    root: Path, part: Callable[[Call], Any]
-) -> None:
-    before = (root / SAID).read_bytes()
-    killed(root, SAID, part, lambda library: tell(library, "What\nI was about to say"))
-    assert (root / SAID).read_bytes() != before
-    Library(root)
-    assert (root / SAID).read_bytes() == before
-
-
 def test_half_an_append_is_taken_back_before_a_library_that_is_open_writes(root: Path) -> None:
     other = Library(root)
     killed(root, SAID, Call.half, lambda library: tell(library, "I was about to say"))
@@ -132,23 +125,9 @@ def test_half_an_append_behind_an_open_line_leaves_that_line_as_it_was_typed(roo
     assert (root / "CURRENT.md").read_bytes() == typed
 
 
-def test_a_whole_append_stays_where_the_kill_came_after_it(root: Path) -> None:
-    killed(root, SAID, Call.__call__, lambda library: tell(library, "Coffee too", key="third"))
-    assert said(root)[-1] == "Coffee too"
-    assert tell(Library(root), "Coffee too", key="third") == []
-
-
 def test_what_a_person_wrote_where_an_append_should_have_come_stays(root: Path) -> None:
     killed(root, "CURRENT.md", lambda call: None, draw)
     typed = append(root / "CURRENT.md", b"- typed by hand\n")
-    Library(root)
-    assert (root / "CURRENT.md").read_bytes() == typed
-
-
-def test_what_a_person_types_after_an_append_was_taken_back_stays(root: Path) -> None:
-    killed(root, "CURRENT.md", Call.half, draw)
-    Library(root)
-    typed = append(root / "CURRENT.md", b"- ")
     Library(root)
     assert (root / "CURRENT.md").read_bytes() == typed
 
@@ -268,4 +247,101 @@ def test_a_lost_mark_does_not_give_the_seq_of_a_line_that_a_person_deleted(root:
     assert tell(Library(root), "later")[0] > deleted
 
 
-# ── what was last seen ──────────────────────────────────────────────────────────────────────────
+# ── which turns were drawn from ─────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return init(tmp_path / "memory")
+
+
+def say(library: Library, *texts: str) -> list[int]:
+    return [place.seq for place in library.record([Turn(text) for text in texts])]
+
+
+def pending(view: View) -> list[int]:
+    return [place.seq for place in view.uncited()]
+
+
+def listed(library: Library) -> Path:
+    return library.root / ".infinimem" / "drawn"
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("damage", [b"1+3;\n5-", b"2\n1+3;\n", b"\x00\xff 7-\n1+3;\n9-2;\n", b"1+3;\n2"])
+def test_what_can_be_read_of_a_damaged_list_counts(library: Library, damage: bytes) -> None:
+    one, two, three = say(library, "one", "two", "three")
+    library.apply(Plan(empty=(one, three)))
+    listed(library).write_bytes(damage)
+    assert pending(library.view()) == [two]
+    (four,) = say(library, "four")
+    library.apply(Plan(empty=(four,)))
+    assert pending(Library(library.root).view()) == [two]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 9, b"1-2", b"1-2\n"])
+def test_a_list_of_which_nothing_can_be_read_is_lost(library: Library, damage: bytes) -> None:
+    one, two, three = say(library, "one", "two", "three")
+    library.apply(Plan(adds=(NewEntry("two", (two,)),), empty=(one,)))
+    listed(library).write_bytes(damage)
+    assert pending(library.view()) == [three]
+    library.apply(Plan(empty=(three,)))
+    assert pending(Library(library.root).view()) == []
+    assert library.view().drawn == {one, two, three}
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_was_drawn_from_is_not_pending_without_the_entry_that_says_so(
+    library: Library, lost: bool
+) -> None:
+    said = library.record([Turn("mine"), Turn("yours", role="assistant"), Turn("later")])
+    mine, yours, later = (place.seq for place in said)
+    library.apply(Plan(adds=(NewEntry("both", (mine, yours)),)))
+    listed(library).unlink()
+    if not lost:  # written before the crash that kept the new entry's turns off it
+        listed(library).write_text("99\n")
+    assert pending(library.view()) == [later]
+    assert pending(only(library.view(), ["user"])) == [later]
+
+
+# ── replies that were refused ───────────────────────────────────────────────────────────────────
+
+
+def refuse(library: Library, count: int) -> None:
+    replies = [RejectedReply("extract", str(number), ("EMPTY",)) for number in range(count)]
+    keep_replies(library.files, replies, "2025-05-01T09:00:00Z")
+
+
+def test_the_newest_hundred_refused_replies_stay(library: Library) -> None:
+    for number in (60, 60, 60, KEPT + 7):
+        refuse(library, number)
+    kept = sorted((library.root / REJECTED).iterdir())
+    assert len(kept) == KEPT
+    assert kept[0].name == "000188-extract.txt"
+    assert kept[0].read_text().endswith("\n7\n")
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("call", ["make_folder", "open_new", "write", "unlink", "sync_folder"])
+def test_a_disk_that_refuses_them_stops_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fails(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, call, fails)
+    refuse(library, KEPT + 2)
+
+
+def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_path: Path) -> None:
+    llm = ScriptedLLM({"extract": ["Sorry, quuxley.", '{"entries": []}']})
+    memory = open_memory(tmp_path / "m", model=llm, create=True)
+    memory.observe([Turn("Thanks!")])
+    (path,) = (tmp_path / "m" / REJECTED).iterdir()
+    assert "reason: JSON_PARSE_FAIL" in path.read_text()
+    assert path.read_text().endswith("Sorry, quuxley.\n")
+    assert memory.doctor() == []
+    for scope in ("evidence", "journal", "all"):
+        assert memory.tools.call("grep", {"pattern": "quuxley", "scope": scope})["matches"] == []
+    assert memory.retrieve("quuxley").items == ()

@@ -33,14 +33,6 @@ def test_only_some_sources_leaves_their_lines_where_they_were() -> None:
     assert view.document("topics/trip").summary == ""
 
 
-def test_what_people_wrote_counts_as_human() -> None:
-    view = only(view_of(LIBRARY), ["human", "user", "AI", "tool"])
-    assert {doc_id: view.document(doc_id).lines for doc_id in view.ids("all")} == {
-        doc_id: view_of(LIBRARY).document(doc_id).lines for doc_id in LIBRARY
-    }
-    assert only(view_of(LIBRARY), ["human"]).document("plain").lines == ("# Mine", "notes of a person")
-
-
 def test_a_rule_stays_a_rule_when_what_follows_is_left_out() -> None:
     text = "---\n- <seq=1,source=AI> # hidden\nsee: mine\n---\nalso mine\n"
     whole = view_of({"topics/x": text}).document("topics/x")

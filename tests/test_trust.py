@@ -34,7 +34,7 @@ def in_force(shell: Shell, *args: str) -> dict[str, tuple[object, str]]:
 def test_every_setting_says_whether_it_is_harmless() -> None:
     """One that is not marked is not: whoever adds a setting decides here."""
     assert {name for name, value in defaults().items() if not is_harmless(name, value)} == {
-        *("llm.model", "llm.base_url", "llm.timeout", "llm.retries"),
+        *("llm.model", "llm.base_url", "llm.timeout", "llm.replies_days", "llm.replies_mb", "llm.retries"),
         *("embedder.model", "embedder.path", "embedder.base_url", "git", "memory_tool.observe"),
         *("gam.cross_encoder", "hooks.daily_tokens"),
     }

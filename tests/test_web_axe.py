@@ -12,36 +12,20 @@ from web_browser import Served, entered, sample, served
 from web_browser import browser as browser
 
 from infinimem import open_memory
+from infinimem.model import Move, Reason, Withheld
+from infinimem.store.state import withheld
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 LOOKS = ((1280, "light"), (400, "dark"))
 Looks = tuple[tuple[int, str], ...]
 BOTH = ("/", "/doc/topics/home-network", "/search?q=router", "/map", "/receipt/5")
 """Pages that are looked at both ways in the ordinary run; the others in turn one way or the other."""
-PAGES = (
-    "/",
-    "/topics",
-    "/doc/CURRENT",
-    "/doc/topics/home-network",
-    "/doc/archive/home-network",
-    "/doc/evidence/2025-08-24-s13",
-    "/doc/notes/garden",
-    "/fact/252",
-    "/fact/66",
-    "/search?q=router",
-    "/search?q=router&scope=all&speaker=Nora",
-    "/search?q=zebra",
-    "/ask",
-    "/timeline",
-    "/timeline?document=topics/home&as-of=2025-05-04",
-    "/receipt/5",
-    "/review",
-    "/forget?seq=66",
-    "/conversations",
-    "/map",
-    "/recall?prompt=where+is+the+router",
-    "/doc/nowhere",
-)
+PAGES = """
+/ /topics /doc/CURRENT /doc/topics/home-network /doc/archive/home-network /doc/evidence/2025-08-24-s13
+/doc/notes/garden /fact/252 /fact/66 /search?q=router /search?q=router&scope=all&speaker=Nora
+/search?q=zebra /ask /timeline /timeline?document=topics/home&as-of=2025-05-04 /receipt/5 /review
+/forget?seq=66 /conversations /map /recall?prompt=where+is+the+router /doc/nowhere
+""".split()
 NOTE = """# Garden
 
 Tomatoes need sun.
@@ -65,11 +49,13 @@ rm weeds
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The sample library with a note, and with a plan that awaits review."""
+    """The sample library with a note, and with a line that awaits review."""
     root = sample(tmp_path_factory.mktemp("axe"))
     (root / "notes").mkdir()
     (root / "notes/garden.md").write_text(NOTE)
-    open_memory(root, model="offline").preview(keep=True)
+    memory = open_memory(root, model="offline")
+    held = Withheld(Move(53, "topics/pepper", "", "superseded", 54), Reason("PROTECTED"))
+    withheld.keep(memory.library.files, 5, [held], memory.view.entry)
     with served(root) as found:
         yield found
 

@@ -280,19 +280,6 @@ def test_odd_values_are_refused_in_a_line(site: Served, odd: Any) -> None:
     assert site.log.read_text() == said
 
 
-def test_a_second_browser_and_a_second_use_are_refused(browser: Any, tmp_path: Path) -> None:
-    with served(sample(tmp_path)) as site, entered(browser, site) as page:
-        assert page.locator("h1").inner_text() == "library"
-        for path in (site.url, site.origin):
-            other = browser.new_page()
-            answer = other.goto(path)
-            assert answer.status in (401, 403)
-            assert "library" not in other.content()
-            other.close()
-        page.reload()
-        assert page.locator("h1").inner_text() == "library"
-
-
 def test_the_token_is_told_to_nobody(browser: Any, tmp_path: Path) -> None:
     heard: list[str] = []
     with served(sample(tmp_path)) as site:

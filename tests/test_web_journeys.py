@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forget_library import holding
 from history_library import FLAT, HOME, LISBON, PORTO, apply, filled, rewrite, superseded
 from web_browser import Served, entered, sample, served
 from web_browser import browser as browser
-
-from infinimem import open_memory
-from infinimem.hooks.event import Event
-from infinimem.hooks.recall import Recall
 
 ROUTER, BEFORE = "The router is at 192.168.1.1 now", "The router is at 192.168.8.1"
 
@@ -48,20 +42,6 @@ def test_from_a_question_to_the_turn_in_three_clicks(browser: Any, site: Served)
     assert f"origin=240,speaker=Nora> {drawn}" in text_of(site, "topics/home-network")
 
 
-def test_a_receipt_is_undone(browser: Any, site: Served) -> None:
-    with entered(browser, site) as page:
-        page.get_by_role("link", name="Timeline").click()
-        page.get_by_role("link", name="Consolidate").first.click()
-        page.get_by_text("Undo this receipt").click()
-        page.wait_for_url("**/receipt/6")
-        assert page.locator("h1").inner_text() == "Undo"
-        page.goto("/receipt/5")
-        assert page.get_by_text("It was taken back by").is_visible()
-    assert BEFORE in text_of(site, "topics/home-network")
-    assert ROUTER not in text_of(site, "topics/home-network")
-    assert "op: undo" in (site.root / "journal/0006-undo.md").read_text()
-
-
 def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
     memory = filled(tmp_path / "library")
     memory.undo()
@@ -87,73 +67,6 @@ def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
     assert "I live in Lisbon." in archived
     assert "I live in Lisbon." not in live
     assert "I rent a flat near Lisbon castle." in live
-
-
-def test_forgetting_takes_exactly_what_was_shown(browser: Any, site: Served) -> None:
-    before, kept = lines(site.root), site.tree()
-    with entered(browser, site, "/fact/66") as page:
-        page.get_by_text("Forget…").click()
-        shown = page.locator(".diff del").all_inner_texts()
-        assert len(shown) == 3
-        page.locator("input[name=typed]").fill("forget it")
-        page.get_by_role("button", name="Forget").click()
-        assert "Nothing was forgotten" in page.get_by_role("alert").inner_text()
-        assert site.tree() == kept
-        page.locator("input[name=typed]").fill("forget 66")
-        page.get_by_role("button", name="Forget").click()
-        page.get_by_role("heading", name="Forgotten").wait_for()
-        left = [one for one in shown if one in page.content()]
-    assert left == []
-    assert sorted(before - lines(site.root)) == sorted(shown)
-    assert {one: holding(one, site.root, site.root.parent / "cache") for one in shown} == {
-        one: [] for one in shown
-    }
-
-
-def lines(root: Path) -> set[str]:
-    """The text of every signed line of a library."""
-    files = [*root.glob("topics/*.md"), *root.glob("archive/*.md"), *root.glob("evidence/*.md")]
-    return {found for path in files for found in re.findall(r"^- <seq=[^>]*> (.*)$", path.read_text(), re.M)}
-
-
-def test_ask_as_of_a_day(browser: Any, site: Served) -> None:
-    before = site.tree()
-    with entered(browser, site) as page:
-        page.get_by_role("link", name="Ask").click()
-        page.locator("main input[name=q]").fill("Where is the router?")
-        with page.expect_navigation():
-            page.get_by_role("button", name="Ask").click()
-        answers = [page.locator(".answer").inner_text()]
-        page.locator("input[type=range]").press("ArrowLeft")
-        page.locator("input[type=range]").press("ArrowLeft")
-        assert page.locator("output").inner_text() == "4 May 2025"
-        page.get_by_role("button", name="Ask").click()
-        assert "As it stood on 4 May 2025" in page.locator(".past").inner_text()
-        answers.append(page.locator(".answer").inner_text())
-        page.locator(".evidence .quiet a").first.click()
-        assert "as-of=2025-05-04" in page.url
-        assert BEFORE in page.locator(":target").inner_text()
-    assert ROUTER in answers[0]
-    assert BEFORE not in answers[0]
-    assert BEFORE in answers[1]
-    assert ROUTER not in answers[1]
-    assert site.tree() == before
-
-
-def test_what_a_hook_would_recall(browser: Any, site: Served) -> None:
-    before = site.tree()
-    prompt = "At which address is the router?"
-    with entered(browser, site) as page:
-        page.get_by_role("link", name="Recall").click()
-        page.locator("textarea").fill(prompt)
-        page.locator("[name=cwd]").fill("/nowhere")
-        page.get_by_role("button", name="Show").click()
-        page.wait_for_url("**/recall?prompt=*")
-        shown = page.locator("pre").inner_text()
-    recalled = Recall(open_memory(site.root, model="offline"))
-    assert ROUTER in shown
-    assert shown == recalled.text(Event("UserPromptSubmit", cwd="/nowhere", prompt=prompt))
-    assert site.tree() == before
 
 
 def test_an_edit_elsewhere_appears(browser: Any, site: Served) -> None:

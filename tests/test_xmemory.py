@@ -1,19 +1,87 @@
-"""xMemory over a library: blocks, episodes, facts and themes, and what a question is shown of them."""
+"""xMemory over a library: blocks, episodes, facts and themes, and what a question is shown of them.
+
+Facts lie where "@40" in a text says, a direction (recmem_library.py).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from xmemory_library import blocks, library, model, records, themes, turns
+from recmem_library import opened
 
-from infinimem.errors import ModelUnavailable
-from infinimem.llm.scripted import ScriptedLLM
+from infinimem import Turn
+from infinimem.llm.base import LLM
+from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Stage
+from infinimem.strategies.records.record import Record
+from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import Loaded
+
+TIME = "2025-01-04T10:00:00"
+
+
+def cuts(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """A block begins where a turn says so."""
+    news = (turn["id"] for turn in variables["turns"][1:] if turn["text"].startswith("New"))
+    return {"cuts": [{"before": name, "reason": f"news in {name}"} for name in news]}
+
+
+def episode(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Told in the words of its first turn, where that lies."""
+    first = variables["turns"][0]
+    return {"title": f"Talk of {first['text']}", "content": f"They said {first['text']}.", "when": None}
+
+
+def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Each turn that lies somewhere is a fact."""
+    rows = (turn for turn in variables["turns"] if re.search(r"@\d", turn["text"]))
+    return {"facts": [{"text": f"Ann said {turn['text']}", "from": [turn["id"]]} for turn in rows]}
+
+
+def theme(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Lies where its first fact does."""
+    rows = variables["facts"]
+    return {"summary": f"{len(rows)} facts at {re.findall(r'@[0-9]+', rows[0]['text'])[0]}"}
+
+
+def model(**scripts: Script | Callable[..., Any]) -> ScriptedLLM:
+    """A model that does as above, unless told."""
+    usual: dict[str, Any] = {"segment": cuts, "episode": episode, "facts": facts, "theme": theme}
+    return ScriptedLLM({**usual, **scripts})
+
+
+def library(root: Path, llm: LLM | str, **settings: object) -> Memory:
+    """One whose themes are of facts within ten degrees."""
+    near = {"attach": 0.985, "attach_room": 0.985, "merge_min": 0.99, "tiny_min": 0.99, "edge": 0.99}
+    return opened(root, "xmemory", llm, {**near, "purity": 0.9, **settings})
+
+
+def turns(*texts: str, session: str = "s1") -> list[Turn]:
+    return [
+        Turn(text, session=session, speaker=("Ann", "Rob")[at % 2], time=TIME)
+        for at, text in enumerate(texts)
+    ]
+
+
+def records(memory: Memory, kind: str) -> dict[str, Record]:
+    """The records of a kind, by id; those that are archived as well."""
+    store = memory.view.derived(RecordStore.load).records
+    return {name: record for name, record in sorted(store.items()) if record.kind.name == kind}
+
+
+def blocks(memory: Memory) -> dict[str, list[int]]:
+    """The turns of each episode."""
+    return {name: [ref.seq for ref in record.refs] for name, record in records(memory, "episode").items()}
+
+
+def themes(memory: Memory) -> dict[str, list[str]]:
+    """The facts of each theme that is not archived."""
+    return {name: list(one.sources) for name, one in records(memory, "theme").items() if one.visible}
 
 
 def calls(llm: ScriptedLLM, task: str) -> int:
@@ -55,27 +123,8 @@ class TestBlocks:
         assert blocks(memory) == {"xe-000001": [1, 2], "xe-000003": [3], "xe-000004": [4]}
         assert memory.consolidate() is None
 
-    @pytest.mark.sample(2)
-    @pytest.mark.parametrize("task", ["segment", "episode", "facts", "theme"])
-    def test_a_model_that_falls_silent_leaves_nothing_half_written(self, tmp_path: Path, task: str) -> None:
-        def silent(_: object) -> Any:
-            raise ModelUnavailable("nobody answers")
-
-        memory = library(tmp_path, model(**{task: silent}))
-        with pytest.raises(ModelUnavailable):
-            memory.observe(turns("a @1", "b @2", "New c @50"))
-        assert not blocks(memory) and len(memory.view.uncited()) == 3
-        assert library(tmp_path, model()).observe(()) and blocks(memory) == {"xe-000001": [1, 2]}
-
 
 class TestRecords:
-    @pytest.mark.parametrize("reply", ["no", {"title": "T", "content": " \n", "when": None}])
-    def test_a_block_without_an_episode_stays_open(self, tmp_path: Path, reply: Any) -> None:
-        memory = library(tmp_path, model(episode=lambda _: reply))
-        memory.observe(turns("a @1", "b @2", "New c @50"))
-        assert not records(memory, "episode") and list(memory.unanswered()) == [1, 2]
-        assert memory.retrieve("@1").items
-
     def test_what_claims_too_much_is_marked_and_a_guessed_time_is_refused(self, tmp_path: Path) -> None:
         told = {"title": "Ann in Rome", "content": "Ann was in Rome 17 times.", "when": "2019-04"}
         fact = {"facts": [{"text": "Ann owns 9 boats @1.", "from": ["1"]}]}
@@ -140,27 +189,6 @@ class TestPeople:
         path.write_text(path.read_text().replace("keywords:", "pin: true\nkeywords:"))
         memory.observe(turns("New c @0", "d @1", "e @2", "f @3", "New g"))
         assert [len(facts) for facts in themes(memory).values()] == [3, 2]
-
-    def test_a_forgotten_turn_takes_its_block_along_and_the_rest_is_told_anew(self, tmp_path: Path) -> None:
-        memory = library(tmp_path, model())
-        memory.observe(turns("a @0", "secret @1", "c @2", "New d @3", "e @60", "New f"))
-        assert angles(memory) == [["0", "1", "2", "3"], ["60"]]
-        memory.forget([2])
-        left = {path.name for path in (tmp_path / "xmemory").rglob("*.md")}
-        assert "xe-000001.md" not in left and "xe-000004.md" in left
-        assert not any("secret" in path.read_text() for path in tmp_path.rglob("*.md"))
-        memory.consolidate()
-        assert blocks(memory) == {"xe-000001": [1, 3], "xe-000004": [4, 5], "xe-000006": [6]}
-        assert sorted(map(sorted, angles(memory))) == [["0", "2", "3"], ["60"]]
-        assert [one for one in memory.doctor() if one.level == "error"] == []
-
-    def test_an_undone_block_is_open_again(self, tmp_path: Path) -> None:
-        memory = library(tmp_path, model())
-        memory.observe(turns("a @0", "b @1", "New c @2"))
-        memory.undo()
-        assert not blocks(memory) and memory.status()["open"] == 3
-        memory.consolidate()
-        assert [*blocks(memory).values()] == [[1, 2, 3]]
 
 
 class TestReading:

@@ -1,21 +1,302 @@
-"""xMemory's themes and choices beside a second implementation, of lists and loops (naive_xmemory.py)."""
+"""xMemory beside a second implementation of it: ATTACH, SPLIT, MERGE, f and PICK, as plainly as possible.
+
+Written from sections 0.1, 3.1, 3.2 and 5a of the design and sections 3.2 and 3.3 of the paper. Readings:
+
+* Cosines that decide anything are compared to six digits; within f they count in full.
+* (a) A component over the cap is cut, by age, in pieces of the cap.
+* (b) There are as few runs as the cap allows, two at least, as equal as can be, the longer ones first.
+* (c) A third mean starts from the vector least near to both ends of the farthest pair; cosine assigns, until
+  nothing changes or a hundred times; a mean left without a vector is dropped at the end.
+* PICK's neighbours come from the vectors given, and only those with a cosine above 0 count. A normaliser
+  other than "max" is the sum of all weights, each node's own among them. Scores are compared to six digits.
+* Cosines, f and gains are compared, and logged, to six digits. "Older" is earlier made; ids compare as text.
+* ATTACH asks the nearest theme alone whether it takes the fact. A full one takes it from `attach` on.
+* SPLIT looks at the themes that changed since the block began, oldest first, and at the parts again, until
+  none is due: what a merge filled waits for the next fact. A due theme is always
+  cut, whether f rises or not: f says how. A candidate has two parts or more, none of them over the cap. Of
+  candidates that are equal in f and in parts the first counts, in the order (a), (b), (c) with 2, (c) with 3.
+* The larger part keeps the id, of equal ones that with the oldest fact. The others are made by oldest fact.
+* The context of f is the other themes nearest to any affected one, and is the same before and after.
+* MERGE, set off by what a block brings, looks at the themes that changed since it began, each with the ten
+  nearest of those that it may be joined with (the paper: a small set of nearest neighbour themes), the older
+  ones of equal. A pass joins one pair; tiny themes, too, stay within the cap. Of equal gains
+  the pair counts whose older theme is the older one, then whose younger theme is.
+* A theme lists its facts by age, after a merge too. An id that was ever used is taken.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
+from math import ceil, exp, hypot
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
-from naive_xmemory import Naive
-from naive_xmemory import objective as naive_objective
-from naive_xmemory import pick as naive_pick
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.objective import Theme, objective
-from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
-from infinimem.strategies.xmemory.select import pick
+from infinimem.strategies.xmemory.partition import Change, Memo, Theme, ThemePartition, objective
+from infinimem.strategies.xmemory.read import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
+
+Vector = Sequence[float]
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """The cosine of two vectors of any length, 0 where one of them has none."""
+    lengths = hypot(*one) * hypot(*other)
+    return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
+
+
+def near(one: Vector, other: Vector) -> float:
+    """The cosine as it is compared, so that equal ones are equal."""
+    return round(cosine(one, other), 6)
+
+
+def mean(vectors: Sequence[Vector]) -> list[float]:
+    """The mean of the vectors, component by component."""
+    return [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]
+
+
+def naive_objective(themes: Sequence[Sequence[Vector]]) -> float:
+    """f of Eq. 1-3: how balanced the themes are, plus how coherent and how usually apart; 0 of no theme."""
+    if not themes:
+        return 0.0
+    sizes = [len(theme) for theme in themes]
+    means = [mean(theme) for theme in themes]
+    nearest = []
+    for k, mu in enumerate(means):
+        nearest.append(max([cosine(mu, other) for j, other in enumerate(means) if j != k], default=0.0))
+    middle = median(nearest)
+    width = median([abs(s - middle) for s in nearest]) + 1e-3
+    semantic = 0.0
+    for theme, mu, s in zip(themes, means, nearest, strict=True):
+        coherence = sum(cosine(x, mu) for x in theme) / len(theme)
+        semantic += coherence * exp(-((s - middle) ** 2) / (2 * width**2))
+    return sum(sizes) ** 2 / (len(themes) * sum(n * n for n in sizes)) + semantic / len(themes)
+
+
+def naive_pick(
+    relevance: Sequence[float],
+    vectors: Sequence[Vector],
+    budget: int,
+    alpha: float = 0.7,
+    knn: int = 10,
+    normaliser: str = "max",
+) -> list[int]:
+    """Eq. 4: nodes that are relevant and stand for what none before them stands for, in order of choice."""
+    nodes = range(len(vectors))
+    if not nodes:
+        return []
+    low, high = min(relevance), max(relevance)
+    wanted = [0.5 if round(high - low, 6) == 0 else round((r - low) / (high - low), 6) for r in relevance]
+    weights: list[dict[int, float]] = []
+    for i in nodes:
+        cosines = [near(vectors[i], vector) for vector in vectors]
+        others = sorted((u for u in nodes if u != i), key=cosines.__getitem__, reverse=True)[:knn]
+        weights.append({i: 1.0} | {u: cosines[u] for u in others if cosines[u] > 0})
+    sums = [sum(weight.values()) for weight in weights]
+    z = max(sums) if normaliser == "max" else sum(sums)
+    chosen: list[int] = []
+    covered: set[int] = set()
+    while len(covered) < len(nodes) and len(chosen) < budget:
+        ranked = []
+        for i in nodes:
+            if i not in chosen:
+                gain = sum(w for u, w in weights[i].items() if u not in covered) / z
+                ranked.append((-round(alpha * gain + (1 - alpha) * wanted[i], 6), -wanted[i], i))
+        chosen.append(min(ranked)[2])
+        covered.update(weights[chosen[-1]])
+    return chosen
+
+
+def components(rows: Sequence[Vector], edge: float, cap: int) -> list[list[int]]:
+    """(a): what hangs together by cosines of `edge` or more, cut at the cap."""
+    left = list(range(len(rows)))
+    parts: list[list[int]] = []
+    while left:
+        part = [left.pop(0)]
+        for i in part:  # which grows as it is read
+            part.extend(j for j in left if near(rows[i], rows[j]) >= edge)
+            left = [j for j in left if j not in part]
+        part.sort()
+        parts.extend(part[at : at + cap] for at in range(0, len(part), cap))
+    return parts
+
+
+def runs(rows: Sequence[Vector], cap: int) -> list[list[int]]:
+    """(b): runs along the first principal component, whose largest entry is positive."""
+    centred = np.array(rows) - np.array(mean(rows))
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    axis = axis * np.sign(axis[np.argmax(np.round(np.abs(axis), 6))])
+    order = sorted(range(len(rows)), key=lambda i: round(float(centred[i] @ axis), 6))
+    count = max(2, ceil(len(rows) / cap))
+    return [sorted(int(i) for i in run) for run in np.array_split(np.array(order), count)]
+
+
+def means(rows: Sequence[Vector], count: int) -> list[list[int]]:
+    """(c): two or three means, which start from the farthest pair."""
+    farthest = min(combinations(range(len(rows)), 2), key=lambda pair: near(rows[pair[0]], rows[pair[1]]))
+    ends = list(farthest)
+    if count == 3:
+        ends.append(min(range(len(rows)), key=lambda i: max(near(rows[i], rows[end]) for end in ends)))
+    centres = [list(rows[end]) for end in ends]
+    groups: list[list[int]] = []
+    for _ in range(100):
+        before = groups
+        groups = [[] for _ in centres]
+        for i, row in enumerate(rows):
+            nearness = [near(row, centre) for centre in centres]
+            groups[nearness.index(max(nearness))].append(i)
+        if groups == before:
+            break
+        for centre, group in zip(centres, groups, strict=True):
+            if group:
+                centre[:] = mean([rows[i] for i in group])
+    return [group for group in groups if group]
+
+
+class Naive:
+    """Keeps facts in themes: attaches those of a block, then splits, then merges."""
+
+    def __init__(
+        self,
+        attach: float,
+        attach_room: float,
+        theme_max: int,
+        purity: float,
+        merge_min: float,
+        tiny_min: float,
+        context: int = 10,
+        graph_edge: float = 0.66,
+    ) -> None:
+        self.attach = attach
+        self.attach_room = attach_room
+        self.cap = theme_max
+        self.purity = purity
+        self.merge_min = merge_min
+        self.tiny_min = tiny_min
+        self.context = context
+        self.graph_edge = graph_edge
+        self.vectors: dict[str, Vector] = {}  # by age
+        self.themes: dict[str, list[str]] = {}  # by age
+        self.used: set[str] = set()
+        self.changed: set[str] = set()  # since the block began
+        self.log: list[tuple[object, ...]] = []
+
+    def close(self, block: list[tuple[str, Vector]]) -> None:
+        """Take the facts of one closed block."""
+        self.changed = set()
+        for name, vector in block:
+            self.vectors[name] = vector
+            self._attach(name)
+        while due := [theme for theme in self.themes if theme in self.changed and self._due(theme)]:
+            self._split(due[0])
+        for _ in range(2):
+            if not self._merge(tiny=False):
+                break
+        while self._merge(tiny=True):
+            pass
+
+    def _rows(self, facts: list[str]) -> list[Vector]:
+        return [self.vectors[fact] for fact in facts]
+
+    def _near(self, one: str, other: str) -> float:
+        """How near two themes are to each other."""
+        return near(mean(self._rows(self.themes[one])), mean(self._rows(self.themes[other])))
+
+    def _make(self, facts: list[str]) -> None:
+        """Make a theme of the facts and name it after the oldest."""
+        theme, count = facts[0], 1
+        while theme in self.used:
+            count += 1
+            theme = f"{facts[0]}-{count}"
+        self.used.add(theme)
+        self.themes[theme] = facts
+        self.changed.add(theme)
+
+    def _attach(self, name: str) -> None:
+        ranked = []
+        for theme, facts in self.themes.items():
+            ranked.append((-near(self.vectors[name], mean(self._rows(facts))), len(facts), theme))
+        if ranked:
+            minus, size, theme = min(ranked)
+            if -minus >= self.attach or (-minus >= self.attach_room and size < self.cap):
+                self.themes[theme].append(name)
+                self.changed.add(theme)
+                return
+        self._make([name])
+
+    def _due(self, theme: str) -> bool:
+        """Whether a theme is over the cap, or at the cap and too mixed."""
+        facts = self.themes[theme]
+        if len(facts) != self.cap or len(facts) < 2:
+            return len(facts) > self.cap
+        cosines = [near(one, other) for one, other in combinations(self._rows(facts), 2)]
+        return round(sum(cosines) / len(cosines), 6) < self.purity
+
+    def _f(self, affected: list[str], parts: list[list[str]]) -> float:
+        """f if the affected themes were these parts, among the nearest of the others."""
+        others = [theme for theme in self.themes if theme not in affected]
+        others.sort(key=lambda theme: -max(self._near(theme, one) for one in affected))
+        around = [self.themes[theme] for theme in others[: self.context]]
+        return round(naive_objective([self._rows(facts) for facts in parts + around]), 6)
+
+    def _split(self, theme: str) -> None:
+        facts = self.themes[theme]
+        rows = self._rows(facts)
+        hanging = components(rows, self.graph_edge, self.cap)
+        ways = [hanging, runs(rows, self.cap), means(rows, 2), means(rows, 3)]
+        ranked = []
+        for place, way in enumerate(ways):
+            parts = [[facts[i] for i in part] for part in sorted(way)]
+            if len(parts) > 1 and all(len(part) <= self.cap for part in parts):
+                ranked.append((-self._f([theme], parts), len(parts), place, parts))
+        minus, _, _, parts = min(ranked)
+        told = sorted(list(part) for part in parts)
+        self.log.append(("split", theme, told, self._f([theme], [facts]), -minus))
+        sizes = [len(part) for part in parts]
+        self.themes[theme] = parts.pop(sizes.index(max(sizes)))
+        self.changed.add(theme)
+        for part in parts:
+            self._make(part)
+
+    def _joinable(self, theme: str, tiny: bool) -> list[str]:
+        """The themes that it may be joined with."""
+        fit = []
+        for other in self.themes:
+            sizes = [len(self.themes[theme]), len(self.themes[other])]
+            if other == theme or sum(sizes) > self.cap or (tiny and min(sizes) > 1):
+                continue
+            if self._near(theme, other) >= (self.tiny_min if tiny else self.merge_min):
+                fit.append(other)
+        return sorted(fit, key=lambda other: -self._near(theme, other))[:10]
+
+    def _merge(self, tiny: bool) -> bool:
+        """Join the pair that gains most, if any gains: of near themes, or of a tiny one and a near one."""
+        best: tuple[float, str, str] | None = None
+        joinable = {theme: self._joinable(theme, tiny) for theme in self.changed}
+        for older, younger in combinations(self.themes, 2):
+            if younger not in joinable.get(older, ()) and older not in joinable.get(younger, ()):
+                continue
+            one, other = self.themes[older], self.themes[younger]
+            gain = self._f([older, younger], [one + other]) - self._f([older, younger], [one, other])
+            if round(gain, 6) > (best[0] if best else 0.0):
+                best = (round(gain, 6), older, younger)
+        if best is None:
+            return False
+        gain, survivor, gone = best
+        if len(self.themes[gone]) > len(self.themes[survivor]):
+            survivor, gone = gone, survivor
+        both = self.themes[survivor] + self.themes.pop(gone)
+        self.themes[survivor] = [fact for fact in self.vectors if fact in both]
+        self.changed = self.changed - {gone} | {survivor}
+        self.log.append(("merge", survivor, gone, gain))
+        return True
+
+
+# ── beside ours ─────────────────────────────────────────────────────────────────────────────────────
 
 CLOSE = 3e-6
 """Of figures that both round to six digits."""

@@ -30,4 +30,4 @@ def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the offline client answer `diagnose` so."""
-    monkeypatch.setattr("infinimem.llm.offline.describe.diagnose", diagnose)
+    monkeypatch.setattr("infinimem.llm.offline.tell.diagnose", diagnose)

@@ -18,10 +18,9 @@ from infinimem.errors import InfinimemError
 from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
-from infinimem.store.outcome import Applied
 from infinimem.store.plans import MEMORY
 from infinimem.store.spec import MEMORIES
-from infinimem.store.view import View
+from infinimem.store.view import Applied, View
 
 MAX_BYTES = 1_000_000
 """Of a file."""

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """The entry point `infinimem`. A hook that is called plainly does without what other commands import."""
     if len(sys.argv) == 3 and sys.argv[1] == "hook" and not sys.argv[2].startswith("-"):
-        from infinimem.cli.hooked import run
+        from infinimem.cli.locate import run
 
         run(sys.argv[2])
         sys.exit(0)

@@ -13,12 +13,13 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
+from keyword import iskeyword
 from typing import Any
 
 import click
 
-from infinimem.cli.commands import COMMANDS, GONE, SECTIONS
-from infinimem.cli.options import Group, Options
+from infinimem.cli.commands import COMMANDS, FIRST_STEPS, GONE, MODULES, SECTIONS
+from infinimem.cli.options import Options, global_options, write_examples
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
 
@@ -42,8 +43,12 @@ class _WrongCall(_Failure):
     exit_code = 2
 
 
-class _Root(Group):
+class _Root(click.Group):
     """Imports a command when it is called: an agent's hook must not wait for what the others need."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += global_options()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -51,9 +56,9 @@ class _Root(Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].module.partition(":")
-        found: click.Command = getattr(import_module(f"infinimem.cli.{module}"), attribute or name)
-        return found
+        module = import_module(f"infinimem.cli.{MODULES[name]}")
+        command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,6 +75,9 @@ class _Root(Group):
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{width}}", row.summary) for name, row in section.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, FIRST_STEPS)
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         given = sys.argv[1:] if args is None else args  # a wrong call may end before its options are read
@@ -88,8 +96,8 @@ class _Root(Group):
 
         from infinimem.log import log
 
-        log.addHandler(shown := logging.StreamHandler())
-        shown.setLevel(logging.WARNING)
+        log.addHandler(handler := logging.StreamHandler())
+        handler.setLevel(logging.WARNING)
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -107,30 +115,29 @@ class _Root(Group):
                 import traceback
 
                 click.echo(traceback.format_exc(), err=True)
-            raise _failure(error) from error
+            if isinstance(error, InfinimemError):
+                raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
+            if isinstance(error, OSError) and error.strerror:
+                raise _Failure(f"{error.filename or 'a file'}: {error.strerror}") from error
+            what = f"unexpected {type(error).__name__}: {error}"
+            raise _Failure(f"{what}; -v shows where, please report it") from error
         finally:
-            log.removeHandler(shown)
+            log.removeHandler(handler)
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:
-    """Click's three lines about a wrong call as one; a call without any command still shows the help."""
+    """Return click's three lines about a wrong call as one; a call without a command still shows the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return error
-    command, told = "infinimem", error.format_message().rstrip(".")
+    command, text = "infinimem", error.format_message().rstrip(".")
     if error.ctx:
         command = error.ctx.command_path
         if isinstance(error, click.NoSuchOption):
+            if gone := GONE.get(f"{error.ctx.command.name} {error.option_name}"):
+                return _WrongCall(gone)
             known = (name for param in error.ctx.command.params for name in param.opts)
-            told = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
-    return _WrongCall(f"{told}{'' if told.endswith('?') else ';'} see: {command} --help")
-
-
-def _failure(error: Exception) -> _Failure:
-    if isinstance(error, InfinimemError):
-        return (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error))
-    if isinstance(error, OSError) and error.strerror:
-        return _Failure(f"{error.filename or 'a file'}: {error.strerror}")
-    return _Failure(f"unexpected {type(error).__name__}: {error}; -v shows where, please report it")
+            text = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
+    return _WrongCall(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help")
 
 
 # Colour: click would drop some escape sequences in a pipe, which are to be seen (output.py).

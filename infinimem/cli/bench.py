@@ -14,14 +14,13 @@ import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
-from infinimem.errors import InfinimemError, ModelNotConfigured, UsageError
+from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.methods.groups import GROUPS
 from infinimem.results import counted
 
 if TYPE_CHECKING:
     from infinimem.evaluation.estimate import Estimate
-    from infinimem.evaluation.request import Request
-    from infinimem.evaluation.runner import Run
+    from infinimem.evaluation.runner import Request, Run
     from infinimem.llm.base import LLM
 
 DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
@@ -74,14 +73,15 @@ PATIENCE = 600.0
     metavar="N",
     help="Stop after N tokens; can be resumed.",
 )
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Run N times, in folders of their own; each asks the models anew.",
+)
 @click.option("--estimate", is_flag=True, help="Estimate the tokens it would take; start nothing.")
 @click.option("--yes", is_flag=True, help="Start without asking.")
-@click.option(
-    "--replay",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Answer requests from the replies kept in DIR; ask the others and keep them.",
-)
 @click.option("--keep", is_flag=True, help="Keep the libraries that the run makes.")
 @pass_options
 def bench(
@@ -94,6 +94,7 @@ def bench(
     out: Path | None,
     corrections: Path | None,
     jobs: int | None,
+    runs: int,
     estimate: bool,
     yes: bool,
     **how: Any,
@@ -101,8 +102,7 @@ def bench(
     """NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
     Run the same command again to resume a run that ended early.
     """
-    from infinimem.evaluation.report import write_report
-    from infinimem.evaluation.request import Request
+    from infinimem.evaluation.runner import Request
 
     how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
@@ -120,10 +120,18 @@ def bench(
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
-    run, size, folder = _prepared(request, name, split, out)
-    if estimate:
-        _show_estimate(options.out, size)
-        return
+    for number in range(1, runs + 1):
+        folder = out / f"run-{number}" if out and runs > 1 else out
+        run, size, folder = _prepared(replace(request, run=number), name, split, folder)
+        if estimate:
+            _show_estimate(options.out, size)
+        else:
+            _start(options, run, size, folder, name, yes)
+
+
+def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> None:
+    from infinimem.evaluation.report import write_report
+
     options.out.say(f"{counted(size.questions, 'question')} to ask, {size}")
     if not yes and size.total.calls and options.out.talks and sys.stdin.isatty():
         click.confirm("Start?", abort=True, err=True)
@@ -135,7 +143,7 @@ def bench(
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
     options.out.result(report, lambda: _show(options.out, report, folder))
-    for told in filter(None, (_grades(report), _requests(report))):
+    if told := _grades(report):
         options.out.say(told)
     if ended.failed:
         raise InfinimemError(
@@ -165,31 +173,18 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
 def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
     """The model that keeps memories, the one that answers, the one that grades; each may stand in for the
     next. The options that name them are taken out of `how`."""
-    from infinimem.evaluation.replay import Unasked
     from infinimem.llm.connect import connect
     from infinimem.settings import configuration
 
     answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))
-    replay = how["replay"]
     settings = configuration().settings.llm
     settings = replace(settings, timeout=max(PATIENCE, settings.timeout))
-
-    def client(model: str | None, url: str | None = None) -> LLM:
-        try:
-            return connect(model, replace(settings, base_url=url or settings.base_url))
-        except ModelNotConfigured as error:
-            if replay:
-                return Unasked(model or settings.model or "", str(error))
-            raise
-
-    first = client(keeper)
-    second = client(answerer) if answerer else first
+    first = connect(keeper, settings)
+    second = connect(answerer, settings) if answerer else first
     if judge_url and not judge:
         raise UsageError("--judge-url says where the judge is; name it, too, with --judge")
-    third = client(judge, judge_url) if judge else second
-    if replay and {first.name, second.name, third.name} == {"offline"}:
-        raise UsageError("--replay keeps what models say; name one with --model or --answerer")
-    return first, second, third
+    own = replace(settings, base_url=judge_url or settings.base_url)
+    return first, second, connect(judge, own) if judge else second
 
 
 def _show_estimate(out: Output, size: Estimate) -> None:
@@ -198,13 +193,10 @@ def _show_estimate(out: Output, size: Estimate) -> None:
         for row in size.rows
     ]
     names = ("method", "phase", "calls", "tokens_in", "tokens_out")
-
-    def show() -> None:
+    data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
+    if out.result(data):
         out.table(names, rows)
         out.say(f"{counted(size.questions, 'question')} to ask, {size}")
-
-    data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
-    out.result(data, show)
 
 
 def _show(out: Output, report: Any, folder: Path) -> None:
@@ -228,10 +220,3 @@ def _grades(report: Any) -> str | None:
     found = {name: one for name, one in report["methods"].items() if one["graded"]}
     means = {name: one["passed"] for name, one in found.items()}
     return indifferent(means, min((one["graded"] for one in found.values()), default=0))
-
-
-def _requests(report: Any) -> str | None:
-    found = report["requests"]
-    asked = ", ".join(f"{task} {one['asked']}" for task, one in found.items() if one["asked"])
-    replayed = sum(one["replayed"] for one in found.values())
-    return f"{counted(replayed, 'request')} replayed; asked: {asked or 'none'}" if found else None

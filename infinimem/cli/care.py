@@ -1,18 +1,27 @@
-"""Commands that look after a library: status, doctor, lint."""
+"""Commands that look after a library: status, doctor, lint, config, trust, watch, completion."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
-from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, ago
-from infinimem.errors import FormatTooNew, SettingsError
+from infinimem import user_folders as book
+from infinimem.cli.locate import configuration_of
+from infinimem.cli.options import COMPLETION, Command, Options, pass_options
+from infinimem.cli.output import Output, ago, as_json
+from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError, escape
 from infinimem.model import KINDS, Finding
 from infinimem.results import counted
+from infinimem.settings import Configuration, defaults, host_of, shown
 
 _LABELS = {
     "entries": "live lines",
@@ -21,46 +30,48 @@ _LABELS = {
     "lines awaiting review": "archivings awaiting review",
     "based on superseded": "lines and summaries based on superseded lines",
     "git waiting": "receipts not committed to git",
+    **{
+        f"unanswered {kind.replace('_', ' ')}": f"turns without a usable answer: {why}"
+        for kind, why in KINDS.items()
+    },
 }
 """What `status` calls a count in its table, where the key alone says too little."""
-_LABELS |= {
-    f"unanswered {kind.replace('_', ' ')}": f"turns without a usable answer: {why}"
-    for kind, why in KINDS.items()
-}
 
 
 @click.command(cls=Command)
 @pass_options
 def status(options: Options) -> None:
     """How full the buffer is, what awaits review, and the model in use."""
-    out, found = options.out, options.status()
-    out.result(found, lambda: out.table(("what", "value"), _rows(found, ago if out.for_people else str)))
+    out, counts = options.out, options.status()
+    out.result(counts, lambda: out.table(("what", "value"), _rows(counts, ago if out.for_people else str)))
 
 
 def _rows(
-    values: Mapping[str, Any], told: Callable[[str], str], prefix: str = ""
+    counts: Mapping[str, Any], time: Callable[[str], str], prefix: str = ""
 ) -> Iterator[tuple[str, object]]:
-    for name, value in values.items():
+    for name, value in counts.items():
         label = f"{prefix}{name}".replace("_", " ")
         if isinstance(value, Mapping):
-            yield from _rows(value, told, f"{label} ")
+            yield from _rows(value, time, f"{label} ")
         elif isinstance(value, bool):
             yield label, "yes" if value else "no"
         elif name == "time":
-            yield label, told(value)
+            yield label, time(value)
         else:
             yield _LABELS.get(label, label), "-" if value is None else value
 
 
+# ── findings ────────────────────────────────────────────────────────────────────────────────────
+
+
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
-@click.pass_context
-def doctor(context: click.Context, fix: bool) -> None:
+@pass_options
+def doctor(options: Options, fix: bool) -> None:
     """Exit code 1 if there are errors (notes are no errors).
 
     Nothing is written without --fix; each finding says what --fix would do about it.
     """
-    options = context.ensure_object(Options)
     out = options.out
     fixed: list[Finding] = []
     with out.progress("Checking"):
@@ -68,69 +79,232 @@ def doctor(context: click.Context, fix: bool) -> None:
             memory = options.reading()
             if fix:
                 fixed = memory.repair()
-            found = memory.doctor()
+            findings = memory.doctor()
         except (SettingsError, FormatTooNew) as error:  # nothing can be checked under unknown settings
-            found = [Finding("error", str(error), "infinimem.toml")]
-    data: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
+            findings = [Finding("error", str(error), "infinimem.toml")]
+    data = {"findings": [asdict(finding) for finding in findings]}
     if fix:
         data["fixed"] = [asdict(finding) for finding in fixed]
-    out.result(data, lambda: _show(out, found, fixed, advice="--fix: "))
-    errors = _count(out, found)
-    if some := [finding for finding in found if finding.fix]:
-        out.say(f"infinimem doctor --fix repairs {len(some)} of them, and loses nothing")
+    out.result(data, lambda: _show_findings(out, findings, fixed, advice="--fix: "))
+    errors = _count(out, findings)
+    if fixes := sum(bool(finding.fix) for finding in findings):
+        out.say(f"infinimem doctor --fix repairs {fixes} of them, and loses nothing")
     if errors:
-        context.exit(1)
+        click.get_current_context().exit(1)
 
 
 @click.command(cls=Command)
-@click.pass_context
-def lint(context: click.Context) -> None:
+@pass_options
+def lint(options: Options) -> None:
     """Also for doubtful times and overgrown topics.
 
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
     (secrets); notes are no errors. What breaks the format, `doctor` finds.
     """
-    from infinimem.operations.doctor import secrets
-    from infinimem.operations.doctor.examine import lint as examined
+    from infinimem.operations.lint import lint as lint_view
+    from infinimem.operations.lint import scanner
 
-    options = context.ensure_object(Options)
     out = options.out
     with out.progress("Looking"):
-        found = examined(options.reading().view)
-    scanner = "detect-secrets" if secrets.scanner() else None
-    data = {"findings": [asdict(finding) for finding in found], "scanner": scanner}
-    out.result(data, lambda: _show(out, found))
-    errors = _count(out, found)
-    if scanner is None:
+        findings = lint_view(options.reading().view)
+    name = "detect-secrets" if scanner() else None
+    data = {"findings": [asdict(finding) for finding in findings], "scanner": name}
+    out.result(data, lambda: _show_findings(out, findings))
+    errors = _count(out, findings)
+    if name is None:
         out.say("secrets were not looked for; pip install 'infinimem[lint]' adds a scanner")
     if errors:
-        context.exit(1)
+        click.get_current_context().exit(1)
 
 
-def _show(out: Output, found: Sequence[Finding], fixed: Sequence[Finding] = (), advice: str = "") -> None:
-    """A line a finding, errors first; in a pipe each begins with its level.
+def _show_findings(
+    out: Output, findings: Iterable[Finding], fixed: Sequence[Finding] = (), advice: str = ""
+) -> None:
+    """Print a line a finding, errors first; in a pipe each begins with its level.
 
     Args:
-        found: what was found.
         fixed: what was repaired.
         advice: stands before what to do about a finding.
     """
     for level, style in (("error", "bold red"), ("note", "bold yellow"), ("fixed", "bold green")):
-        some = fixed if level == "fixed" else [finding for finding in found if finding.level == level]
+        some = fixed if level == "fixed" else [finding for finding in findings if finding.level == level]
         if not out.for_people:
             out.table((), [(level, item.where, item.what, item.fix) for item in some])
         elif some:
             out.line(level if level == "fixed" else f"{level}s", style)
             fixes = [f" ({advice}{item.fix})" if item.fix and level != "fixed" else "" for item in some]
-            out.table(
-                ("where", "what"),
-                [(item.where, item.what + fix) for item, fix in zip(some, fixes, strict=True)],
-            )
+            rows = [(item.where, item.what + fix) for item, fix in zip(some, fixes, strict=True)]
+            out.table(("where", "what"), rows)
             out.line()
 
 
-def _count(out: Output, found: Sequence[Finding]) -> int:
-    """Say how many errors and notes there are; the number of errors."""
-    errors = sum(finding.level == "error" for finding in found)
-    out.say(f"{counted(errors, 'error')}, {counted(len(found) - errors, 'note')}")
+def _count(out: Output, findings: Sequence[Finding]) -> int:
+    """Say how many errors and notes there are; return the number of errors."""
+    errors = sum(finding.level == "error" for finding in findings)
+    out.say(f"{counted(errors, 'error')}, {counted(len(findings) - errors, 'note')}")
     return errors
+
+
+# ── settings and trust ──────────────────────────────────────────────────────────────────────────
+
+_ACTS = {
+    "llm.model": "the model that is asked",
+    "embedder.name": "what gives texts vectors",
+    "embedder.path": "the folder that a model is loaded from",
+    "memory_tool.observe": "what a model writes into memories/ is recorded and drawn from",
+}
+_OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}
+
+
+@click.command(cls=Command)
+@pass_options
+def config(options: Options) -> None:
+    """Settings that decide where text is sent come from options, the environment, this user's config.toml, or
+    the library's infinimem.toml if it is trusted, in this order.
+    """
+    out, place = options.out, options.place()
+    settings = configuration_of(place.path)
+    given = {name: value for option, name in _OPTIONS.items() if (value := getattr(options, option))}
+    origins = {**settings.origins, **dict.fromkeys(given, "option")}
+    rows = [
+        {
+            "name": name,
+            "value": shown(name, value) if name.endswith("base_url") and value else value,
+            "origin": origins.get(name, "default"),
+            "suspended": shown(name, settings.suspended[name]) if name in settings.suspended else None,
+        }
+        for name, value in {**defaults(), **settings.values, **given}.items()
+    ]
+    mine = place.is_default or book.is_mine(place.path)
+    if out.result({"library": str(place.path), "mine": mine, "settings": rows}):
+        whose = "yours" if mine else "not yours: hooks and MCP clients do not write here"
+        out.line(f"{place.path} ({whose})")
+        cells = [
+            (row["name"], "-" if row["value"] is None else escape(row["value"]), row["origin"])
+            for row in rows
+        ]
+        out.table(("setting", "value", "from"), cells)
+        for name, value in settings.suspended.items():
+            what = f"{name} = {shown(name, value)} does not count: the library is not trusted"
+            out.line(what, "bold yellow")
+
+
+@click.command(cls=Command)
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--list", "list_", is_flag=True, help="List the trusted libraries.")
+@click.option("--remove", is_flag=True, help="Stop trusting it.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_options
+def trust(options: Options, directory: str | None, list_: bool, remove: bool, yes: bool) -> None:
+    """Hooks and MCP clients may then write into it, and its settings decide where text is sent.
+
+    Shows what that means and asks; in a pipe it only shows, unless --yes is given. If those settings change
+    later, run it again.
+    """
+    out = options.out
+    if list_:
+        rows = [{"library": row.path, "state": _state(row)} for row in book.trusted()]
+        out.result({"rows": rows}, lambda: out.table(("library", "settings"), [[*r.values()] for r in rows]))
+        return
+    path = Path.cwd() / Path(directory).expanduser() if directory else options.place().path
+    if remove:
+        done = book.revoke(path)
+        out.result({"library": str(path), "trusted": False})
+        out.say(f"{path} is {'trusted no more' if done else 'not trusted anyway'}")
+        return
+    if not path.is_dir():
+        raise LibraryError(f"there is no folder {path}; name the library's folder")
+    settings = configuration_of(path)
+    if not out.as_json:
+        _show_trust(out, path, settings)
+    agreed = yes or bool(
+        out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
+    )
+    if agreed and not book.approve(path, settings.digest):
+        raise UsageError("HOME is not set, so nothing can be noted; name the library in INFINIMEM_TRUST")
+    trusted = agreed or book.is_named(path) or book.approved(path) == settings.digest
+    acting = [{"name": name, "value": shown(name, value)} for name, value in settings.proposed.items()]
+    out.result({"library": str(path), "settings": acting, "trusted": trusted})
+    out.say(f"{path} is {'trusted' if trusted else 'not trusted; add --yes to trust it'}")
+
+
+def _show_trust(out: Output, path: Path, settings: Configuration) -> None:
+    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may write into it")
+    acting = {**settings.suspended, **settings.proposed}
+    for name, value in acting.items():
+        effect = _ACTS.get(name, "is taken from here")
+        if name.endswith("base_url"):
+            what = "what is said" if name.startswith("llm") else "texts and queries"
+            effect = f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
+        elif name == "git" and value:
+            effect = "commits here; of programs that git runs only those of your own configuration"
+        out.line(f"  {name} = {shown(name, value)}: {effect}")
+    if not acting:
+        out.line("  its settings send nothing anywhere")
+
+
+def _state(row: book.Trusted) -> str:
+    try:
+        return "trusted" if configuration_of(Path(row.path)).digest == row.digest else "changed since"
+    except (LibraryError, UsageError):
+        return "cannot be read"
+
+
+# ── watch and completion ────────────────────────────────────────────────────────────────────────
+
+
+@click.command(cls=Command)
+@pass_options
+def watch(options: Options) -> None:
+    """Runs until Ctrl-C.
+
+    A second after the last change, lines in CURRENT and in topics that have no signature get one, and the
+    index is updated. In a folder of plain notes nothing is written.
+    """
+    out, memory = options.out, options.reading()
+    from infinimem.watch import watch as changes
+
+    ended = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal ended
+        ended = True
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    try:
+        running = changes(memory)
+        out.say(f"watching {memory.library.root}; Ctrl-C ends it")
+        for change in running:
+            why = f" (was {change.was})" if change.was else f" ({change.receipt})" if change.receipt else ""
+            if out.as_json:
+                click.echo(as_json({name: value for name, value in asdict(change).items() if value}))
+            elif out.for_people:
+                out.line(f"{change.event:<8} {change.doc_id}{why}")
+            else:
+                cells = (change.event, change.doc_id, change.was or change.receipt)
+                out.table((), [[*filter(None, cells)]])
+    except KeyboardInterrupt:
+        return
+    except Exception:
+        if not ended:  # an import that is interrupted says that it failed
+            raise
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """It completes commands, options and document ids. To install it:
+
+    \b
+    bash  infinimem completion bash >> ~/.bashrc
+    zsh   infinimem completion zsh >> ~/.zshrc
+    fish  infinimem completion fish > ~/.config/fish/completions/infinimem.fish
+    """
+    chosen = get_completion_class(shell)
+    assert chosen is not None
+    script = chosen(context.find_root().command, {}, "infinimem", COMPLETION).source()
+    out = context.ensure_object(Options).out
+    out.result({"shell": shell, "script": script}, lambda: click.echo(script))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 import textwrap
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
+from infinimem.importers import read_turns
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.offline import OfflineClient
+from infinimem.memory import open_memory
+from infinimem.model import Answer, Receipt
 from infinimem.results import answer_json, place, receipt_json
-
-if TYPE_CHECKING:
-    from infinimem.llm.base import Reply, Task
-    from infinimem.model import Answer, Receipt, Usage
-    from infinimem.store.view import View
+from infinimem.store.spec import TOPICS
+from infinimem.store.view import View
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
 QUESTION = "Which nuts is Nora allergic to?"
@@ -26,23 +29,15 @@ EXCERPT = ("s01.11", "s03.1", "s04.3", "s08.11", "s13.5")
 WIDTH = 79
 
 
-class _Demonstrator:
+class _Demonstrator(OfflineClient):
     """The offline rules plus one scripted contradiction: the rules themselves claim none, a model would."""
 
-    name = "offline"
-
     def __init__(self, old: str, new: str) -> None:
-        from infinimem.llm.offline import OfflineClient
-
-        self._rules = OfflineClient()
+        super().__init__()
         self._old, self._new = old, new
 
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._rules.usage
-
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        reply = self._rules.complete(task, variables)
+        reply = super().complete(task, variables)
         if task.name == "compare" and isinstance(reply.data, dict):
             ids = {fact["text"]: fact["id"] for group in variables["groups"] for fact in group["facts"]}
             if {self._old, self._new} <= ids.keys():
@@ -54,12 +49,6 @@ class _Demonstrator:
 @pass_options
 def demo(options: Options) -> None:
     """Needs no key."""
-    import tempfile
-
-    from infinimem.importers import read_turns
-    from infinimem.memory import open_memory
-    from infinimem.store.spec import TOPICS
-
     out = options.out
     turns = list(read_turns(CONVERSATION).turns)
     excerpt = [turn for turn in turns if turn.turn in EXCERPT]
@@ -77,8 +66,9 @@ def demo(options: Options) -> None:
         receipt = memory.consolidate()
         answer = memory.ask(QUESTION)
     library = str(memory.library.root)
-
-    def show() -> None:
+    answers = [{"question": QUESTION, **answer_json(answer)}]
+    data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
+    if out.result({"library": library, **data}):
         out.line(f"A year of notes to an assistant, {len(turns)} messages. Five of them:", "bold")
         for turn in excerpt[:-1]:
             out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
@@ -93,10 +83,6 @@ def demo(options: Options) -> None:
         if not options.model:
             out.line("Done offline by rules. Noticing a change takes a model; here it is scripted.")
         out.line(f"Look around: cd {library} && infinimem history {changed}")
-
-    answers = [{"question": QUESTION, **answer_json(answer)}]
-    data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
-    out.result({"library": library, **data}, show)
 
 
 def _show_answer(out: Output, view: View, answer: Answer) -> None:

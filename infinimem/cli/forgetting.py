@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.completion import document_ids
-from infinimem.cli.options import Command, Options, numbers, pass_options
+from infinimem.cli.options import Command, Options, document_ids, numbers, pass_options
 from infinimem.cli.output import Output
 from infinimem.model import SOURCES
 from infinimem.results import counted, forgotten_json, going_json
@@ -59,7 +58,8 @@ def forget(
         return
     with out.progress("Forgetting"):
         done = memory.forget(numbers(seqs, "--seq"), **wanted)
-    out.result(forgotten_json(done), lambda: _report(out, done))
+    typed = sum(row.seq is None for row in going.rows)
+    out.result(forgotten_json(done), lambda: _report(out, done, typed))
 
 
 @click.command(cls=Command)
@@ -79,9 +79,7 @@ def rename(options: Options, name: str, new: str) -> None:
         if done.history:
             out.line(done.history)
 
-    left = [asdict(one) for one in done.left]
-    found = {"receipt": done.receipt.id, "was": done.was, "now": done.now, "left": left}
-    out.result({**found, "history": done.history}, show)
+    out.result({**asdict(done), "receipt": done.receipt.id}, show)
 
 
 def _show(out: Output, going: Forgotten) -> None:
@@ -97,11 +95,11 @@ def _show(out: Output, going: Forgotten) -> None:
         out.say(going.history)
 
 
-def _report(out: Output, done: Forgotten) -> None:
+def _report(out: Output, done: Forgotten, typed: int) -> None:
     if done.receipt is None:
         out.line("nothing was left to forget")
         return
-    out.line(f"{done.receipt.id}: {counted(len(done.seqs), 'line')} forgotten", "bold")
+    out.line(f"{done.receipt.id}: {counted(len(done.seqs) + typed, 'line')} forgotten", "bold")
     if not done.left:
         out.line("nothing of it is left in the library or its cache")
     _tell(out, done, "still holds some of it")

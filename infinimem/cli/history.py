@@ -1,27 +1,59 @@
-"""Where things came from, and the way back: history, blame, log, undo."""
+"""Commands that look back: history, blame, log, undo, and review of what awaits a decision."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.completion import document_ids
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Command, Options, document_ids, pass_options
 from infinimem.cli.output import Output, ago
-from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
-from infinimem.results import event_words, history_json, log_json, receipt_json, summary, without_blanks
+from infinimem.markdown.signature import parse_entry
+from infinimem.model import Receipt
+from infinimem.results import (
+    counted,
+    event_words,
+    history_json,
+    log_json,
+    receipt_json,
+    summary,
+    without_blanks,
+)
 
 if TYPE_CHECKING:
-    from infinimem.operations.blame import Blamed
-    from infinimem.operations.history import Event
+    from infinimem.operations.history import Blamed, Event
+    from infinimem.operations.review import ReviewItem
 
 INDENT = 8
-"""Characters before the words of a line that is told of."""
+"""Characters before the words of a line."""
+
+
+def show_receipt(out: Output, receipt: Receipt) -> None:
+    """Print a line of totals, then how many lines went where and why."""
+    spent = receipt.usage.tokens_in + receipt.usage.tokens_out
+    calls, tokens = counted(receipt.usage.calls, "call"), counted(spent, "token")
+    lines = f"{counted(len(receipt.rows), 'line')}, " if receipt.rows else ""  # records have none
+    cost = f"{calls}, {tokens}, {receipt.seconds:.1f} s, {receipt.model}"
+    out.line(f"{receipt.id}: {lines}{counted(len(receipt.files), 'file')} ({cost})", "bold")
+    places = Counter(
+        (row.now.rsplit(":", 1)[0] if ":" in row.now else row.now, row.why) for row in receipt.rows
+    )
+    rows = [(times, why, place) for (place, why), times in sorted(places.items())]
+    out.table(("lines", "why", "where they are now"), rows)
+    for note in receipt.notes:
+        out.say(f"note: {note}")
+
+
+def unsigned(line: str) -> str:
+    """Return a line for people: of an entry its number and words, behind what stands before it in a diff."""
+    mark = line[:1] if line[1:4] == "- <" else ""
+    entry = parse_entry(line.removeprefix(mark))
+    return f"{mark}[{entry.seq}] {entry.text}" if entry else line
 
 
 @click.command(cls=Command)
@@ -31,93 +63,82 @@ def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
     events = options.reading().history(seq)
-    out.result(history_json(events), lambda: _tell(out, events))
+    out.result(history_json(events), lambda: _show_events(out, events))
 
 
-def _tell(out: Output, events: tuple[Event, ...]) -> None:
-    """An event a line for people, its words below; in a pipe all in one line."""
+def _show_events(out: Output, events: Iterable[Event]) -> None:
+    """Print an event a line for people, its words below; in a pipe all in one line."""
     if not out.for_people:
         out.table((), [(e.event, e.seq, e.time, event_words(e), e.text) for e in events])
         return
-    shown = ""
+    before = ""
     for event in events:
         when = event.time and f"{ago(event.time)}: "
         style = "bold" if event.event == "now" else None
         out.line(f"{f'[{event.seq}]':<{INDENT}}{when}{event_words(event)}", style, INDENT)
-        if event.text and (event.text != shown or event.event == "receipt"):  # the same words once
+        if event.text and (event.text != before or event.event == "receipt"):  # the same words once
             for line in event.text.split("\n"):
                 out.line(f"{'':<{INDENT}}{line}", "dim" if event.event == "receipt" else "cyan", INDENT)
-        shown = event.text or shown
+        before = event.text or before
 
 
 @click.command(cls=Command)
 @click.argument("target", metavar="ID[:LINE]", shell_complete=document_ids)
 @pass_options
 def blame(options: Options, target: str) -> None:
-    name, line = _target(target)
-    out = options.out
-    found = options.reading().blame(name, line)
-    rows = [{**without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in found]
-
-    out.result({"rows": rows}, lambda: _tell_blame(out, found, line is None))
-
-
-def _target(text: str) -> tuple[str, int | None]:
-    name, colon, line = text.rpartition(":")
-    if not colon:
-        return text, None
-    if not (name and line.isascii() and line.isdigit() and len(line) < 10):
-        raise UsageError(f"{text!r}: write ID or ID:LINE, for example CURRENT:12")
-    return name, int(line)
+    name, colon, line = target.rpartition(":")
+    if colon and not (name and line.isascii() and line.isdigit() and len(line) < 10):
+        raise UsageError(f"{target!r}: write ID or ID:LINE, for example CURRENT:12")
+    lines = options.reading().blame(name if colon else target, int(line) if colon else None)
+    rows = [{**without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in lines]
+    options.out.result({"rows": rows}, lambda: _show_blame(options.out, lines, whole=not colon))
 
 
-def _tell_blame(out: Output, found: Sequence[Blamed], whole: bool) -> None:
-    """For people a line's words, and below who said and put them there; derived lines in a row are told once.
+def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
+    """Print a line's words, and below who said and put them there; in a pipe all in one line.
 
     Args:
-        out: where it is printed.
-        found: the lines.
-        whole: whether they are a whole document.
+        whole: the lines are a whole document; then derived ones in a row are one line for people.
     """
     if not out.for_people:
-        out.table((), [_blamed(one, False) for one in found])
+        out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
         return
-    for derived, run in groupby(found, lambda one: whole and one.kind in ("derived", "blank")):
+    for derived, run in groupby(lines, lambda one: whole and one.kind in ("derived", "blank")):
         some = list(run)
         if derived:
             numbers = "-".join(dict.fromkeys((str(some[0].line), str(some[-1].line))))
             last = max(some, key=lambda one: one.receipt)
             by = f", derived by {last.receipt.removeprefix('journal/')}" if last.receipt else ""
-            out.line(
-                f"{numbers:<{INDENT}}(header, headings, blank lines{by} {last.time[:10]})", "dim", INDENT
-            )
+            text = f"(header, headings, blank lines{by} {last.time[:10]})"
+            out.line(f"{numbers:<{INDENT}}{text}", "dim", INDENT)
             continue
         for one in some:
-            number, _, came, said, text = _blamed(one, True)
-            out.line(f"{number:<{INDENT}}{text}", None, INDENT)
-            if told := "; ".join(filter(None, (said, came))):
-                out.line(f"{'':<{INDENT}}{told}", "dim", INDENT)
+            out.line(f"{one.line:<{INDENT}}{unsigned(one.text)}", None, INDENT)
+            if words := "; ".join(filter(None, reversed(_blame_words(one, True)))):
+                out.line(f"{'':<{INDENT}}{words}", "dim", INDENT)
 
 
-def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
-    words = {"said": "was said", "quoted": "quoted", "person": "typed by a person", "blank": ""}
-    since = f"derived {one.why}".strip() if one.kind == "derived" else words.get(one.kind, "")
+def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
+    """Return how a line came where it is, and who said it."""
     edited = one.kind == "entry" and one.why.startswith("edited")
-    if edited or (one.kind == "entry" and not one.receipt):
-        since = one.why
+    words = {
+        "said": "was said",
+        "quoted": "quoted",
+        "person": "typed by a person",
+        "derived": f"derived {one.why}".strip(),
+        "entry": one.why if edited or not one.receipt else "",
+    }
     receipt = one.receipt.removeprefix("journal/")
-    came = ", ".join(filter(None, [since, receipt])) + (f" {one.time[:10]}" if receipt else "")
+    came = ", ".join(filter(None, [words.get(one.kind), receipt])) + (f" {one.time[:10]}" if receipt else "")
     said = ""
     if one.turns and (one.kind in ("entry", "quoted") or not short):
         turn = one.turns[0]
-        told = (
-            (turn.speaker or turn.source, ago(turn.time)) if short else (turn.where, turn.speaker, turn.time)
-        )
-        said = (", " if short else " ").join(filter(None, [*told, turn.turn]))
+        long = (turn.where, turn.speaker, turn.time)
+        parts = (turn.speaker or turn.source, ago(turn.time)) if short else long
+        said = (", " if short else " ").join(filter(None, [*parts, turn.turn]))
         said = f"from {said}" if edited else said
     more = f" +{len(one.turns) - 1}" if len(one.turns) > 1 else ""
-    text = unsigned(one.text) if short else one.text
-    return one.line, str(one.seq or ""), came, said + more, text
+    return came, said + more
 
 
 @click.command(cls=Command)
@@ -126,8 +147,7 @@ def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().receipts()[::-1][:limit]
-
-    def show() -> None:
+    if out.result(log_json(receipts)):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -139,8 +159,6 @@ def log(options: Options, limit: int | None) -> None:
         if not receipts:
             out.say("no receipts: nothing was consolidated yet")
 
-    out.result(log_json(receipts), show)
-
 
 @click.command(cls=Command)
 @click.argument("receipt", metavar="[RECEIPT]", required=False)
@@ -150,9 +168,59 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
     out = options.out
     done = options.reading().undo(receipt, together)
-
-    def show() -> None:
+    if out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}):
         for one in done:
             show_receipt(out, one)
 
-    out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}, show)
+
+@click.command(cls=Command)
+@click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
+@click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
+@pass_options
+def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
+    """7 is what receipt 7 withheld, 7:12,15 two lines of it. What cannot be done any more is shown once."""
+    out, memory = options.out, options.reading()
+    if not (approve or reject):
+        rows = memory.review()
+        out.result({"rows": [asdict(row) for row in rows]}, lambda: _list_review(out, rows))
+        return
+    receipts = memory.decide(approve, reject)
+    left = memory.review()
+    told = [receipt_json(receipt) for receipt in receipts]
+    if out.result({"receipts": told, "rows": [asdict(row) for row in left]}):
+        for receipt in receipts:
+            show_receipt(out, receipt)
+        if not receipts:
+            out.say("nothing was moved")
+        out.say(
+            f"{counted(len(left), 'line')} still awaiting review" if left else "nothing else awaits review"
+        )
+
+
+def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
+    """Print each item with its lines; of each line where it would go and what would stand for it."""
+    shown = 0
+    for item, some in groupby(rows, key=lambda row: row.item):
+        lines = list(some)
+        out.line(f"{item}: withheld by receipt {item}, {counted(len(lines), 'line')}", "bold")
+        for row in lines:
+            _show_item(out, row)
+        shown += len(lines)
+    if shown:
+        out.say(
+            f"{counted(shown, 'line')}; review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
+        )
+    else:
+        out.say("nothing awaits review")
+
+
+def _show_item(out: Output, row: ReviewItem) -> None:
+    from infinimem.operations.review import CODES
+
+    words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+    by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
+    void = f"; void: {row.void}" if row.void else ""
+    way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
+    out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
+    out.line(f"    - {row.text}", "red")
+    out.line(f"    + {row.by_text}", "green")

@@ -1,19 +1,33 @@
-"""Which library a command means."""
+"""Which library a command or a hook means; what `infinimem hook EVENT` does.
+
+A person waits for a hook: it does without the packages of the command line. Whatever happens, the session
+goes on.
+"""
 
 from __future__ import annotations
 
 import os
+import select
+import sys
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import UsageError
-from infinimem.user_folders import SETTINGS, default_library
+from infinimem.user_folders import SETTINGS, default_library, is_mine
 
 if TYPE_CHECKING:
     from infinimem.settings import Configuration
 
 MOST = 20_000
 """Files of a folder that is searched without being named: more are hardly somebody's notes."""
+LONGEST = 1 << 22
+"""Bytes of a hook's input that are read."""
+PATIENCE, QUIET = 1.0, 0.1
+"""Seconds that input is waited for, and after which one that nobody closes counts as whole."""
+Say = Callable[[str], None]
 
 
 class Location(NamedTuple):
@@ -24,33 +38,22 @@ class Location(NamedTuple):
 
 
 def locate(option: str | None, cwd: Path) -> Location:
-    """The folder: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an infinimem.toml, else
-    $XDG_DATA_HOME/infinimem/default.
-
-    Args:
-        option: what --library said.
-        cwd: the current folder; it counts as its own parent.
+    """Locate the library: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an
+    infinimem.toml, the current folder first, else $XDG_DATA_HOME/infinimem/default.
 
     Raises:
         UsageError: nothing is named and there is no home folder.
     """
-    named = option or os.environ.get("INFINIMEM_LIBRARY")
-    if named:
+    if named := option or os.environ.get("INFINIMEM_LIBRARY"):
         return Location(cwd / Path(named).expanduser())
-    for folder in (cwd, *cwd.parents):
-        if (folder / SETTINGS).is_file():
-            return Location(folder)
-    return default()
+    above = (folder for folder in (cwd, *cwd.parents) if (folder / SETTINGS).is_file())
+    return Location(folder) if (folder := next(above, None)) else default()
 
 
 def or_notes(place: Location, cwd: Path) -> Location:
-    """Instead of a default library that nobody made yet, the current folder if notes lie in it.
+    """Return the current folder, if notes lie in it, instead of a default library that nobody made yet.
 
     Never the home folder nor one above it: much lies there, and nobody asked for it.
-
-    Args:
-        place: what `locate` gave.
-        cwd: the current folder.
 
     Raises:
         UsageError: there are notes, but so many files that the folder must be named.
@@ -71,7 +74,7 @@ def or_notes(place: Location, cwd: Path) -> Location:
 
 
 def default() -> Location:
-    """The default library.
+    """Return the default library.
 
     Raises:
         UsageError: there is no home folder.
@@ -83,7 +86,7 @@ def default() -> Location:
 
 
 def configuration_of(library: Path) -> Configuration:
-    """The settings in force for a folder, which may be missing.
+    """Return the settings in force for a folder, which may be missing.
 
     Raises:
         LibraryError, SettingsError: its infinimem.toml cannot be read.
@@ -93,3 +96,84 @@ def configuration_of(library: Path) -> Configuration:
 
     data = Files(library).read(SETTINGS) if library.is_dir() else None
     return configuration(data or b"", library)
+
+
+# ── hooks ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(event: str, option: str | None = None, say: Say | None = None) -> None:
+    """Do what an event asks for, and print what it shows; its JSON is on standard input.
+
+    Args:
+        option: the value of --library.
+        say: prints what is wrong, a line each; None writes to standard error.
+    """
+    from infinimem.hooks.answer import answer
+    from infinimem.hooks.event import RECALLS, REMEMBERS, given
+
+    say = say or _say
+    try:
+        event_ = given(_input(), event)
+        cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()
+        place = library_of(option, cwd, say)
+        if event_.name in REMEMBERS:
+            from infinimem.settings import advice
+
+            if suspended := configuration_of(place.path).suspended:
+                _say_daily(say, place.path, advice(place.path, suspended))
+        if event_.name in RECALLS and _is_off(place.path):
+            return
+        if text := answer(event_, place.path, place.is_default):
+            sys.stdout.write(f"{text}\n")  # JSON in ASCII: nothing in it controls a terminal
+    except Exception as error:
+        say(f"infinimem hook: {' '.join(str(error).split())}")
+
+
+def _say(text: str) -> None:
+    from infinimem.markdown.characters import visible
+
+    shown = visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
+    sys.stderr.write(f"{shown}\n")
+
+
+def library_of(option: str | None, cwd: Path, say: Say) -> Location:
+    """Return the library of a session's folder; what is not trusted is neither shown nor written."""
+    place = locate(option, cwd)
+    if not place.path.is_dir() or is_mine(place.path):
+        return place
+    instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
+    _say_daily(say, place.path, f"{place.path} {instead} {place.path}")
+    return default()
+
+
+def _is_off(library: Path) -> bool:
+    """Tell whether nothing is to be recalled: then no process is started that would say so."""
+    with suppress(FileNotFoundError, NotADirectoryError):  # notes
+        hooks = tomllib.loads((library / SETTINGS).read_text("utf-8-sig")).get("hooks")
+        return isinstance(hooks, dict) and hooks.get("recall") == "off"
+    return False
+
+
+def _say_daily(say: Say, library: Path, text: str) -> None:
+    """Say it once a day a library: a hook runs at each prompt."""
+    from infinimem.hooks.rendezvous import first_today
+
+    if first_today(library):
+        say(f"infinimem hook: {text}")
+
+
+def _input() -> bytes:
+    """Read standard input to its end, or as far as it came: a program that ends may forget to close it."""
+    try:
+        descriptor = sys.stdin.fileno()
+    except (OSError, ValueError):  # no real stream
+        return sys.stdin.buffer.read(LONGEST)
+    if sys.stdin.isatty():
+        raise ValueError("a program's hook runs this and gives it JSON on standard input")
+    data = bytearray()
+    while len(data) < LONGEST and select.select([descriptor], [], [], QUIET if data else PATIENCE)[0]:
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            break
+        data += part
+    return bytes(data)

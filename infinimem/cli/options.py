@@ -1,10 +1,12 @@
-"""The global options, and what they come to: which library, which model, how to print.
+"""What commands share: the global options, those of several commands, and the library that they come to.
 
-They are accepted before and after the command's name, so each command carries them too.
+Every such option is kept on `Options`; the global ones are accepted before and after the command's name.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from inspect import cleandoc
@@ -13,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from infinimem.cli.commands import COMMANDS, FIRST_STEPS
+from infinimem.cli.commands import COMMANDS
 from infinimem.cli.output import Output
-from infinimem.errors import LibraryError, ModelError, UsageError
+from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from infinimem.cli.locate import Location
@@ -24,14 +26,18 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 OFFLINE = "offline"
+COMPLETION = "_INFINIMEM_COMPLETE"
+"""The environment variable by which a shell asks for completions."""
+MOST_IDS = 200
+"""Ids that are offered to a shell; nobody reads more."""
 Begin = Callable[[bool], "Memory | None"]
-"""Gives a library once it is there; told True it makes it."""
+"""Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
 
 
 @dataclass
 class Options:
-    """What the command line said; one for the whole invocation."""
+    """The options of one invocation; see `global_options` and the decorators below."""
 
     library: str | None = None
     model: str | None = None
@@ -40,48 +46,110 @@ class Options:
     json: bool = False
     quiet: bool = False
     verbose: bool = False
+    moment: str | None = None
+    project: str | None = None
+    raw: bool = False
+    estimate: bool = False
+    max_tokens: int | None = None
 
     @property
     def out(self) -> Output:
         return Output(as_json=self.json, quiet=self.quiet)
 
-    def place(self, looking: bool = False) -> Location:
-        """The library that is meant; for a command that only looks perhaps the current folder of notes."""
+    def place(self, notes: bool = False) -> Location:
+        """Locate the library; with `notes` perhaps the current folder of notes."""
         from infinimem.cli.locate import locate, or_notes  # help needs no settings
 
         place = locate(self.library, Path.cwd())
-        return or_notes(place, Path.cwd()) if looking else place
+        return or_notes(place, Path.cwd()) if notes else place
 
-    def reading(self) -> Memory:
-        """The library, for a command that calls no model: a missing key or endpoint cannot hinder it."""
-        return self._warned(self._passed(self._open(create=False, model=OFFLINE)))
+    def reading(self, notes: bool = False) -> Memory:
+        """Open the library without a model, so that a missing key or endpoint cannot hinder.
 
-    def looking(self) -> Memory:
-        """As `reading`, and where there is no library, the folder of notes that the command is called in."""
-        return self._warned(self._passed(self._open(create=False, model=OFFLINE, looking=True)))
+        Args:
+            notes: where there is no library, open the current folder of notes.
+        """
+        memory = self._open(OFFLINE, notes=notes)
+        self._tell_passed_over(memory)
+        return self._warned(memory)
+
+    def snapshot(self, memory: Memory) -> Reader:
+        """Return the library as --as-of and --project ask for it."""
+        reader, project = memory.at(self.moment) if self.moment else memory, self.folder()
+        return reader.within(project) if project else reader
+
+    def folder(self) -> str | None:
+        """Return what --project names; a path is made absolute."""
+        is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)
+        return str(Path(self.project or "").expanduser().resolve()) if is_path else self.project
 
     def asking(self) -> Memory:
-        """As `looking`, with a model. Where settings that nobody trusted would choose it, rules answer."""
-        memory = self._warned(self._open(create=False, model=self.model, looking=True))
+        """Open the library, or the folder of notes, with a model.
+
+        Rules answer where settings that nobody trusted would choose the model.
+        """
+        memory = self._warned(self._open(self.model, notes=True))
         if memory.library.configuration.suspends_model(self.model):
-            return self._open(create=False, model=OFFLINE)
-        return self._told(memory)
+            return self._open(OFFLINE, notes=True)
+        return self._tell_offline(memory)
 
     def writing(self) -> Memory:
-        """The library with its model; the default library is made if it is not there."""
-        memory = self._told(self._open(create=self.place().is_default, model=self.model))
+        """Open the library with its model; the default library is made if it is not there."""
+        memory = self._tell_offline(self._open(self.model, create=self.place().is_default))
         if memory.library.configuration.suspends_model(self.model):
             return memory  # to ask it is an error that says the same
         return self._warned(memory)
 
     def status(self) -> dict[str, Any]:
-        """Counts of the library; a model that cannot be used is told, and hinders nothing."""
+        """Count what the library holds; a model that cannot be used hinders nothing."""
         try:
-            return self._warned(self._open(create=False, model=self.model)).status()
+            return self._warned(self._open(self.model)).status()
         except ModelError as error:
             return {**self.reading().status(), "model": f"not usable: {error}"}
 
-    def _told(self, memory: Memory) -> Memory:
+    def serving(self) -> tuple[Memory, Begin | None]:
+        """Open the library for programs that call: one that is not this user's is read-only.
+
+        In the place of a default library that nobody made yet: an empty one, and what gives it once it is.
+        """
+        from infinimem.user_folders import is_mine
+
+        place = self.place()
+        if place.is_default and not place.path.is_dir():
+            from tempfile import TemporaryDirectory
+
+            with TemporaryDirectory() as nothing:
+                empty = self._open_at(nothing, self.model)
+
+            def begin(make: bool) -> Memory | None:  # with the same client, for a cap on tokens is on that
+                return self._open(empty.llm, create=True) if make or place.path.is_dir() else None
+
+            return self._tell_offline(empty), begin
+        if place.is_default or is_mine(place.path):
+            return self.writing(), None
+        self.out.say(
+            f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
+            f"goes; to change that, run: infinimem trust {place.path}"
+        )
+        return self._tell_offline(self._open(self.model, read_only=True)), None
+
+    def _open(self, model: str | LLM | None, *, notes: bool = False, **how: bool) -> Memory:
+        place = self.place(notes)
+        if place != self.place():
+            self.out.say(f"there is no library here: reading the notes in {place.path}")
+        if place.is_default and not how.get("create") and not place.path.is_dir():
+            raise LibraryError(
+                f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
+                " or a folder of notes"
+            )
+        return self._open_at(place.path, model, **how)
+
+    def _open_at(self, path: str | Path, model: str | LLM | None, **how: Any) -> Memory:
+        from infinimem.memory import open_memory
+
+        return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
+
+    def _tell_offline(self, memory: Memory) -> Memory:
         """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
         if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
@@ -91,149 +159,84 @@ class Options:
                 self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
-    def serving(self) -> tuple[Memory, Begin | None]:
-        """The library with its model, for programs that call: one that is not this user's is read-only.
-
-        In the place of a default library that nobody made yet an empty one, and what gives it once it is.
-        """
-        from infinimem.user_folders import is_mine
-
-        place = self.place()
-        if place.is_default and not place.path.is_dir():
-            from tempfile import TemporaryDirectory
-
-            from infinimem.memory import open_memory
-
-            with TemporaryDirectory() as nothing:
-                empty = open_memory(nothing, model=self.model, embedder=self.embedder, strategy=self.strategy)
-
-            def begin(make: bool) -> Memory | None:  # with the same client, for a cap on tokens is on that
-                return self._open(create=True, model=empty.llm) if make or place.path.is_dir() else None
-
-            return self._told(empty), begin
-        if place.is_default or is_mine(place.path):
-            return self.writing(), None
-        self.out.say(
-            f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
-            f"goes; to change that, run: infinimem trust {place.path}"
-        )
-        return self._told(self._open(create=False, model=self.model, read_only=True)), None
-
-    def _open(
-        self, create: bool, model: str | LLM | None, *, read_only: bool = False, looking: bool = False
-    ) -> Memory:
-        from infinimem.memory import open_memory
-
-        place = self.place(looking)
-        if place != self.place():
-            self.out.say(f"there is no library here: reading the notes in {place.path}")
-        if place.is_default and not create and not place.path.is_dir():
-            raise LibraryError(
-                f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
-                " or a folder of notes"
-            )
-        return open_memory(
-            place.path,
-            model=model,
-            create=create,
-            embedder=self.embedder,
-            strategy=self.strategy,
-            read_only=read_only,
-        )
-
-    def _passed(self, memory: Memory) -> Memory:
+    def _tell_passed_over(self, memory: Memory) -> None:
         """Tell what is passed over that may be meant as notes: once a day, and always what cannot be read."""
         memory.library.view()
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.retrieval.cache import cache_folder
-            from infinimem.store.listing import UNREADABLE
+            from infinimem.store.folders import UNREADABLE
             from infinimem.user_folders import first_today
 
             folder = cache_folder(str(memory.library.files.root), "told")
             if folder and not first_today(folder / "passed-over"):
                 passed = {path: why for path, why in passed.items() if why == UNREADABLE}
         if passed and not self.quiet:
-            told = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
+            listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
             more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
-            click.echo(f"passed over: {told}{more}; infinimem doctor names all", err=True)
-        return memory
+            click.echo(f"passed over: {listed}{more}; infinimem doctor names all", err=True)
 
     def _warned(self, memory: Memory) -> Memory:
         from infinimem.settings import advice
 
-        suspended = memory.library.configuration.suspended
-        if suspended and not self.quiet:
+        if (suspended := memory.library.configuration.suspended) and not self.quiet:
             click.echo(advice(memory.library.root, suspended), err=True)
         return memory
 
 
-def snapshot(memory: Memory, moment: str | None, project: str | None) -> Reader:
-    """The library as it is, or as it stood at a moment that --as-of names; of a project alone, where
-    --project names one."""
-    found, project = memory.at(moment) if moment else memory, named(project)
-    return found.within(project) if project else found
+pass_options = click.make_pass_decorator(Options, ensure=True)
 
 
-def named(project: str | None) -> str | None:
-    """A project as --project names it; a path is made absolute."""
-    is_path = project and (project in (".", "..", "~") or "/" in project)
-    return str(Path(project).expanduser().resolve()) if project and is_path else project
-
-
-_as_of_option = click.option(
-    "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
-)
-project_option = click.option(
-    "--project", metavar="DIR", help="Use only what was said in this folder (its path or name) or below."
-)
-
-
-def snapshot_options(command: C) -> C:
-    """Which state of the library is looked at, and which part."""
-    return _as_of_option(project_option(command))
-
-
-raw_option = click.option("--raw", is_flag=True, help="Show lines as they stand in the file, signatures too.")
-estimate_option = click.option(
-    "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
-)
-cap_option = click.option(
-    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop calling the model after N tokens."
-)
+# ── options and arguments of several commands ───────────────────────────────────────────────────
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
     options = context.find_root().ensure_object(Options)
-    if value:
+    if value not in (None, "") and value is not False:
         setattr(options, str(option.name), value)
     if options.quiet and options.verbose:
         raise click.UsageError("-q and -v exclude each other; choose one")
 
 
-def _globals() -> list[click.Option]:
-    keep: dict[str, Any] = {"expose_value": False, "callback": _remember}
+def _shared(*names: str, **attributes: Any) -> Callable[[C], C]:
+    return click.option(*names, expose_value=False, callback=_remember, **attributes)
+
+
+def global_options() -> list[click.Option]:
+    kept: dict[str, Any] = {"expose_value": False, "callback": _remember}
     return [
-        click.Option(["--library"], metavar="DIR", help="The library's folder.", **keep),
-        click.Option(["--model"], metavar="NAME", help="The model to use, or `offline`.", **keep),
-        click.Option(["--embedder"], metavar="NAME", help="The source of vectors of texts.", **keep),
-        click.Option(["--strategy"], metavar="NAME", help="The strategy that organises the library.", **keep),
-        click.Option(["--json"], is_flag=True, help="Print one JSON object on stdout.", **keep),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **keep),
-        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces.", **keep),
+        click.Option(["--library"], metavar="DIR", help="The library's folder.", **kept),
+        click.Option(["--model"], metavar="NAME", help="The model to use, or `offline`.", **kept),
+        click.Option(["--embedder"], metavar="NAME", help="The source of vectors of texts.", **kept),
+        click.Option(["--strategy"], metavar="NAME", help="The strategy that organises the library.", **kept),
+        click.Option(["--json"], is_flag=True, help="Print one JSON object on stdout.", **kept),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **kept),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces.", **kept),
     ]
 
 
-def numbers(text: str | None, option: str) -> list[int]:
-    """ "12,15" as numbers."""
-    parts = text.split(",") if text is not None else []
-    if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
-        raise UsageError(f"{option} {text!r}: write numbers with commas between, for example 12,15")
-    return [int(part) for part in parts]
+as_of_option = _shared(
+    "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
+)
+project_option = _shared(
+    "--project", metavar="DIR", help="Use only what was said in this folder (its path or name) or below."
+)
+raw_option = _shared("--raw", is_flag=True, help="Show lines as they stand in the file, signatures too.")
+estimate_option = _shared(
+    "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
+)
+cap_option = _shared(
+    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop calling the model after N tokens."
+)
+
+
+def snapshot_options(command: C) -> C:
+    """Add the options that `Options.snapshot` goes by."""
+    return as_of_option(project_option(command))
 
 
 def words(name: str, required: bool = True, metavar: str | None = None) -> Callable[[C], C]:
-    """An argument of one or more words, with or without quotes around them; None for none."""
+    """Add an argument of one or more words, with or without quotes around them; None for none."""
 
     def joined(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
         return " ".join(value) if value else None
@@ -241,19 +244,46 @@ def words(name: str, required: bool = True, metavar: str | None = None) -> Calla
     return click.argument(name, nargs=-1, required=required, metavar=metavar, callback=joined)
 
 
-def _write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> None:
+def numbers(text: str | None, option: str) -> list[int]:
+    """Parse "12,15"; None gives no numbers."""
+    parts = text.split(",") if text is not None else []
+    if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
+        raise UsageError(f"{option} {text!r}: write numbers with commas between, for example 12,15")
+    return [int(part) for part in parts]
+
+
+def document_ids(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Complete an id from the names of the files alone; where there is no library there is none."""
+    from infinimem.store.folders import listed
+
+    options = context.find_root().ensure_object(Options)
+    try:
+        folders = listed(options.place(notes=True).path).values()
+    except InfinimemError:  # nobody wants to read of it while typing
+        return []
+    ids = (doc_id for folder in folders for doc_id in folder.documents)
+    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST_IDS]
+    # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
+    in_bash = os.environ.get(COMPLETION, "").startswith("bash")
+    return [shlex.quote(doc_id) for doc_id in offered] if in_bash else offered
+
+
+# ── classes of commands ─────────────────────────────────────────────────────────────────────────
+
+
+def write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> None:
     with formatter.section("Examples"):
         for example in examples:
             formatter.write(f"{'':{formatter.current_indent}}infinimem {example}\n")
 
 
 class Inner(click.Command):
-    """A command that takes the global options too, listed apart in its help; one below another command."""
+    """A command below another one; it takes the global options too, listed apart in its help."""
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         kwargs["context_settings"] = {"show_default": True, **(kwargs.get("context_settings") or {})}
         super().__init__(name, *args, **kwargs)
-        self._globals = _globals()
+        self._globals = global_options()
         self.params += self._globals
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -266,10 +296,7 @@ class Inner(click.Command):
 
 
 class Command(Inner):
-    """A command of the root.
-
-    What it does in a line, and examples, stand in commands.py; its function's docstring says the rest.
-    """
+    """A command of the root; commands.py has its summary and examples, its function's docstring the rest."""
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         self._listed = COMMANDS[name]
@@ -277,7 +304,7 @@ class Command(Inner):
         super().__init__(name, *args, **kwargs)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(formatter, self._listed.examples)
+        write_examples(formatter, self._listed.examples)
 
 
 class Section(Command, click.Group):
@@ -288,19 +315,3 @@ class Section(Command, click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
-
-
-class Group(click.Group):
-    """The root: its options are the global ones."""
-
-    command_class = Command
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params += _globals()
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(formatter, FIRST_STEPS)
-
-
-pass_options = click.make_pass_decorator(Options, ensure=True)

@@ -23,27 +23,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Step = Callable[[int, int], None]
-"""Told how much is done and how much there is."""
-
+"""Called with how much is done and how much there is."""
 Marks = Callable[[str], Iterable[tuple[int, int]]]
 """Gives the parts of a text that matched: where each begins and ends."""
-
 LEAST = 20
 """Characters of a line that is broken, however narrow the terminal."""
 PATIENCE = 1.0
 """Seconds before a progress bar shows."""
-
 _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
 """Units of time, their days, and the days from which on the next one is used."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def ago(time: str, today: date | None = None) -> str:
-    """A time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago".
+    """Return a time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago".
 
-    Args:
-        time: ISO 8601; what does not begin with a day is given back as it is.
-        today: the day of the reader, by default today's.
+    What does not begin with a day as in ISO 8601 is returned unchanged.
     """
     try:
         days = ((today or date.today()) - date.fromisoformat(time[:10])).days
@@ -62,12 +57,7 @@ def ago(time: str, today: date | None = None) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """Where and how to print.
-
-    Args:
-        as_json: one JSON object, nothing else on stdout, and no messages.
-        quiet: no messages.
-    """
+    """How to print: with `as_json` one JSON object and no messages, with `quiet` no messages."""
 
     as_json: bool = False
     quiet: bool = False
@@ -81,20 +71,20 @@ class Output:
     def talks(self) -> bool:
         return not (self.as_json or self.quiet)
 
-    def result(self, data: Mapping[str, Any], show: Callable[[], None]) -> None:
-        """Print a result: `data` as JSON, or what `show` prints."""
+    def result(self, data: Mapping[str, Any], show: Callable[[], None] | None = None) -> bool:
+        """Print `data` as JSON, or what `show` prints; return whether it is for the caller to print."""
         if self.as_json:
             click.echo(as_json(data))
-        else:
+        elif show:
             show()
+        return not (self.as_json or show)
 
     def line(
         self, text: str = "", style: str | None = None, hang: int = 0, marks: Marks | None = None
     ) -> None:
-        """A line, or several.
+        """Print a line, or several, to a pipe as they are.
 
         Args:
-            text: what a pipe is given as it is.
             style: colours it on a terminal.
             hang: on a terminal, break it between words, and begin the lines after the first this far in.
             marks: what to highlight on a terminal, behind the first `hang` characters.
@@ -116,7 +106,7 @@ class Output:
         console.print(shown, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table for people, tab-separated lines in a pipe. What is too wide is folded, never cut."""
+        """Print a table for people, tab-separated lines in a pipe. What is too wide is folded, never cut."""
         if not self.for_people:
             for row in rows:
                 click.echo("\t".join(" ".join(str(cell).split()) for cell in row))
@@ -136,18 +126,18 @@ class Output:
         console.print(table)
 
     def diff(self, text: str, shown: Callable[[str], str] = str) -> None:
-        """A unified diff; on a terminal coloured, and each line as it is to be `shown`."""
+        """Print a unified diff; on a terminal coloured, and each line as it is to be `shown`."""
         for line in text.splitlines():
             self.line(shown(line) if self.for_people else line, _DIFF_STYLES.get(line[:1]))
 
     def say(self, text: str) -> None:
-        """A message: one line on stderr."""
+        """Print a message: one line on stderr."""
         if self.talks:
             click.echo(text, err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
-        """A bar on stderr, once the work has taken over a second and a person watches."""
+        """Show a bar on stderr, once the work has taken over a second and a person watches."""
         if not (self.talks and sys.stderr.isatty()):
             yield lambda done, total: None
             return
@@ -179,7 +169,7 @@ class Output:
 
 
 def _console(stream: IO[str] | None = None) -> Console:
-    """A console whose own escapes reach the terminal: what it is given to print is made printable before."""
+    """Return a console whose own escapes reach the terminal: its input is made printable before."""
     from rich.console import Console
 
     stream = stream or sys.stdout
@@ -193,14 +183,16 @@ def _console(stream: IO[str] | None = None) -> Console:
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """JSON on one line, in which what may not be printed stands as an escape of JSON."""
+    """Write JSON on one line, in which what may not be printed stands as an escape of JSON."""
     text = json.dumps(data, ensure_ascii=False)
     return text if printable(text) == text else json.dumps(data)
 
 
 def printable(text: str) -> str:
-    """Text that any UTF-8 stream takes and that no terminal obeys: control characters, what hides or reorders
-    text and undecodable bytes become visible escapes; tabs and newlines stay."""
+    """Return text that any UTF-8 stream takes and that no terminal obeys.
+
+    Control characters, what hides or reorders text and undecodable bytes become visible escapes.
+    """
     return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
 
 
@@ -216,7 +208,7 @@ def filtered_streams() -> Iterator[None]:
 
 
 class _Filtered:
-    """A text stream that makes printable what is written to it, be it by way of its buffer."""
+    """A text stream that makes printable what is written to it, even by way of its buffer."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unfiltered = stream

@@ -1,8 +1,13 @@
-"""Commands that answer from the memory: ask, retrieve."""
+"""Commands that ask: search, grep, ls and read, as an agent sees them; ask, retrieve, compare, graph."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,18 +15,41 @@ from infinimem.cli.options import (
     Command,
     Options,
     cap_option,
+    document_ids,
     estimate_option,
     pass_options,
-    snapshot,
+    raw_option,
     snapshot_options,
     words,
 )
-from infinimem.cli.show import show_answer, show_trace
-from infinimem.errors import UsageError, escape
-from infinimem.model import SOURCES
-from infinimem.results import answer_json, place
+from infinimem.cli.output import Marks, Output, ago
+from infinimem.errors import LibraryError, UsageError, escape
+from infinimem.model import SOURCES, Answer, Stage
+from infinimem.results import answer_json, asked_for, counted, place
 from infinimem.settings import reader_names
 
+if TYPE_CHECKING:
+    from infinimem.reader import Compared
+    from infinimem.store.view import View
+    from infinimem.tools import Result
+
+PAGE = 20
+"""Documents that the tool lists at once."""
+SUMMARY = 160
+"""Characters of a summary in a person's table."""
+COLUMN = 36
+"""Characters of a strategy beside others; in a narrower terminal one is below the other."""
+SHOWN, LENGTH = 5, 200
+"""Pieces of evidence that are shown, and characters of each; -v and --json give all."""
+_NUMBERED = re.compile(r" *\d+[:-]? ")
+"""What stands before the words of a line that is shown."""
+
+_scope = click.option(
+    "--scope",
+    type=click.Choice(["default", "archive", "evidence", "journal", "all"]),
+    default="default",
+    help="Live memory and notes, superseded lines, what was said, receipts, or live and superseded.",
+)
 _sources = click.option(
     "--source",
     "sources",
@@ -29,6 +57,140 @@ _sources = click.option(
     type=click.Choice(SOURCES),
     help="Use lines of this source only; repeatable.",
 )
+
+
+# ── the tools ───────────────────────────────────────────────────────────────────────────────────
+
+
+@click.command(cls=Command)
+@words("query")
+@click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
+@raw_option
+@_scope
+@snapshot_options
+@pass_options
+def search(options: Options, query: str, limit: int, scope: str) -> None:
+    reader = options.snapshot(options.reading(notes=True))
+    result = _run(reader.tools.search, query=query, k=limit, scope=scope)
+
+    def marks() -> Marks:
+        from infinimem.terms import analyzer
+
+        language = analyzer(reader.view.settings.search.language)
+        terms = frozenset(language.query_terms(query))
+        return lambda line: asked_for(line, terms, language)
+
+    _show(options, result, reader.view, marks)
+
+
+@click.command(cls=Command)
+@words("pattern")
+@click.option("--doc", metavar="ID", shell_complete=document_ids, help="Search this document only.")
+@click.option(
+    "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines of context around each match."
+)
+@raw_option
+@_scope
+@snapshot_options
+@pass_options
+def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
+    reader = options.snapshot(options.reading(notes=True))
+    if doc:
+        result = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
+    else:
+        result = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
+    from infinimem.retrieval.grep import AS_IT_STANDS, compile_pattern
+
+    literal = AS_IT_STANDS in result.get("notes", ())
+    _show(options, result, reader.view, lambda: compile_pattern(pattern, literal=literal).places)
+    rest, _, last = pattern.rpartition(" ")
+    if rest and not result["matches"]:
+        if last in reader.view:
+            options.out.say(f"to look in one document: infinimem grep {shlex.quote(rest)} --doc {last}")
+        else:
+            options.out.say("no line has these words side by side; infinimem search finds them anywhere")
+
+
+@click.command(cls=Command)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Number of documents to skip.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, help="Number of documents to list.")
+@_scope
+@snapshot_options
+@pass_options
+def ls(options: Options, offset: int, limit: int, scope: str) -> None:
+    tool, out = options.snapshot(options.reading(notes=True)).tools.list_docs, options.out
+    result = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
+    docs = result["docs"]
+    while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
+        left = min(limit - len(docs), PAGE)
+        result = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
+        docs += result["docs"]
+    if out.result({**result, "docs": docs}):
+        length = SUMMARY if out.for_people else None
+        rows = [(d["id"], d["tokens"], d["archived"] or "", d["title"], d["summary"][:length]) for d in docs]
+        out.table(("id", "tokens", "archived", "title", "summary"), rows)
+        out.say(f"{len(docs)} of {result['total']} documents")
+
+
+@click.command(cls=Command)
+@click.argument("doc_id", metavar="ID", shell_complete=document_ids)
+@click.argument("lines", metavar="[START:END]", required=False)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Characters of the first line to skip.")
+@raw_option
+@snapshot_options
+@pass_options
+def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
+    """Lines count from 1, the header included."""
+    match = re.fullmatch(r"(\d{0,9})(:?)(\d{0,9})", lines or ":")
+    if match is None or (lines and not (match[1] or match[3])):
+        raise UsageError(f"lines {lines!r}: write START:END, for example 12:40")
+    start, end = (int(part) if part else None for part in (match[1], match[3] if match[2] else match[1]))
+    if start == 0 or end == 0 or (start and end and end < start):
+        raise UsageError(f"lines {lines!r}: lines count from 1, and START comes before END")
+    reader = options.snapshot(options.reading(notes=True))
+    name = doc_id.removeprefix("./")  # as shells complete the path of a note
+    result = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
+    if options.raw:
+        rows, last = result["lines"], min(end or result["total_lines"], result["total_lines"])
+        if rows:
+            result.pop("notes", None)
+        while rows and rows[-1]["line"] < last:  # of a file as it stands there are no pages
+            rows += _run(reader.tools.read_lines, doc_id=name, start=rows[-1]["line"] + 1, end=end)["lines"]
+        for row in rows:
+            row["text"] = reader.view.document(result["doc_id"]).text_line(row["line"])
+    _show(options, result, reader.view)
+
+
+def _run(tool: Callable[..., Result], **arguments: object) -> Result:
+    result = tool(**arguments)
+    if "error" in result:
+        raise LibraryError(result["error"])
+    return result
+
+
+def _show(options: Options, result: Result, view: View, marks: Callable[[], Marks] | None = None) -> None:
+    """Print a tool's result as a model is shown it, with numbers of entries; its last line is a message.
+
+    Args:
+        marks: makes what finds the matches in a line; called on a terminal alone.
+    """
+    from infinimem.tools.compact import rows
+
+    out, raw = options.out, options.raw
+    if out.result(result):
+        whole = (lambda doc_id, number: view.document(doc_id).text_line(number)) if raw else None
+        *lines, total = rows(result, ids=True, dated=ago if out.for_people else None, raw=whole)
+        mark = marks() if marks and out.for_people else None
+        for line in lines:
+            if number := _NUMBERED.match(line):
+                out.line(line, hang=0 if raw else number.end(), marks=mark)
+            else:
+                out.line(line, "bold")
+        for note in (total, *result.get("notes", ())):
+            out.say(note)
+
+
+# ── questions ───────────────────────────────────────────────────────────────────────────────────
 
 
 @click.command(cls=Command)
@@ -39,35 +201,38 @@ _sources = click.option(
 @estimate_option
 @cap_option
 @pass_options
-def ask(
-    options: Options,
-    question: str,
-    reader: str | None,
-    sources: tuple[str, ...],
-    moment: str | None,
-    project: str | None,
-    estimate: bool,
-    max_tokens: int | None,
-) -> None:
+def ask(options: Options, question: str, reader: str | None, sources: tuple[str, ...]) -> None:
     out, memory = options.out, options.asking()
-    if estimate:
+    if options.estimate:
         from infinimem.estimate import for_question
 
         size = for_question(memory.view, question, memory.chosen(reader))
         out.result({"estimate": size}, lambda: out.line(f"{size} tokens"))
         return
     with out.progress("Reading"):
-        answer = snapshot(memory, moment, project).ask(question, reader, sources or None, max_tokens)
-
-    def show() -> None:
+        answer = options.snapshot(memory).ask(question, reader, sources or None, options.max_tokens)
+    if out.result(answer_json(answer)):
         show_answer(out, answer)
         if options.verbose:
-            show_trace(out, answer.trace)
+            _show_trace(out, answer.trace)
             usage = answer.usage
             spent = f"{usage.calls} calls, {usage.tokens_in} tokens in, {usage.tokens_out} out"
             out.say(f"{escape(memory.llm.name)}: {spent}")
 
-    out.result(answer_json(answer), show)
+
+def show_answer(out: Output, answer: Answer) -> None:
+    """Print an answer and the lines that it cites."""
+    out.line(answer.text)
+    if answer.citations:
+        out.line()
+        rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in answer.citations)
+        out.table(("where", "seq", "line"), rows)
+
+
+def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
+    for step in trace:
+        stage = f"{step.stage}: {len(step.found)} found, {counted(step.tokens, 'token')}, {step.ms:.1f} ms"
+        out.say("; ".join(filter(None, (stage, *step.asked, step.stop, step.failure))))
 
 
 @click.command(cls=Command)
@@ -78,25 +243,117 @@ def ask(
 @_sources
 @snapshot_options
 @pass_options
-def retrieve(
-    options: Options,
-    question: str,
-    budget: int | None,
-    sources: tuple[str, ...],
-    moment: str | None,
-    project: str | None,
-) -> None:
+def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out
-    evidence = snapshot(options.reading(), moment, project).retrieve(question, budget, sources or None)
+    evidence = options.snapshot(options.reading()).retrieve(question, budget, sources or None)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")
-
-    def show() -> None:
+    if out.result(asdict(evidence)):
         out.table(("score", "where", "line"), rows)
         if options.verbose:
-            show_trace(out, evidence.trace)
+            _show_trace(out, evidence.trace)
 
-    out.result(asdict(evidence), show)
+
+@click.command(cls=Command)
+@words("question")
+@cap_option
+@pass_options
+def compare(options: Options, question: str) -> None:
+    """`rebuild --strategy NAME` makes another one keep it, too."""
+    out, memory = options.out, options.asking()
+    with out.progress("Reading"):
+        results = memory.compare(question, options.max_tokens)
+    data = [
+        {
+            "strategy": one.strategy,
+            "reader": one.reader,
+            **answer_json(one.answer),
+            "evidence": [asdict(item) for item in one.evidence.items],
+            "evidence_tokens": _tokens(one),
+            "ms": one.ms,
+        }
+        for one in results
+    ]
+    out.result({"strategies": data}, lambda: _show_compared(out, results, options.verbose))
+    if len(results) == 1 and memory.view.initialised:
+        name = results[0].strategy
+        out.say(f"only {name} keeps this library; to add one: infinimem rebuild --strategy NAME")
+
+
+def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool) -> None:
+    evidence = [_evidence(one, everything) for one in results]
+    if out.for_people and len(results) > 1 and get_terminal_size().columns >= COLUMN * len(results):
+        answers = [f"{one.answer.text}\n" for one in results]
+        out.table([one.strategy for one in results], [answers, ["\n".join(lines) for lines in evidence]])
+        out.line()
+    else:
+        for one, lines in zip(results, evidence, strict=True):
+            out.line(one.strategy, "bold")
+            out.line("\n".join([one.answer.text, *(f"  {line}" for line in lines), ""]))
+    rows = [
+        (one.strategy, one.reader, _tokens(one), used.calls, used.tokens_in + used.tokens_out, round(one.ms))
+        for one in results
+        for used in [one.answer.usage]
+    ]
+    out.table(("strategy", "reader", "evidence, tokens", "calls", "tokens, in and out", "ms"), rows)
+
+
+def _tokens(one: Compared) -> int:
+    from infinimem import tokens
+
+    return sum(tokens.count(item.text) for item in one.evidence.items)
+
+
+def _evidence(one: Compared, everything: bool) -> list[str]:
+    """Return where each piece stands and how it begins, with a star if the answer cites a line of it."""
+    lines = []
+    for item in one.evidence.items if everything else one.evidence.items[:SHOWN]:
+        cites = (
+            at.doc_id == item.doc_id and item.start_line <= at.start_line <= item.end_line
+            for at in one.answer.citations
+        )
+        text = " ".join(item.text.split())
+        text = text if everything or len(text) <= LENGTH else f"{text[: LENGTH - 1]}…"
+        lines.append(f"{'*' if any(cites) else '-'} {place(item)}: {text}")
+    left = len(one.evidence.items) - len(lines)
+    return [*lines, f"and {counted(left, 'piece')} more"] if left else lines
+
+
+# ── links ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.command(cls=Command)
+@words("name", required=False, metavar="[UNIT|SEQ|QUERY]")
+@click.option(
+    "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
+)
+@pass_options
+def graph(options: Options, name: str | None, hops: int) -> None:
+    """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
+    newest unit. Links are followed in both directions.
+    """
+    from infinimem.spec import strategies
+    from infinimem.strategies.base import Linked
+
+    out, memory = options.out, options.reading()
+    strategy = memory.strategy
+    if not isinstance(strategy, Linked):
+        able = " or ".join(name for name, spec in strategies().items() if spec.links)
+        raise LibraryError(
+            f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
+        )
+    part = strategy.graph(memory.view, name, hops)
+    if out.result(part.data()):
+        units = [(n.id, n.hop, "" if n.visible else "archived", n.label) for n in part.nodes]
+        out.table(("unit", "hops", "", "what it says"), units)
+        links = [
+            (source, link.kind, link.to, "" if link.weight is None else f"{link.weight:.3f}")
+            for source, link in part.links
+        ]
+        out.table(("from", "link", "to", "weight"), links)
+    out.say(f"{counted(len(part.nodes), 'unit')}, {counted(len(part.links), 'link')} around {part.root}")
+    if part.cut:
+        out.say("there are more within so many links; --hops shows fewer, another unit shows others")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from infinimem.cli.history import show_receipt, unsigned
 from infinimem.cli.options import (
     OFFLINE,
     Command,
@@ -23,13 +23,11 @@ from infinimem.cli.options import (
     words,
 )
 from infinimem.cli.output import Output
-from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
-from infinimem.store.listing import LEFT_OUT
-from infinimem.store.state import unanswered
-from infinimem.store.state.unanswered import newly
+from infinimem.store.folders import LEFT_OUT
+from infinimem.store.state.lists import newly_unanswered, unanswered_message
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Files that were passed over, before the rest are only counted."""
-
 MAX_STDIN = 64 * 2**20
 """Bytes of one turn; more is a file to import."""
 
@@ -68,23 +65,34 @@ def init(options: Options, directory: str | None) -> None:
 @estimate_option
 @cap_option
 @pass_options
-def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, **about: Any) -> None:
+def add(options: Options, /, text: str, **about: Any) -> None:
     """`-` reads the message from standard input."""
-    turn = Turn(text=_stdin() if text == "-" else text, **about)
-    if not turn.text.strip():
+    if text == "-":
+        data = sys.stdin.buffer.read(MAX_STDIN + 1)
+        if len(data) > MAX_STDIN:
+            raise UsageError(
+                f"over {MAX_STDIN >> 20} MB on standard input; save it to a file and import that"
+            )
+        try:
+            text = data.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                "standard input is not UTF-8 text; convert it first, or import a file"
+            ) from error
+    turn = Turn(text=text, **about)
+    if not text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
     from infinimem.store.receipts import later, next_number
 
     memory, out = options.writing(), options.out
-    if estimate:
-        _estimate(out, memory, [turn.text])
+    if options.estimate:
+        _estimate(options, memory, [turn.text])
         return
     before = next_number(memory.view)
     with out.progress("Reading"):
         evidence = [place.entry.seq for place in memory.record([turn])]
-        entries = memory.observe((), max_tokens=max_tokens)
+        entries = memory.observe((), max_tokens=options.max_tokens)
     receipt = next(iter(deque(later(memory.view, before - 1), 1)), None)  # the buffer fell due on the way
-    seqs = [place.entry.seq for place in entries]
 
     def show() -> None:
         for place in entries:
@@ -97,30 +105,30 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
         if receipt:
             show_receipt(out, receipt)
 
-    data = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
-    _end(out, data, show, entries.unanswered)
+    seqs = [place.entry.seq for place in entries]
+    result = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
+    _end(options, result, show, entries.unanswered)
+
+
+def _estimate(
+    options: Options, memory: Memory, texts: Iterable[str] = (), sorting: int = 0, anew: bool = False
+) -> None:
+    from infinimem.estimate import for_turns
+
+    size = sorting + for_turns(memory.view, texts, anew)
+    options.out.result({"receipt": None, "estimate": size}, lambda: options.out.line(f"{size} tokens"))
 
 
 def _end(
-    out: Output, data: dict[str, Any], show: Callable[[], None], failed: Mapping[int, Unanswered]
+    options: Options, data: dict[str, Any], show: Callable[[], None], failed: Mapping[int, Unanswered]
 ) -> None:
     """Print a result, and end with exit code 3 where the model gave no usable answer about turns."""
     rows = [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
-    out.result(data | ({"unanswered": rows} if rows else {}), show)
-    if failed and not out.as_json:
-        click.echo(f"error: {unanswered.words(failed)}", err=True)
+    options.out.result(data | ({"unanswered": rows} if rows else {}), show)
+    if failed and not options.json:
+        click.echo(f"error: {unanswered_message(failed)}", err=True)
     if failed:
         click.get_current_context().exit(3)
-
-
-def _stdin() -> str:
-    data = sys.stdin.buffer.read(MAX_STDIN + 1)
-    if len(data) > MAX_STDIN:
-        raise UsageError(f"over {MAX_STDIN >> 20} MB on standard input; save it to a file and import that")
-    try:
-        return data.decode("utf-8").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise UsageError("standard input is not UTF-8 text; convert it first, or import a file") from error
 
 
 @click.command("import", cls=Command)
@@ -131,15 +139,7 @@ def _stdin() -> str:
 @estimate_option
 @cap_option
 @pass_options
-def import_(
-    options: Options,
-    path: Path,
-    format_: str | None,
-    only: str | None,
-    record: bool,
-    estimate: bool,
-    max_tokens: int | None,
-) -> None:
+def import_(options: Options, path: Path, format_: str | None, only: str | None, record: bool) -> None:
     """The format is recognised: exports of ChatGPT, Claude, Gemini, mem0, WhatsApp, Telegram and Slack (as
     downloaded), the MCP memory server's file, session logs of Claude Code and Codex, mails (mbox, eml), chat
     JSON or JSONL, Obsidian, basic-memory and other Markdown. Importing again adds only what is new, and
@@ -152,90 +152,75 @@ def import_(
     out = options.out
     # Read to its end before anything is recorded: a file that is damaged further down leaves no half.
     with out.progress(f"Reading {path.name}") as step:
-        found = survey(path, format_, only, step)
+        source = survey(path, format_, only, step)
     memory = options.writing()
-    if estimate:
-        texts = (turn.text for batch in found.batches() for turn in batch)
-        _estimate(out, memory, () if record else texts)
+    if options.estimate:
+        turns = (turn for batch in source.batches() for turn in batch)
+        _estimate(options, memory, () if record else (turn.text for turn in turns))
         return
     before, tried = next_number(memory.view), memory.unanswered()
     done = recorded = entries = 0
-    notes = again(found.notes, memory.view)
+    notes = again(source.notes, memory.view)
     try:
         with out.progress(f"Recording {path.name}") as step:
-            for batch in found.batches():
+            for batch in source.batches():
                 recorded += len(memory.record(notes.new(batch)))
                 done += len(batch)
-                step(done, found.turns)
+                step(done, source.turns)
         if not record:
             with out.progress("Extracting") as step:
-                entries = memory.draw(step, max_tokens)
-        receipt = set_aside(memory.library, notes.gone) if notes.gone else None
+                entries = memory.draw(step, options.max_tokens)
+        archived = set_aside(memory.library, notes.gone) if notes.gone else None
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
-    receipts = later(memory.view, before - 1)
-    data, show = _import_result(out, found, recorded, entries, record, receipts, receipt)
-    _end(out, data, show, newly(tried, memory.unanswered()))
-
-
-def _import_result(
-    out: Output,
-    found: Survey,
-    recorded: int,
-    entries: int,
-    only_record: bool,
-    receipts: Iterable[Receipt],
-    aside: Receipt | None,
-) -> tuple[dict[str, Any], Callable[[], None]]:
-    """What an import did, and what shows it."""
-    skipped = dict(sorted(found.skipped.items()))
-    first = last = None
-    moved = 0
-    for last in receipts:
+    first, last, moved = None, None, 0
+    for last in later(memory.view, before - 1):
         first, moved = first or last, moved + len(last.rows)
     data = {
-        "format": ", ".join(found.formats),
-        "sessions": found.sessions,
-        "turns": found.turns,
+        "format": ", ".join(source.formats),
+        "sessions": source.sessions,
+        "turns": source.turns,
         "recorded": recorded,
         "entries": entries,
-        "skipped": sum(skipped.values()),
-        "skipped_why": skipped,
-        "left_out": found.left_out,
+        "skipped": sum(source.skipped.values()),
+        "skipped_why": dict(sorted(source.skipped.items())),
+        "left_out": source.left_out,
         "receipt": receipt_json(last),
     }
-    totals = [counted(found.sessions, "session"), counted(found.turns, "turn")]
-    totals.append(f"{entries} {'entry' if entries == 1 else 'entries'}")
-    if again := found.turns - recorded:
-        totals.append(f"{again} there before")
 
     def show() -> None:
-        out.line(f"{data['format']}: {', '.join(totals)}")
+        known = f", {source.turns - recorded} there before" if source.turns != recorded else ""
+        what = f"{counted(source.sessions, 'session')}, {counted(source.turns, 'turn')}, {entries}"
+        out.line(f"{data['format']}: {what} entr{'y' if entries == 1 else 'ies'}{known}")
         if first and last:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
-        for why, times in skipped.items():
-            out.say(f"skipped: {times} {why}")
-        by_worth = sorted(found.left_out.items(), key=lambda one: one[1] == LEFT_OUT)
-        for name, why in islice(by_worth, SHOWN):
-            out.say(f"skipped {name}: {why}")
-        if (rest := len(found.left_out) - SHOWN) > 0:
-            out.say(f"skipped {counted(rest, 'more file')}, --json names all")
-        if aside:
-            gone = counted(len(aside.rows), "line")
-            out.say(
-                f"{gone} archived that the notes no longer hold; {aside.id}, infinimem undo takes it back"
-            )
-        if only_record and recorded:
-            out.say("recorded only: the next add, import or consolidate extracts entries")
+        _say_left(out, source, archived, recorded if record else 0)
 
-    return data, show
+    _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
+
+
+def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: int) -> None:
+    """Tell what was passed over, what went since an earlier import, and what waits to be extracted."""
+    for why, times in sorted(source.skipped.items()):
+        out.say(f"skipped: {times} {why}")
+    by_worth = sorted(source.left_out.items(), key=lambda one: one[1] == LEFT_OUT)
+    for name, why in by_worth[:SHOWN]:
+        out.say(f"skipped {name}: {why}")
+    if (rest := len(by_worth) - SHOWN) > 0:
+        out.say(f"skipped {counted(rest, 'more file')}, --json names all")
+    if archived:
+        gone = f"{counted(len(archived.rows), 'line')} archived that the notes no longer hold"
+        out.say(f"{gone}; {archived.id}, infinimem undo takes it back")
+    if waiting:
+        out.say("recorded only: the next add, import or consolidate extracts entries")
 
 
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
-@click.option("--keep", is_flag=True, help="With --dry-run: keep the plan for `infinimem review`.")
+@click.option("--as-of", "repeated", metavar="RECEIPT", help="With --check: the consolidation to repeat.")
+@click.option("--check", is_flag=True, help="Say whether the same replies give the same bytes.")
 @click.option("--retry", is_flag=True, help="Ask again about turns that were given up or left.")
 @click.option("--leave", metavar="N[,N…]", help="Turns to leave as they were said.")
 @raw_option
@@ -243,37 +228,25 @@ def _import_result(
 @cap_option
 @pass_options
 def consolidate(
-    options: Options,
-    dry_run: bool,
-    keep: bool,
-    retry: bool,
-    leave: str | None,
-    raw: bool,
-    estimate: bool,
-    max_tokens: int | None,
+    options: Options, dry_run: bool, repeated: str | None, check: bool, retry: bool, leave: str | None
 ) -> None:
-    if (retry or leave) and (dry_run or estimate):
+    if (retry or leave) and (dry_run or options.estimate):
         raise UsageError("--retry and --leave write; take them without --dry-run and --estimate")
-    if dry_run and estimate:
+    if dry_run and options.estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
-    if keep and not dry_run:
-        raise UsageError("--keep keeps the plan that --dry-run shows; give both")
+    if check != bool(repeated) or (check and (retry or leave or dry_run or options.estimate)):
+        raise UsageError("--as-of RECEIPT and --check repeat a consolidation; give both, and nothing else")
     out, memory = options.out, options.writing()
-    if estimate:
-        _estimate(out, memory, sorting=memory.estimate())
+    if repeated:
+        _repeat(out, memory, repeated)
+        return
+    if options.estimate:
+        _estimate(options, memory, sorting=memory.estimate())
         return
     if dry_run:
         with out.progress("Planning"):
-            text = diff(memory.preview(keep))
-        kept = memory.review()[-1].item if keep and text else None
-        data = {"receipt": None, "diff": text, **({"kept": kept} if keep else {})}
-        out.result(data, lambda: out.diff(text, str if raw else unsigned))
-        if kept:
-            out.say(f"kept as {kept}: infinimem review shows it, review --approve {kept} does it")
-        if pending := len(memory.view.uncited()):
-            out.say(f"{counted(pending, 'turn')} will be drawn from first, and may be sorted too")
-        if typed := memory.library.unsigned():
-            out.say(f"{counted(typed, 'line')} that people typed will be signed first, and may be sorted too")
+            text = diff(memory.preview(options.max_tokens))
+        out.result({"receipt": None, "diff": text}, lambda: out.diff(text, str if options.raw else unsigned))
         return
     if retry:
         memory.retry()
@@ -281,8 +254,8 @@ def consolidate(
         memory.leave(numbers(leave, "--leave"))
     tried = memory.unanswered()
     with out.progress("Consolidating"):
-        receipt = memory.consolidate(max_tokens)
-    failed = newly(tried, memory.unanswered())
+        receipt = memory.consolidate(options.max_tokens)
+    failed = newly_unanswered(tried, memory.unanswered())
 
     def show() -> None:
         if receipt is None and not failed:
@@ -290,36 +263,35 @@ def consolidate(
         elif receipt:
             show_receipt(out, receipt)
 
-    _end(out, {"receipt": receipt_json(receipt)}, show, failed)
+    _end(options, {"receipt": receipt_json(receipt)}, show, failed)
 
 
-def _estimate(
-    out: Output, memory: Memory, texts: Iterable[str] = (), sorting: int = 0, anew: bool = False
-) -> None:
-    from infinimem.estimate import for_turns
-
-    size = sorting + for_turns(memory.view, texts, anew)
-    out.result({"receipt": None, "estimate": size}, lambda: out.line(f"{size} tokens"))
+def _repeat(out: Output, memory: Memory, receipt: str) -> None:
+    with out.progress("Consolidating"):
+        differ = memory.repeat(receipt)
+    told = f"other than then: {', '.join(differ)}" if differ else "the same bytes as then"
+    out.result({"receipt": receipt, "equal": not differ, "differ": list(differ)}, lambda: out.line(told))
+    if differ:
+        click.get_current_context().exit(1)
 
 
 @click.command(cls=Command)
 @estimate_option
 @cap_option
 @pass_options
-def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
+def rebuild(options: Options) -> None:
     """Lines stay in their topics, and what was said is not changed."""
     out, memory = options.out, options.writing()
-    if estimate:
-        _estimate(out, memory, anew=True)
+    if options.estimate:
+        _estimate(options, memory, anew=True)
         return
     tried = memory.unanswered()
     with out.progress("Rebuilding") as step:
-        receipts = memory.rebuild(step, max_tokens)
-    status, failed = memory.status(), newly(tried, memory.unanswered())
+        receipts = memory.rebuild(step, options.max_tokens)
+    status, failed = memory.status(), newly_unanswered(tried, memory.unanswered())
     documents, turns = counted(status["documents"], "document"), counted(status["evidence"], "turn")
     if status["evidence"] and not status["documents"]:
-        name = status["strategy"]
-        out.say(f"{name} makes nothing of these turns; a question finds them as they were said")
+        out.say(f"{status['strategy']} makes nothing of these turns; a question finds them as they were said")
     data = {name: status[name] for name in ("strategy", "documents", "evidence")}
     data["receipts"] = [receipt.id for receipt in receipts]
-    _end(out, data, lambda: out.line(f"{documents} from {turns}"), failed)
+    _end(options, data, lambda: out.line(f"{documents} from {turns}"), failed)

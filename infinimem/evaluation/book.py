@@ -1,9 +1,9 @@
-"""The folder of a run: what was asked for, and what is done. Only grows; a line that was torn is cut.
+"""The folder of a run: what was asked for, and what is done. Only grows; a line that was torn is none.
 
 config.json              a run that goes on must ask for the same
 raw/<method>.jsonl       a Result a line         cases/<method>.jsonl   an Ingested a line
 errors.jsonl             what failed, and is tried again when the run goes on
-requests.jsonl           what became of each request, where replies are kept (replay.py)
+replies/                 what models said (llm/replies.py): a run that goes on, or is repeated, asks no more
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import fcntl
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import LockTimeout, UsageError
 from infinimem.evaluation.methods.spec import Spec
-from infinimem.evaluation.model import Ingested, Result
-from infinimem.evaluation.record import ingested_of, records, result_of, to_json
-from infinimem.evaluation.replay import REQUESTS
+from infinimem.evaluation.model import Found, Ingested, Result
+from infinimem.model import Usage
 
 CONFIG = "config.json"
-WORK = "work"
+WORK, REPLIES = "work", "replies"
 _LOCK = ".lock"
 
 
@@ -33,31 +33,27 @@ class Book:
     Args:
         out: its folder; one that is not there yet has done nothing.
         specs: the methods.
-
-    Raises:
-        UsageError: a line of it is damaged.
     """
 
     def __init__(self, out: Path, specs: Sequence[Spec]) -> None:
         self.out = out
-        self.work = out / WORK
+        self.work, self.replies = out / WORK, out / REPLIES
         self._lock = threading.Lock()
         self._asked: dict[str, set[tuple[str, str]]] = {}
         self._made: dict[str, set[str]] = {}
         for spec in specs:
-            results = records(self._raw(spec), result_of)
-            self._asked[spec.text] = {(result.case, result.question) for result in results}
-            cases = records(self._cases(spec), ingested_of)
-            self._made[spec.text] = {ingested.case for ingested in cases}
+            self._asked[spec.text] = {(one.case, one.question) for one in results(self._raw(spec))}
+            self._made[spec.text] = {one.case for one in ingested(self._cases(spec))}
         self._specs = specs
 
     def open(self) -> None:
         """Make ready for writing; only who holds the folder may."""
+        self.replies.mkdir(mode=0o700, exist_ok=True)
         for spec in self._specs:
             for path in (self._raw(spec), self._cases(spec)):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _cut(path)
-        _cut(self.out / REQUESTS)
+                if path.exists() and not path.read_bytes().endswith(b"\n"):
+                    _append(path, "")  # ends a line that was torn
 
     @property
     def done(self) -> int:
@@ -93,11 +89,6 @@ class Book:
         with self._lock:
             _append(self.out / "errors.jsonl", json.dumps(row, ensure_ascii=False))
 
-    def told(self, row: Mapping[str, Any]) -> None:
-        """Write down what became of a request to a model."""
-        with self._lock:
-            _append(self.out / REQUESTS, json.dumps(row))
-
     def _raw(self, spec: Spec) -> Path:
         return self.out / "raw" / f"{spec.file}.jsonl"
 
@@ -118,7 +109,7 @@ def demand_same(out: Path, config: Mapping[str, Any]) -> None:
     """
     path = out / CONFIG
     if not path.exists():
-        if out.is_dir() and any(not found.name.startswith(".") for found in out.iterdir()):
+        if out.is_dir() and any(found.name[0] != "." and found.name != REPLIES for found in out.iterdir()):
             raise UsageError(f"{out} is not empty and holds no run; choose another folder with --out")
         return
     try:
@@ -164,12 +155,36 @@ def _append(path: Path, line: str) -> None:
         file.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
 
-def _cut(path: Path) -> None:
-    """Take off what stands after the last line end: the process was killed while it wrote that."""
-    if not path.exists():
-        return
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with path.open("r+b") as file:
-            file.truncate(whole)
+# ── a line for each record ──────────────────────────────────────────────────────────────────────
+
+
+def to_json(record: Result | Ingested) -> str:
+    """One line, without a line end; the same record gives the same bytes."""
+    return json.dumps(asdict(record), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def results(path: Path) -> Iterator[Result]:
+    """The Results of a file; of one that is not there, and of lines that are damaged, none."""
+    for row in _rows(path):
+        with suppress(KeyError, TypeError, AttributeError):
+            found = tuple(Found(**{**item, "turns": tuple(item["turns"])}) for item in row["found"])
+            read = {"found": found, "steps": tuple(row["steps"]), "usage": _usage(row["usage"])}
+            yield Result(**{**row, **read})
+
+
+def ingested(path: Path) -> Iterator[Ingested]:
+    """What taking in cases cost, likewise."""
+    for row in _rows(path):
+        with suppress(KeyError, TypeError, AttributeError):
+            yield Ingested(**{**row, "usage": _usage(row["usage"]), "sizes": tuple(row["sizes"])})
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            with suppress(ValueError, RecursionError):
+                yield dict(json.loads(line))
+
+
+def _usage(values: Mapping[str, Mapping[str, int]]) -> dict[str, Usage]:
+    return {phase: Usage(**counts) for phase, counts in values.items()}

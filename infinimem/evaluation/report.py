@@ -31,7 +31,7 @@ def write_report(folder: Path) -> dict[str, Any]:
         What report.json holds; `columns` and `rows` are its short table.
 
     Raises:
-        UsageError: the folder holds no run, or a file of it is damaged.
+        UsageError: the folder holds no run.
     """
     tallies = read(folder)
     drawn = plots.draw(tallies, primary(tallies), folder)
@@ -114,7 +114,6 @@ def _figures(tallies: Tallies) -> dict[str, Any]:
         "primary": primary(tallies),
         "columns": ["method", "questions", *measures],
         "rows": rows,
-        "requests": tallies.requests,
         "methods": {tally.name: _method(tally, tallies) for tally in tallies.methods},
     }
 

@@ -18,7 +18,7 @@ from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
 from infinimem.llm import tasks
-from infinimem.llm.base import LLM, Reply, Task, Wrapper, total
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.llm.connect import OFFLINE
 from infinimem.model import Usage
 
@@ -76,12 +76,6 @@ class Spending:
                 for phase, usage in inner.items():
                     _book(outer, phase, usage)
 
-    @property
-    def current(self) -> dict[str, Usage]:
-        """What stands in the account of this thread, by task."""
-        with self._lock:
-            return dict(self._account.get())
-
     def stop(self, why: str) -> None:
         """Refuse every further call."""
         self._stopped = why
@@ -113,19 +107,14 @@ class Metered(Wrapper):
     """A client whose calls are booked; any number of threads may share it.
 
     Args:
-        llm: answers. Of the offline rules, the prompt that a model would have been sent is booked, and their
-            reply; they take nothing of the ceiling.
+        llm: answers. What it had kept takes nothing of the ceiling, nor do the offline rules, of which the
+            prompt that a model would have been sent is booked, and their reply.
         spending: of the run.
     """
 
     def __init__(self, llm: LLM, spending: Spending) -> None:
         super().__init__(llm)
         self._spending = spending
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        """Of this thread's account alone, so that receipts count nobody else's calls."""
-        return self._spending.current
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`.
@@ -136,7 +125,7 @@ class Metered(Wrapper):
         self._spending.demand()
         reply = self._llm.complete(task, variables)
         if self._llm.name != OFFLINE:
-            self._spending.add(task.name, reply.usage)
+            self._spending.add(task.name, reply.usage, paid=not reply.kept)
             return reply
         prompt = tasks.render(task, variables)  # what a model would have been sent
         told = json.dumps(reply.data, ensure_ascii=False)
@@ -193,9 +182,9 @@ class Booked:
     @contextmanager
     def _booking(self) -> Iterator[None]:
         with self._lock:
-            before = total(self._counts.usage)
+            before = sum(self._counts.usage.values(), Usage())
             try:
                 yield
             finally:
-                if (spent := total(self._counts.usage) - before).calls:
+                if (spent := sum(self._counts.usage.values(), Usage()) - before).calls:
                     self._spending.add(EMBEDDING, spent)

@@ -66,7 +66,6 @@ def tables(tallies: Tallies) -> list[Table]:
         _reading(tallies, "all words of the answer are", WORDS),
         _costs(tallies),
         _phases(tallies),
-        _requests(tallies),
         _documents(tallies),
         written_table(tallies),
         _everything(tallies, measures),
@@ -191,13 +190,6 @@ def _phases(tallies: Tallies) -> Table:
             ]
     columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
     return Table("Calls and tokens by phase, of the whole run", columns, rows)
-
-
-def _requests(tallies: Tallies) -> Table:
-    rows = [[task, *map(whole, found.values())] for task, found in tallies.requests.items()]
-    columns = ["task", "replayed", "tokens as recorded", "asked", "tokens asked"]
-    note = "Of all starts of the run, the judge's too. A replayed one costs above what it did cost."
-    return Table("Requests answered from kept replies", columns, rows, note)
 
 
 def _documents(tallies: Tallies) -> Table:

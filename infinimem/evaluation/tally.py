@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from infinimem.errors import UsageError
+from infinimem.evaluation.book import ingested, results
 from infinimem.evaluation.methods.spec import OWN
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
-from infinimem.evaluation.model import Ingested, Result
-from infinimem.evaluation.record import ingested_of, records, result_of
-from infinimem.evaluation.replay import requests_of
+from infinimem.evaluation.model import Ingested
 from infinimem.model import Usage
-
-_Record = TypeVar("_Record", Result, Ingested)
 
 UNTIL, WORDS = "tokens to all", "tokens to words"
 """The scores that are no shares; missing where not all evidence, or words of the answer, were found."""
@@ -174,12 +172,10 @@ class Tallies:
     Args:
         config: what was asked for.
         methods: in the order in which they were asked for.
-        requests: of a run that keeps replies, by task.
     """
 
     config: Mapping[str, Any]
     methods: tuple[Tally, ...]
-    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def measures(self) -> list[str]:
@@ -209,7 +205,7 @@ def read(folder: Path) -> Tallies:
         folder: with config.json, raw/ and cases/.
 
     Raises:
-        UsageError: it is no run's folder, nothing was asked yet, or a file is damaged.
+        UsageError: it is no run's folder, or nothing was asked yet.
     """
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -218,12 +214,12 @@ def read(folder: Path) -> Tallies:
     if not isinstance(config, dict):
         raise UsageError(f"{folder} holds no run that can be read: its config.json is no object")
     tallies = {str(name): Tally(str(name)) for name in config.get("methods", ())}
-    for ingested in _records(folder / "cases", ingested_of):
-        tally = tallies.setdefault(ingested.method, Tally(ingested.method))
-        tally.ingested.append(ingested)
-        tally.unseen[ingested.case] = set(ingested.written.get("uncited", ()))
+    for made in chain.from_iterable(map(ingested, sorted((folder / "cases").glob("*.jsonl")))):
+        tally = tallies.setdefault(made.method, Tally(made.method))
+        tally.ingested.append(made)
+        tally.unseen[made.case] = set(made.written.get("uncited", ()))
     seen = set()
-    for result in _records(folder / "raw", result_of):
+    for result in chain.from_iterable(map(results, sorted((folder / "raw").glob("*.jsonl")))):
         key = (result.method, result.case, result.question)
         if key not in seen:
             seen.add(key)
@@ -245,12 +241,7 @@ def read(folder: Path) -> Tallies:
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
     methods = tuple(tally for tally in tallies.values() if tally.asked)
-    return Tallies(config, methods, requests_of(folder))
-
-
-def _records(folder: Path, record_of: Callable[[str], _Record]) -> Iterable[_Record]:
-    for path in sorted(folder.glob("*.jsonl")):
-        yield from records(path, record_of)
+    return Tallies(config, methods)
 
 
 def _added(usages: Iterable[Mapping[str, Usage]]) -> dict[str, Usage]:

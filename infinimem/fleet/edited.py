@@ -16,7 +16,7 @@ from infinimem.fleet.head import EXPORTED, Head, folder_files
 from infinimem.fleet.places import lay_out
 from infinimem.settings import SETTINGS
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.listing import explained
+from infinimem.store.folders import explained
 from infinimem.store.state import sequence
 
 

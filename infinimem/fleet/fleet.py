@@ -21,19 +21,19 @@ from infinimem.fleet.edited import brought_in, write_out
 from infinimem.fleet.head import Head, demand, folder_files, pack
 from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
 from infinimem.fleet.places import SWEEP, Places
-from infinimem.fleet.replayed import Replayed
 from infinimem.fleet.turns import from_lines, to_lines
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import connect
+from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.operations.forget.machine_state import Residue
+from infinimem.operations.forget.residue import Residue
 from infinimem.settings import configuration
 from infinimem.store import disk
-from infinimem.store.create import init
 from infinimem.store.evidence import check_turn
+from infinimem.store.library import init
 from infinimem.store.lines import marks_of
 from infinimem.user_folders import user_folder
 
@@ -144,7 +144,7 @@ class Fleet:
 
         self._places.sweep()
         with self._places.taken(checked(library), newer) as place:
-            yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
+            yield open_memory(place.tree, model=self._llm, read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
         """`Memory.forget` for head and inbox; no cache keeps for long what is no head (places.KEPT).
@@ -264,7 +264,7 @@ class Fleet:
         Returns:
             What `act` gave, and whether there is more in the inbox.
         """
-        llm = Replayed(self._llm)
+        llm = Cached(self._llm)
 
         def attempt() -> tuple[T | None, bool]:
             found, failed, done = self.home.look(library), None, None
@@ -275,7 +275,6 @@ class Fleet:
                 head = self.home.fetch(library) if found.etag else None
                 return head if head and head.etag else self._blank
 
-            llm.begin()
             with self._places.taken(library, newer) as place, disk.unsynced():
                 head, place.head = place.head, Head()
                 turns, taken, more = self._inbox(library, head, found.inbox)
@@ -294,7 +293,8 @@ class Fleet:
             self.home.drop(library, sorted(taken))
             return done, more
 
-        return _anew(library, attempt)
+        with self._places.scratch() as folder, llm.within(folder):
+            return _anew(library, attempt)  # of a library that changed only what it changed is asked again
 
     def _inbox(self, library: str, head: Head, names: list[str]) -> tuple[list[Turn], frozenset[str], bool]:
         """Turns that are not in the head yet; names of all that are in it afterwards; whether more wait."""

@@ -21,9 +21,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from infinimem.fleet.head import Head
-from infinimem.retrieval.cache import cache_folder
+from infinimem.retrieval.cache import delete_cache
 from infinimem.store.files import Files
-from infinimem.store.listing import explained
+from infinimem.store.folders import explained
 from infinimem.store.state import sequence
 
 SWEEP, KEPT = 60.0, 600.0
@@ -107,6 +107,16 @@ class Places:
             elif place:
                 _delete(place.tree)
 
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the time of the block, which the killed leave for the next sweep."""
+        with explained("make", self._own):
+            made = Path(mkdtemp(dir=self._own))
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
     def sweep(self) -> None:
         """Delete what is unused, and what the dead left. Once in SWEEP."""
         with self._lock:
@@ -133,6 +143,5 @@ def _delete_all(process: Path) -> None:
 
 def _delete(tree: Path) -> None:
     """A library, and the indexes that were made of it."""
-    if derived := cache_folder(str(tree), "index"):
-        shutil.rmtree(derived.parent, ignore_errors=True)
+    delete_cache(str(tree))
     shutil.rmtree(tree, ignore_errors=True)

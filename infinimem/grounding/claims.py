@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from infinimem.grounding import negation
-from infinimem.grounding.sentences import common_terms
+from infinimem.grounding.sentences import any_of, common_terms, listed
 from infinimem.grounding.when import tells_of_past
 from infinimem.markdown.characters import normalised, normalize
 from infinimem.model import SOURCES, Entry
@@ -27,17 +27,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
 _OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!')")
 """A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
-_NOT_NAMES = frozenset(
-    """
-    i i'm i've i'll i'd a an the this that these those it its he she they we you my his her their
-    our your and but or so if when while because as at by for from in of on to with after before
-    since until during also user assistant speaker there here what who where why how which some many
-    most all both each every today yesterday tomorrow is was are were has have had will would can
-    could should may might must do does did be been being
-    ate bought got found gave knew left lost made met new now old paid plan said sold spent still
-    told took very went won wrote
-    """.split()
-)
+_NOT_NAMES = listed("no names")
 
 
 def is_duplicate(one: str, other: str) -> bool:
@@ -123,25 +113,11 @@ def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], st
     return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)
 
 
-TODAY = re.compile(
-    r"\b(?:today|yesterday|tomorrow|tonight|now|just|last|next|this|ago|recently|currently|again|already|still"
-    r"|morning|evening|afternoon)\b",
-    re.IGNORECASE,
-)
+TODAY = re.compile(rf"\b{any_of('today')}\b", re.IGNORECASE)
 """Words by which the same sentence means something else on another day."""
-_LASTING = re.compile(
-    r"\b(?:am|is|are|has|have|likes?|loves?|hates?|prefers?|drinks?|eats?|lives?|works?|speaks?|owns?|uses?|knows?"
-    r"|plays?|keeps?|means?|can|can['’]?t|cannot|allergic|always|never)\b|['’](?:m|re|s|ve)\b",
-    re.IGNORECASE,
-)
+_LASTING = re.compile(rf"\b{any_of('lasting')}\b|['’](?:m|re|s|ve)\b", re.IGNORECASE)
 """Words of what is so and stays so; where there is none, it may be an event in any language."""
-_PASSING = re.compile(
-    r"[\d?]|\b(?:will|would|going|gonna|feel\w*|tired|ill|sick|hurts?|aches?|mood|weather|price|score|status|soon"
-    r"|lately|these days|at the moment|days?|weeks?|months?|years?|(?:am|is|are) (?:\w+ )?\w+ing|said|got"
-    r"|told|thought|heard|chose|(?!need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)[a-z]{2,}ed)\b"
-    r"|['’](?:m|re|s) (?:\w+ )?\w+ing\b|['’](?:ll|d)\b",
-    re.IGNORECASE,
-)
+_PASSING = re.compile(rf"[\d?]|\b{any_of('passing')}\b|['’](?:m|re|s) (?:\w+ )?\w+ing\b|['’](?:ll|d)\b", re.I)
 """Numbers, and words of events and of what passes."""
 
 

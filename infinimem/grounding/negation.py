@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from infinimem.grounding.sentences import any_of, listed
 from infinimem.markdown.characters import normalize
 
 GOVERNED = 2
@@ -30,31 +31,7 @@ _OUTRIGHT = re.compile(rf"{_SAID}|\b(?:stopped|quit)\b")
 
 _NOT = rf"\b(?:not|never|cannot|{_CONTRACTED})"
 _CANNOT = r"\b(?:cannot|can not|(?:ca|could)n'?t)"
-_HARMLESS = re.compile(
-    rf"""
-      \bnot\ (?:bad|least|to\ mention|quite|exactly|that\ i)\b
-    | {_NOT}\ (?:only|just|merely|simply|(?:ever\ )?forget|worry|mind|hesitate)\b
-    | {_NOT}\ (?:get\ me\ wrong|(?:be\ )?surprised|(?:miss|fail)\ (?:an?|any|to))\b
-    | \b(?:why|of\ course|or|maybe|perhaps|probably|certainly|absolutely|definitely)\ not\b
-    | \bwhy\ (?:don|do|didn|doesn|is|isn|aren|are)(?:'t|t)?\b
-    | {_CANNOT}\ (?:wait|believe|help\ but|thank|complain|deny|resist|beat)\b
-    | {_CANNOT}\ (?:agree\ more|get\ enough|go\ wrong)\b
-    | {_CANNOT}\ (?:say|tell|express|stress|emphasi[sz]e|recommend)\b (?=.{{0,80}}\b(?:enough|how)\b)
-    | {_CANNOT}\ (?:have\ (?:asked|wished|hoped)|(?:be|feel)\ (?:more\b|better|\w{{1,20}}ier\b))
-    | \bnever\ (?:been|felt|looked|seen|had)\ (?:more\b|better|\w{{1,20}}ier\b)
-    | {_NOT}\ (?:know|remember|recall|reali[sz]ed?)\ (?:if|whether|that|until|i|you|he|she|they|it|there|we)\b
-    | \bnot\ sure\ (?:if|whether)\b
-    | \bnever\ (?:too|gets?\ old|would\ have\ thought|know\ (?:when|what|how|who|where))\b
-    | \bnever\ (?:knew|thought)\ (?:that|how|i|you|he|she|it|we|they)\b
-    | \bnot\ a\ (?:day|week|month|moment)\b
-    | \bno\ (?:doubt|wonder|matter|problem|worries|kidding|joke|question|big\ deal)\b
-    | \bno\ (?=(?:i|we|you|he|she|they|it|it's|i'm|that's|the|my|thanks?|sorry|\d+)\b)
-    | \bno\.\ ?\d
-    | \bnothing\ (?:but|like|better|beats?|more|compares)\b
-    | \b(?:hardly|scarcely)\ (?:wait|believe)\b
-    """,
-    re.VERBOSE,
-)
+_HARMLESS = re.compile(any_of("harmless").replace("CANNOT", _CANNOT).replace("NOT", _NOT))
 """What only sounds like a negation of what follows."""
 _TERMS = re.compile(r"\b(?:until|till|unless|except|if|whether|in case|lest|wish(?:e[sd])?)\b")
 """A clause with one of these says under which terms something is so; what holds otherwise is left open."""
@@ -78,42 +55,8 @@ _CLAUSE_END, _CLAUSE_END_WITHOUT_OR = (
 at twice."""
 _OR = re.compile(r" n?or ")
 
-_EMPTY = frozenset(
-    """
-    a an the this that these those it its he she they we you i my his her hers their theirs our ours
-    your yours me him them us and but or so if when while because as at by for from in of on to with
-    into onto about over after before since during also then than too there here what who whom whose
-    where why how which is was are were be been being am do does did done has have had having will would
-    can could should may might must shall im ive id ill it's i'm i've i'd i'll he's she's that's there's
-    we're you're they're not no never nor neither nothing none nobody nowhere without cannot any
-    anything anyone anybody ever even really very quite much many more most lot lots some just only
-    still again yet already at all either user assistant speaker people someone something own up out off
-    down today now one ones
-    """.split()
-)
-_LITTLE = frozenset(
-    """
-    like want need get got gotten go goes went gone make made take took taken think thought know knew
-    feel felt see saw seen say said tell told own use used love enjoy enjoyed work come came find found
-    keep kept give gave given try tried look believe good great new big little always often usually time
-    year day thing way
-    """.split()
-)
-"""Words that say little unless nothing else is said."""
-_BEARS = re.compile(
-    r"""\b(?:
-      dislik\w*|hat(?:e[sd]?|ing)|detest\w*|avoid\w*|refus\w*|declin\w*|reject\w*|unable|lack\w*|
-      fail\w*|miss\w*|stop\w*|ceas\w*|form(?:er|erly)|previous\w*|ex|used\ to|left|resign\w*|instead|
-      rather|over|against|oppos\w*|allerg\w*|intoleran\w*|vegetarian|vegan|teetotal\w*|sober|only|
-      except|excluding|few|fewer|little|less|rare|occasional\w*|sometimes|difficult\w*|hard|struggl\w*|
-      trouble|unlikely|doubt\w*|skeptic\w*|sceptic\w*|forg[eo]t\w*|skip\w*|cancel\w*|postpon\w*|lost|
-      los(?:e|es|ing)|last|single|absent|afraid|reluctan\w*|hesita\w*|ban(?:s|ned)?|forbid\w*|
-      prohibit\w*|den(?:y|ie[sd])|too|at\ most|up\ to|maximum|has\ yet|have\ yet|free|gave\ up|
-      given\ up|giv(?:es|ing)\ up|give\ up|\w+less|non|removed?|exclud\w*|abstain\w*|unsure|
-      uncertain\w*
-    )\b""",
-    re.VERBOSE,
-)
+_EMPTY = listed("empty")
+_BEARS = re.compile(rf"\b{any_of('bearing')}\b")
 """Other words that can bear a negation: who does not eat meat avoids it, or is a vegetarian."""
 _PREFIX = re.compile(r"^(?:un|dis|non|in|im|ir|il|mis)-?(?=\w{3})")
 
@@ -314,4 +257,5 @@ def _stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-_LIGHT = frozenset(map(_stem, _LITTLE))
+_LIGHT = frozenset(map(_stem, listed("little")))
+"""Stems that say little unless nothing else is said."""

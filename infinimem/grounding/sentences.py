@@ -74,6 +74,21 @@ def split_speaker(line: str) -> tuple[str, str]:
 
 
 @cache
+def listed(name: str) -> frozenset[str]:
+    """The items of a list in english.txt."""
+    text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
+    found = re.search(rf"^# {name}(?::.*)?\n((?:[^#\n].*\n)+)", text, re.MULTILINE)
+    return frozenset(filter(None, re.split(r",\s+|\n", found[1] if found else "")))
+
+
+@cache
+def any_of(name: str) -> str:
+    """A pattern of any item of a list, with straight or curly apostrophes."""
+    items = sorted(listed(name), key=lambda item: (-len(item), item))
+    return f"(?:{'|'.join(items)})".replace("'", "['’]")
+
+
+@cache
 def common_terms() -> frozenset[str]:
     """Terms that tell nothing about a topic: function words and common words, stemmed."""
     text = (resources.files("infinimem.grounding") / "common_words.txt").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from infinimem.grounding.sentences import spans
+from infinimem.grounding.sentences import any_of, spans
 from infinimem.terms import DAYS, MONTHS
 
 Span = tuple[date, date]
@@ -74,19 +74,9 @@ def settled(text: str, said: date | None) -> str | None:
 
 
 def is_outdated(when: str, text: str, said: date | None) -> bool:
-    """Whether an older version of these rules settled a `when` that the words do not: there, any verb of the
-    sentence told the side on which a date lies, and what lasted "a week" was in a week."""
-    if said is None or settled(text, said) == when or len({one.span for one in mentions(text, said)}) != 1:
-        return False
-    mention = mentions(text, said)[0]
-    at = text.find(mention.words)
-    sentence = text[max(text.rfind(mark, 0, at) for mark in ".!?") + 1 : at + len(mention.words) + 40]
-    options = mention.others or (mention.span,)
-    if len(options) > 1 and _ANY_FUTURE.search(sentence):
-        options = (min(one for one in options if one[1] >= said),)
-    elif len(options) > 1:
-        options = (max(one for one in options if one[0] <= said),)
-    return when in map(when_of, options)
+    """Whether an older version of these rules settled a `when` that the words do not."""
+    found = mentions(text, said) if said and settled(text, said) != when else []
+    return len({one.span for one in found}) == 1 and when in map(when_of, (found[0].span, *found[0].others))
 
 
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
@@ -112,7 +102,7 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
 
 def tells_of_past(text: str) -> bool:
     """Whether a verb of a text does, or the text names a day, a month or a span of time."""
-    past = any(verb.lastgroup in ("was", "past", "being") for verb in _VERB.finditer(text))
+    past = any(verb.lastgroup == "past" for verb in _VERB.finditer(text))
     return past or _TEMPORAL.search(text) is not None
 
 
@@ -197,34 +187,11 @@ _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|o
 _NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
 _WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
 _VERB = re.compile(
-    r"""(?P<future>['’]ll\b|\b(?:will|shall|won['’]t|gonna|must|let['’]s|(?:need|have|has|am|are|is)\s(?:going\s)?to
-      |needs\sto|['’](?:m|re|s)\sgoing\sto|(?:is|are)\s(?:\w+\s)?(?:due|planned|scheduled))\b)
-    | (?P<open>\b(?:(?:was|were)\s(?:\w+\s)?(?:going|due|supposed|meant|about|to)|used\sto|about|for
-      |signed\sup|tickets?|appointments?|reservations?|invit\w+|bookings?|flights?|offer\w*|deadlines?|slots?
-      |visas?|accepted|agreed|announced|appl(?:y|ies|ied)|approved|arranged|asked|booked|confirmed|decided
-      |enrolled|expected|extended|heard|hired|hoped|intended|knows?|mentioned|needed|ordered|planned
-      |prepared|promised|proposed|pushed|registered|(?:re)?scheduled|reserved|says?|said|suggested|thinks?|thought|told|wanted|wished)\b)
-    | (?P<does>\b(?:starts?|begins?|opens?|ends?|closes?|runs?|leaves?
-      |expires?|arrives?|comes?|goe?s?|moves?|flies|fly|returns?|retires?|takes?|turns?|visits?|joins?|gets?)\b)
-    | (?P<be>(?:['’](?:m|re|d)|(?:(?<=\bit|\bhe)|(?<=she|hat|ere|who))['’]s)\b
-      |\b(?:am|is|are|be|being|can|could|may|might|would|should|do|does|don['’]t)\b)
-    | (?P<have>['’]ve\b|\b(?:have|has|having|haven['’]t|hasn['’]t)\b)
-    | (?P<being>\b(?:was|were)\s(?:\w+\s)?\w+ing\b)
-    | (?P<was>\b(?:was|were|did|had|been|wasn['’]t|weren['’]t|didn['’]t|hadn['’]t)\b)
-    | (?P<past>\b(?<!\bto\shave\s)(?:(?<!\b(?:an|my)\s)(?<!\b(?:the|our|his|her)\s)(?<!\ba\s)(?<!ly\s)
-      (?!(?:need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)\b)[a-z]{2,}ed
-      |began|bought|broke|brought|built|came|caught|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|got|grew|held
-      |kept|knew|left|lost|made|met|paid|ran|read|rode|sang|sat|saw|sent|slept|sold|spent|spoke|swam|taught|took|went
-      |woke|won|wore|wrote)\b)""",
-    re.I | re.VERBOSE,
+    rf"(?P<future>{any_of('future')})|(?P<open>{any_of('open')})|(?P<past>{any_of('past')})|(?P<now>{any_of('now')})",
+    re.I,
 )
 """Verbs, and words (`open`) after which a date is mostly not that of the verb before: the concert's for which
 tickets were bought, the move's on which was agreed."""
-_ANY_FUTURE = re.compile(
-    r"\b(?:will|going to|gonna|shall|must|should|would|due|starting|upcoming|plann?(?:ed|s|ing)?"
-    r"|hop(?:e|es|ing)|(?:need|want|have|has) to|let['’]s)\b|['’](?:ll|d)\b",
-    re.I,
-)
 _CLAUSE = re.compile(
     r"[,;:()!?\n–—]|\s-\s|\b(?:and|but|or|so|because|as|when|while|although|though|if|unless|whether|that|which"
     r"|who|whom|whose|where|what|how|why|than|after|before|I|we|he|she|they)\b",
@@ -238,7 +205,6 @@ _OTHER_TIMES = re.compile(
 )
 """Words of what happens again and again, might, or was long ago: no verb tells its year."""
 _SUBJECT = re.compile(r"[,\s]*(?:(?:I|we|he|she|they|you|it)\b)?", re.I)
-_REPORTED = re.compile(r"\b(?:said|told|thought|knew|heard|hoped|wrote|mentioned)\b", re.I)
 _NOT_WHEN = re.compile(r"\b(?:for|to|until|till|by|before|from)\s+(?:the\s+)?\Z|\A(?:until|by)\b", re.I)
 _COUNT = re.compile(rf"\d|\b(?:{'|'.join(list(_COUNTS)[2:])}|dozens?|several|many|twice)\b", re.I)
 _HABIT = re.compile(
@@ -255,43 +221,28 @@ _TEMPORAL = re.compile(
 def _past(match: re.Match[str]) -> bool | None:
     """Whether the verb that governs a date tells of the past, or of what is to come; None where none does.
 
-    It is the last one before the date in the same clause; where the date comes first, the first behind it.
+    It stands before the date in the same clause; where none does and the date comes first, right behind it.
     """
     begin = max(0, match.start() - NEARBY)
     text, at = match.string[begin : match.end() + NEARBY], match.start() - begin
     after = at + len(match[0])
     start, end = next((one for one in spans(text) if at < one[1]), (0, len(text)))
-    if _OTHER_TIMES.search(text, start, end):
+    if _OTHER_TIMES.search(text, start, end) or _NOT_WHEN.search(text[start:at] + match[0][:6]):
         return None
     left = max((found.end() for found in _CLAUSE.finditer(text, start, at)), default=start)
-    tense = None
-    if verbs := [*_VERB.finditer(text, left, at)]:
-        edge, last = end, None
-        for verb in reversed(verbs):
-            kind = verb.lastgroup
-            chained = kind == "future" if last == "does" else kind not in ("open", "does", "past")
-            if last and not (chained and len(text[verb.end() : edge].split()) < 3):
-                break
-            edge, last, tense = verb.start(), kind, _tense(kind, tense)
-            if kind == "being" and _REPORTED.search(text, start, left):  # "she said she was moving in June"
-                return None
-            if kind in ("open", "future"):
-                break
-    elif len(text[left:at].split()) < 4:
+    verbs = [*_VERB.finditer(text, left, at)]
+    if not verbs and len(text[left:at].split()) < 4:
         subject = _SUBJECT.match(text, after, end)
         right = subject.end() if subject else after
         stop = _CLAUSE.search(text, right, end)
         verbs = [*_VERB.finditer(text, right, stop.start() if stop else end)][:2]
-        if verbs and len(text[right : verbs[0].start()].split()) < 4:
-            tense = _tense(verbs[0].lastgroup, (len(verbs) > 1 and verbs[1].lastgroup == "past") or None)
-    return None if tense and _NOT_WHEN.search(text[left:at] + match[0][:6]) else tense
-
-
-def _tense(kind: str | None, before: bool | None) -> bool | None:
-    """What a verb says of the past, or of that of which it is the auxiliary."""
-    if kind == "have":  # "have lived", but not "have a meeting"
-        return before
-    return {"future": False, "past": True, "was": True, "being": True}.get(kind or "")
+        verbs = verbs if verbs and len(text[right : verbs[0].start()].split()) < 4 else []
+    kinds = [verb.lastgroup for verb in verbs]
+    if "open" in kinds or not kinds:
+        return None
+    if kinds[0] == "future":  # "will be opened"
+        return False
+    return True if set(kinds) == {"past"} else None
 
 
 def _number(match: re.Match[str]) -> int:

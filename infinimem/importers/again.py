@@ -19,9 +19,8 @@ from hashlib import blake2b
 from infinimem.markdown.characters import clean_text
 from infinimem.model import CURRENT, Located, Move, Plan, Receipt, Turn
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
 from infinimem.store.spec import ARCHIVE, EVIDENCE, REIMPORTED, TOPICS, slug
-from infinimem.store.view import View
+from infinimem.store.view import Applied, View
 
 Contents = Mapping[str, Set[bytes]]
 """Of each note, by path, its passages."""

@@ -20,8 +20,8 @@ from infinimem.importers.read import Import, NotThere, read_turns
 from infinimem.importers.reading import ENDINGS, PACKED, explained, slack_export, stem_of
 from infinimem.model import Turn
 from infinimem.settings import SETTINGS
+from infinimem.store.folders import LEFT_OUT
 from infinimem.store.library import Library
-from infinimem.store.listing import LEFT_OUT
 
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""

@@ -1,5 +1,4 @@
-"""The seam to language models: one protocol, typed tasks, replies that carry their failure as data,
-and the ceiling on what a client may spend.
+"""The seam to language models: one protocol, typed tasks, replies that carry their failure as data.
 
 A client never raises for what a model answered, only where it cannot be reached or is not configured
 (errors.ModelError). It knows nothing of libraries, documents or plans.
@@ -7,14 +6,10 @@ A client never raises for what a model answered, only where it cannot be reached
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
-from threading import Lock
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from infinimem.errors import SpendingCapReached
 from infinimem.model import Usage
 
 Failure = Literal[
@@ -52,7 +47,8 @@ class Reply:
     """What came back. `data` fits the task's schema, or is None and `failure` says why.
 
     `text` is the raw reply, kept so that a rejected one can be looked at; `logprobs` its tokens with the
-    natural logarithms of their probabilities, where the task asks for them and the server tells.
+    natural logarithms of their probabilities, where the task asks for them and the server tells; `kept`
+    whether nobody was asked, because it lay there (llm/replies.py). `usage` is then what it once took.
     """
 
     data: Mapping[str, Any] | None
@@ -61,30 +57,15 @@ class Reply:
     text: str = ""
     usage: Usage = field(default_factory=Usage)
     logprobs: tuple[tuple[str, float], ...] = ()
-
-
-class Bill(dict[str, Usage]):
-    """Usage by task name; several threads may book at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = Lock()
-
-    def book(self, task: str, used: Usage) -> None:
-        """Add what a call took."""
-        with self._lock:
-            self[task] = self.get(task, Usage()) + used
+    kept: bool = False
 
 
 @runtime_checkable
 class LLM(Protocol):
-    """A client. `name` goes into receipts, `usage` adds up per task name. Several threads may ask."""
+    """A client. `name` goes into receipts. Several threads may ask."""
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def usage(self) -> dict[str, Usage]: ...
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once.
@@ -101,13 +82,8 @@ class LLM(Protocol):
         ...
 
 
-def total(usage: Mapping[str, Usage]) -> Usage:
-    """The sum over all tasks."""
-    return sum(tuple(usage.values()), Usage())  # a copy: another thread may book meanwhile
-
-
 class Wrapper:
-    """Goes by the name of the client that it asks, and has its usage; what derives from it says how it asks.
+    """Goes by the name of the client that it asks; what derives from it says how it asks.
 
     Args:
         llm: the client.
@@ -120,42 +96,7 @@ class Wrapper:
     def name(self) -> str:
         return self._llm.name
 
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._llm.usage
-
     def close(self) -> None:
         """End connections, of a client that has any."""
         if close := getattr(self._llm, "close", None):
             close()
-
-
-class Capped(Wrapper):
-    """Passes calls on until a cap is reached; of calls side by side those under way are let end."""
-
-    _ceiling: float | None = None
-
-    def _spent(self) -> int:
-        usage = total(self.usage)
-        return usage.tokens_in + usage.tokens_out
-
-    @contextmanager
-    def cap(self, max_tokens: int | None) -> Iterator[None]:
-        """For the time of the block, refuse calls once `max_tokens` are spent in it; None changes nothing."""
-        before = self._ceiling
-        if max_tokens is not None:
-            self._ceiling = min(self._spent() + max_tokens, before if before is not None else inf)
-        try:
-            yield
-        finally:
-            self._ceiling = before
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Ask once; see `LLM.complete`.
-
-        Raises:
-            SpendingCapReached: the cap is spent; nothing was sent.
-        """
-        if self._ceiling is not None and self._spent() >= self._ceiling:
-            raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
-        return self._llm.complete(task, variables)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelNotConfigured, NotTrusted
-from infinimem.llm.base import LLM, Reply, Task
-from infinimem.model import Usage
+from infinimem.llm.base import LLM
+from infinimem.llm.replies import Nobody
 from infinimem.settings import Configuration, ModelSettings, advice
 
 if TYPE_CHECKING:
@@ -52,23 +51,6 @@ def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -
         ModelNotConfigured: see `connect`.
     """
     if found.suspends_model(model if isinstance(model, str) else None):
-        return Untrusted(advice(library, found.suspended))
+        why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
+        return Nobody("not trusted", None, NotTrusted(why))
     return connect(model, found.settings.llm)
-
-
-class Untrusted:
-    """Stands where settings that nobody trusted would choose the model: nothing is asked, nothing guessed.
-
-    Args:
-        advice: what to do, in one line.
-    """
-
-    name = "not trusted"
-
-    def __init__(self, advice: str) -> None:
-        self.usage: dict[str, Usage] = {}
-        self._advice = advice
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`; raises NotTrusted."""
-        raise NotTrusted(f"no model is asked: {self._advice}; or use --model offline")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, tasks
-from infinimem.llm.base import Bill, Failure, Reply, Task
+from infinimem.llm.base import Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
 from infinimem.model import KINDS
 from infinimem.remote.endpoint import Endpoint, Refused, used
@@ -120,7 +120,6 @@ class OpenAIClient:
                 "the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'"
             )
         self.name = model
-        self.usage = Bill()
         self._endpoint = Endpoint(
             base_url or os.environ.get("OPENAI_BASE_URL"),
             api_key or os.environ.get("OPENAI_API_KEY"),
@@ -134,6 +133,11 @@ class OpenAIClient:
             jitter=jitter,
         )
         self._dialect = Dialect()
+
+    @property
+    def base_url(self) -> str:
+        """Of the API, without credentials."""
+        return self._endpoint.address
 
     def close(self) -> None:
         """End connections that are kept; the next call makes a new one."""
@@ -181,7 +185,6 @@ class OpenAIClient:
                 "(it often ends in /v1)"
             )
         spent = used(response)
-        self.usage.book(task.name, spent)
         text = "".join(text for kind, text in _parts(message.get("content")) if kind == "text")
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)

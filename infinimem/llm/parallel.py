@@ -11,13 +11,19 @@ Asked = TypeVar("Asked")
 Told = TypeVar("Told")
 
 
-def in_order(call: Callable[[Asked], Told], asked: Sequence[Asked], workers: int) -> list[Told]:
+def in_order(
+    call: Callable[[Asked], Told],
+    asked: Sequence[Asked],
+    workers: int,
+    ended: Callable[[], object] = lambda: None,
+) -> list[Told]:
     """The result of a call for each item, whatever the order in which they end.
 
     Args:
         call: may run in several threads, each in a copy of the caller's context.
         asked: one item a call.
         workers: calls at a time at most; 1, or less, asks one after another.
+        ended: called after an error or a Ctrl-C, before calls under way are waited for.
 
     Raises:
         Exception: what the first item raised whose call raised; calls that have not begun by then never do.
@@ -29,5 +35,6 @@ def in_order(call: Callable[[Asked], Told], asked: Sequence[Asked], workers: int
         try:
             return [one.result() for one in waiting]
         except BaseException:
+            ended()
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from infinimem.llm import reading, tasks
-from infinimem.llm.base import Bill, Reply, Task
+from infinimem.llm.base import Reply, Task
 from infinimem.model import Usage
 
 Answer = Mapping[str, Any] | str | Reply | Exception
@@ -35,7 +35,6 @@ class ScriptedLLM:
 
     def __init__(self, scripts: Mapping[str, Script], *, name: str = "scripted") -> None:
         self.name = name
-        self.usage = Bill()
         self.calls: list[Call] = []
         self._scripts = dict(scripts)
         self._played: dict[str, int] = {}
@@ -54,13 +53,11 @@ class ScriptedLLM:
         answer = self._next(task.name, variables)
         if isinstance(answer, Exception):
             raise answer
-        used = Usage(calls=1)
-        self.usage.book(task.name, used)
         if isinstance(answer, Reply):
             return answer
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         reply = reading.read(text, task.schema)
-        return Reply(reply.data, reply.failure, reply.detail, reply.text, used)
+        return Reply(reply.data, reply.failure, reply.detail, reply.text, Usage(calls=1))
 
     def _next(self, task: str, variables: Mapping[str, Any]) -> Answer:
         script = self._scripts.get(task, ())

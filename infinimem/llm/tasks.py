@@ -7,7 +7,7 @@ Ids in variables and replies are short strings ("12" for seq 12): models copy th
 line text, and code moves what they name (STRATEGIES: reference rewriting).
 
 Shapes that several tasks share:
-    turn     {"id", "role", "speaker", "time", "text"}
+    turn     {"id", "role", "speaker", "time", "text"}, and "session" and "cwd" for programs
     fact     {"id", "time", "source", "text"}, and "speaker", "when" where they are known
     topic    {"title", "facts": [fact, …]}
     doc      {"id", "summary"}, "title" where it has one, and "tokens" where it may grow
@@ -76,7 +76,7 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
-SELECT = task("select", "question docs limit", 512, "filing:select", ids=IDS)
+SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
 ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory
 from infinimem.model import NOTHING, Turn
-from infinimem.store.state.unanswered import words
+from infinimem.store.state.lists import unanswered_message
 from infinimem.tools.tool import Result, Rule, Tool, shown
 
 
@@ -57,7 +57,7 @@ def tool(memory: Memory, trust_user: bool = False) -> Tool:
         notes = []
         try:
             if failed := memory.observe(()).unanswered:
-                notes.append(words(failed))
+                notes.append(unanswered_message(failed))
         except ModelUnavailable as error:
             notes.append(str(error))
         seq = places[0].entry.seq if places else None

@@ -1,6 +1,6 @@
 """What people do to a library as a whole: look back, undo, review, forget, check. Over the store's public
-functions; the store imports none of it, and calls these around its writes (store/hooks.py). It holds its lock
-then, but for `unfinished`, which reads only."""
+functions; the store imports none of it, and calls these around its writes (store/library.py) under its lock,
+but for `unfinished`, which reads only."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def unfinished(files: Files) -> bool:
 def finish(files: Files) -> None:
     """Finish it. Idempotent; transactions are recovered already."""
     if unfinished(files):
-        from infinimem.operations.forget import machine_state
+        from infinimem.operations.forget import residue
 
-        machine_state.finish(files)
+        residue.finish(files)
 
 
 def before(library: Library, op: str) -> None:
@@ -33,14 +33,14 @@ def before(library: Library, op: str) -> None:
     alone; not before a `forget`, which would put into history what is to be forgotten.
     """
     if library.settings.git and op != "forget":
-        from infinimem.operations.git import commits
+        from infinimem.operations.git import keep
 
-        commits.keep(library)
+        keep(library)
 
 
 def after(library: Library) -> None:
     """A writer is done: its receipts are committed."""
     if library.settings.git:
-        from infinimem.operations.git import commits
+        from infinimem.operations.git import keep
 
-        commits.keep(library, unless_known=True)
+        keep(library, unless_known=True)

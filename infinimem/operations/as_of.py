@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, tombstone
-from infinimem.model import Located, Receipt
+from infinimem.model import Receipt
 from infinimem.spec import whole_folders
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, receipts_of, reverse_diffs
@@ -29,19 +29,14 @@ _NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment between two writes.
-
-    Args:
-        receipt: number of the last receipt that was written by then; 0 for none.
-        seq: the last seq that was given by then.
-    """
+    """A moment between two writes: the numbers of the last receipt (0 for none) and of the last seq."""
 
     receipt: int
     seq: int
 
 
 def moment(view: View, name: str) -> Moment:
-    """What a person means by a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
+    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
 
     A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
     UTC.
@@ -53,11 +48,11 @@ def moment(view: View, name: str) -> Moment:
     if name.isascii() and name.isdigit() and len(name) < 19:
         seq = int(name)
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
-    if found := _NUMBER.match(name.removesuffix(".md")):
-        named = [receipt for receipt in receipts if receipt.number == int(found[1])]
-        if named:
-            return Moment(named[0].number, named[0].high)
-        raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+    if match := _NUMBER.match(name.removesuffix(".md")):
+        named = next((receipt for receipt in receipts if receipt.number == int(match[1])), None)
+        if named is None:
+            raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+        return Moment(named.number, named.high)
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
@@ -68,21 +63,24 @@ def moment(view: View, name: str) -> Moment:
 
 def _time(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
-    """A receipt tells how far seqs had come. Of the lines after it those count that were said by then."""
+    """Return the moment of a time. A receipt tells how far seqs had come; of the lines after it those count
+    that were said by then."""
     done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
     number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
     said = {
         place.seq
         for place in view.entries("evidence")
-        if seq < place.seq <= ahead and (when := _recorded(place)) is not None and when <= until
+        if seq < place.seq <= ahead
+        and (when := _time(place.entry.fields.get("observed") or place.entry.time or "")) is not None
+        and when <= until
     }
     drawn = {
         place.seq
@@ -92,17 +90,8 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
     return Moment(number, max({seq, *said, *drawn}))
 
 
-def _recorded(place: Located) -> datetime | None:
-    return _time(place.entry.fields.get("observed") or place.entry.time or "")
-
-
 def as_of(view: View, at: Moment) -> View:
-    """The library as it stood.
-
-    Args:
-        view: the library as it is.
-        at: when; see `moment`.
-    """
+    """Return the library as it stood at a `moment`."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
     receipts = receipts_of(view)
     lines = {seq: tombstone(seq) for seq in forgotten(receipts)}
@@ -116,7 +105,7 @@ def as_of(view: View, at: Moment) -> View:
 
 
 def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
-    """Without the lines that came after that seq, and without documents that held nothing else."""
+    """Leave out the lines that came after that seq, and documents that held nothing else."""
     left: dict[str, Document] = {}
     for doc_id, document in documents.items():
         later = {place.seq for place in document.entries if place.seq > seq}
@@ -130,7 +119,7 @@ def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> d
 def _before(
     documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse], lines: Mapping[int, str]
 ) -> dict[str, Document]:
-    """The documents before a receipt, from those after it."""
+    """Return the documents before a receipt, from those after it."""
     left = dict(documents)
     for back in backs:
         here = documents.get(back.doc_id)
@@ -142,23 +131,20 @@ def _before(
             left[back.doc_id] = from_line_map(back.doc_id, rows, lines)
         elif not back.doc_id.startswith(whole_folders()):  # a record that someone changed is as it is now
             # Of others the lines go back, the rest stays as someone made it.
-            left[back.doc_id] = _lines_back(here or Document.empty(back.doc_id), receipt, lines)
+            here = here or Document.empty(back.doc_id)
+            came = {row.seq for row in receipt.rows if row.now == here.id != row.was}
+            there = {place.seq for place in here.entries} - came
+            away = [r.seq for r in receipt.rows if r.was == here.id != r.now and r.seq not in there]
+            left[here.id] = here.without(came).insert([lines[seq] for seq in away if seq in lines])
     for doc_id in {row.was for row in receipt.rows if row.why == "moved by hand"} - left.keys():
         left[doc_id] = Document.empty(doc_id)
     return _as_seen(left, receipt, lines)
 
 
-def _lines_back(document: Document, receipt: Receipt, lines: Mapping[int, str]) -> Document:
-    came = {row.seq for row in receipt.rows if row.now == document.id != row.was}
-    there = {place.seq for place in document.entries} - came
-    gone = [row.seq for row in receipt.rows if row.was == document.id != row.now and row.seq not in there]
-    return document.without(came).insert([lines[seq] for seq in gone if seq in lines])
-
-
 def _as_seen(
     documents: dict[str, Document], receipt: Receipt, lines: Mapping[int, str]
 ) -> dict[str, Document]:
-    """What a person did before the receipt taken back: the lines as they were last seen, where they stood."""
+    """Take back what a person did before the receipt: lines read as they were last seen, where they stood."""
     old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
     edited: dict[str, dict[int, str]] = {}
     back: dict[str, list[str]] = {}
@@ -177,6 +163,6 @@ def _as_seen(
         documents[doc_id] = reading(documents[doc_id], those)
     for doc_id, seqs in away.items():
         documents[doc_id] = documents[doc_id].without(seqs)
-    for doc_id, found in back.items():
-        documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(found)
+    for doc_id, gone in back.items():
+        documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(gone)
     return documents

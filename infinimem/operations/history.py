@@ -1,23 +1,32 @@
-"""Trace a line: its source turns, what was drawn from it, what each receipt did, where it is now.
+"""The story of a line, and of each line of a document who or what put it there.
 
-Pure, over a snapshot and its receipts.
+Pure, over a snapshot and its receipts. Lines that receipts wrote themselves (headings, headers) are told from
+those that a person typed by the way back that the receipts keep (store/line_map.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Literal
 
 from infinimem.errors import LibraryError
-from infinimem.model import CURRENT
-from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at, recorded
-from infinimem.spec import archive_folders
+from infinimem.markdown.characters import clean_text
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import forgotten_in, parse_entry
+from infinimem.model import CURRENT, Located, Receipt
+from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
+from infinimem.spec import archive_folders, record_folders, whole_folders
+from infinimem.store.files import digest
 from infinimem.store.lines import drawn_from
-from infinimem.store.spec import ARCHIVE
-from infinimem.store.view import View
+from infinimem.store.receipts import reverse_diffs
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
+from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.view import View, aliases_of
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
+BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 _HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}
 
 
@@ -52,7 +61,7 @@ class Event:
 
 
 def history(view: View, seq: int) -> tuple[Event, ...]:
-    """As `Memory.history`, of a snapshot."""
+    """Tell the story of a line; as `Memory.history`, of a snapshot."""
     records = recorded(view)
     if records.entry(seq) is None and not records.steps(seq):
         highest = records.highest
@@ -64,18 +73,19 @@ def history(view: View, seq: int) -> tuple[Event, ...]:
     return tuple(_story(records, seq))
 
 
-def _story(records: Records, seq: int) -> Iterator[Event]:
+def _story(records: Lineage, seq: int) -> Iterator[Event]:
     entry, own = records.entry(seq), records.steps(seq)
     ancestors = records.ancestors(entry) if entry else []
     turns = [turn for one in ancestors if (turn := records.said(one))]
-    yield from map(_said, turns)
+    for turn in turns:
+        yield Event("said", **asdict(turn))
     for one in sorted(set(ancestors) - {turn.seq for turn in turns}):
         yield from _beginning(records, one)
         for step in records.steps(one):
             if not own or step.order <= own[0].order:  # once its heir had come, its story is another
                 yield _receipt(step)
-    if turn := records.said(seq):
-        yield _said(turn)
+    if this := records.said(seq):
+        yield Event("said", **asdict(this))
     else:
         yield from _beginning(records, seq)
     yield from map(_receipt, own)
@@ -85,16 +95,12 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
     yield from _after(records, seq)
 
 
-def _said(turn: TurnRef) -> Event:
-    return Event("said", **asdict(turn))
-
-
-def _beginning(records: Records, seq: int) -> Iterator[Event]:
-    """How an entry came to be, where that is no receipt's to tell."""
+def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
+    """Yield how an entry came to be, where that is no receipt's to tell."""
     entry, steps = records.entry(seq), records.steps(seq)
     if entry is None or (steps and steps[0].brings):
         return
-    first = records.first_quoted(seq) or entry
+    first = next((step.old for step in steps if step.old), entry)  # before anyone changed it
     place = records.view.entry(seq)
     where = steps[0].row.was if steps else CURRENT if place and place.doc_id == CURRENT else ""
     origin = drawn_from(first)
@@ -111,13 +117,22 @@ def _beginning(records: Records, seq: int) -> Iterator[Event]:
     )
 
 
-def _receipt(step: Step) -> Event:
-    receipt, row, old = step.receipt, step.row, step.old.text if step.old else ""
-    named = replace(Event("receipt", row.seq, receipt.time, text=old), receipt=receipt.id, op=receipt.op)
-    return replace(named, was=row.was, now=row.now, why=row.why)
+def _receipt(step: LineStep) -> Event:
+    receipt, row = step.receipt, step.row
+    return Event(
+        "receipt",
+        row.seq,
+        receipt.time,
+        text=step.old.text if step.old else "",
+        receipt=receipt.id,
+        op=receipt.op,
+        was=row.was,
+        now=row.now,
+        why=row.why,
+    )
 
 
-def _now(records: Records, seq: int) -> Event:
+def _now(records: Lineage, seq: int) -> Event:
     place = records.view.entry(seq)
     if place is not None:
         why = ""
@@ -128,13 +143,15 @@ def _now(records: Records, seq: int) -> Event:
         heading = " / ".join(place.headings)
         return Event("now", seq, "", at(place), place.text, place.entry.source, now=heading, why=why)
     last = records.steps(seq)[-1]
-    gone = last.row.now in ("", "-")
-    why = last.row.why if gone else f"no longer in the library; {last.receipt.id} put it into {last.row.now}"
-    return Event("now", seq, why=why, text=known.text if gone and (known := records.entry(seq)) else "")
+    if last.row.now not in ("", "-"):
+        why = f"no longer in the library; {last.receipt.id} put it into {last.row.now}"
+        return Event("now", seq, why=why)
+    entry = records.entry(seq)
+    return Event("now", seq, why=last.row.why, text=entry.text if entry else "")
 
 
-def _after(records: Records, seq: int) -> Iterator[Event]:
-    """What came after it; of what replaced it also what replaced that."""
+def _after(records: Lineage, seq: int) -> Iterator[Event]:
+    """Yield what came after it; of what replaced it also what replaced that."""
     known = {seq}
     pending = [seq]
     while pending:
@@ -148,3 +165,158 @@ def _after(records: Records, seq: int) -> Iterator[Event]:
             words = f"{_HEIRS[why]} {old}" if why in REPLACED else why
             yield Event("heir", heir, time, at(place) if place else "", text, source, why=words)
             pending += [heir] * (why in REPLACED)
+
+
+# ── blame ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """A line of a document and who or what put it there.
+
+    said      a turn, or a line of one
+    entry     `seq` came here by `receipt` ("" where none is known), and was said in `turns`
+    quoted    a record quotes what was said in `turns`; `receipt` made it
+    derived   the program's own, or in memories/ a model's: a heading, a header; `receipt` wrote it
+    person    someone typed it
+    """
+
+    line: int
+    text: str
+    kind: BlamedKind
+    seq: int | None = None
+    receipt: str = ""
+    time: str = ""
+    source: str = ""
+    why: str = ""
+    turns: tuple[TurnRef, ...] = ()
+
+
+def blame(
+    view: View, doc_id: str, line: int | None = None, seen: Mapping[int, SeenLine] | None = None
+) -> tuple[Blamed, ...]:
+    """Tell who put each line there; as `Memory.blame`, of a snapshot.
+
+    Args:
+        seen: lines as they were last seen.
+    """
+    document = view.document(view.resolve(doc_id))
+    count = len(document.lines)
+    if line is not None and not 1 <= line <= count:
+        has = f"the last one is {count}" if count else "it is empty"
+        raise LibraryError(f"{document.id} has no line {line}; {has}")
+    lines = tuple(_blamed(recorded(view), document, seen or {}))
+    return lines if line is None else lines[line - 1 : line]
+
+
+def _blamed(records: Lineage, document: Document, seen: Mapping[int, SeenLine]) -> Iterator[Blamed]:
+    view, doc_id = records.view, document.id
+    steps = [(r, *f[1:]) for r in records.receipts for f in r.files if f[0] == doc_id]
+    by_model = doc_id.startswith(MEMORIES) and bool(steps)  # and not what a person put beside its files
+    if view.is_note(doc_id) and not by_model:
+        for number in range(1, len(document.lines) + 1):
+            text = document.text_line(number)
+            yield Blamed(number, text, "person" if text.strip() else "blank")
+        return
+    signed = {n: place for place in document.entries for n in range(place.start_line, place.end_line + 1)}
+    quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(record_folders()) else {}
+    for written in _written(records, document, steps):
+        number, text = written.line, written.text
+        place = signed.get(number)
+        if place is not None and doc_id.startswith(EVIDENCE):
+            turn = records.turn(place)
+            yield Blamed(number, text, "said", turn.seq, "", turn.time, turn.source, turns=(turn,))
+        elif place is not None:
+            yield _arrived(records, place, text, seen)
+        elif not text.strip():
+            yield Blamed(number, text, "blank")
+        elif (seq := forgotten_in(text)) and (moves := records.steps(seq)):
+            last = moves[-1].receipt
+            yield Blamed(number, text, "derived", None, last.id, last.time, why="forgotten")
+        elif turns := quoted.get(number):
+            seq = turns[0].seq if len(turns) == 1 else None
+            receipt, time, source = written.receipt, written.time, turns[0].source
+            yield Blamed(number, text, "quoted", seq, receipt, time, source, turns=turns)
+        else:
+            yield written
+
+
+def _quoted(turns: Sequence[TurnRef], document: Document) -> dict[int, tuple[TurnRef, ...]]:
+    """Return which turns each line of a record's quotations was said in, where any of them holds it."""
+    said = {turn: clean_text(turn.text).split("\n") for turn in turns}
+    quoted: dict[int, tuple[TurnRef, ...]] = {}
+    for number in range(document.header.end + 1, len(document.lines) + 1):
+        line = document.text_line(number)
+        if line.startswith("> ") and (quote := line[2:].removesuffix("…").strip()):
+            plain = quote.partition(": ")[2] or quote
+            holds = [turn for turn, parts in said.items() if any(quote in p or plain in p for p in parts)]
+            if holds:
+                quoted[number] = tuple(holds)
+    return quoted
+
+
+def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, SeenLine]) -> Blamed:
+    """Blame an entry: on the receipt that brought it into this document, or who changed it since."""
+    entry, doc_id, steps = place.entry, place.doc_id, records.steps(place.seq)[::-1]
+    names = {f"{doc_id.split('/', 1)[0]}/{alias}" for alias in aliases_of(records.view.document(doc_id))}
+    came = next((step for step in steps if step.row.now != step.row.was or step.brings), None)
+    receipt, time, why, source = "", "", "", entry.source
+    if came is not None and came.row.now in {doc_id, *names}:  # also where the document was renamed since
+        receipt, time, why = came.receipt.id, came.receipt.time, came.row.why
+    elif came is not None:
+        why = "moved by hand"  # or by a receipt that is lost
+    elif doc_id == CURRENT and entry.origin:
+        why = "drawn"
+    edit = next((step for step in steps if step.row.why == "edited"), None)
+    old = parse_entry(seen[place.seq].line) if place.seq in seen else None
+    if old is not None and old.text.rstrip() != entry.text.rstrip():  # not taken in yet
+        source, receipt, time = "human", "", ""
+    elif edit is not None and source == "human":
+        old = edit.old
+        if came is None or edit.order >= came.order:
+            receipt, time = edit.receipt.id, edit.receipt.time
+    else:
+        old = None
+    if old is not None:
+        by = old.fields.get("speaker") or old.source
+        why = "edited by a person" + f"; was said by {by}" * (old.source != "human")
+    turns = records.turns(entry)
+    return Blamed(place.start_line, text, "entry", place.seq, receipt, time, source, why, turns)
+
+
+def _written(
+    records: Lineage, document: Document, steps: Sequence[tuple[Receipt, str, str]]
+) -> Iterator[Blamed]:
+    """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person.
+
+    Args:
+        steps: receipts that changed the document, with its checksums before and after.
+    """
+    doc_id, in_header = document.id, range(1, document.header.end + 1)
+    texts = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
+    if doc_id.startswith(JOURNAL):
+        time = next((receipt.time for receipt in records.receipts if receipt.id == doc_id), "")
+        yield from (Blamed(number, text, "derived", None, doc_id, time) for number, text in texts)
+        return
+    if doc_id.startswith(EVIDENCE):
+        for number, text in texts:
+            yield Blamed(number, text, "derived" if number in in_header else "person")
+        return
+    by: dict[str, Receipt] = {}  # the receipts that wrote lines into a document that stood there already
+    for receipt in (receipt for receipt, *_ in steps if receipt.id in records.view):
+        for reverse in reverse_diffs(records.view.document(receipt.id)):
+            if reverse.doc_id == doc_id:
+                rows = (row for hunk in reverse.hunks for row in hunk.came if row.startswith(">"))
+                by.update((row[1:], receipt) for row in rows)
+    present = digest(document.to_bytes())
+    chain = [*(step[1:] for step in steps), (present, present)]
+    untouched = len(chain) > 1 and chain[0][0] == "-" and all(a[1] == b[0] for a, b in pairwise(chain))
+    made = next(((r.id, r.time) for r, before, _ in steps if before == "-"), ("", ""))
+    titles = {heading.line for heading in document.headings}
+    for number, text in texts:
+        if writer := by.get(document.lines[number - 1]):
+            yield Blamed(number, text, "derived", None, writer.id, writer.time)
+        elif number in in_header or number in titles or (untouched and doc_id.startswith(whole_folders())):
+            yield Blamed(number, text, "derived", None, *made, why="" if untouched else "or typed since")
+        else:
+            yield Blamed(number, text, "person")

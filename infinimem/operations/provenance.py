@@ -1,6 +1,6 @@
 """Where each line came from, as the files and the receipts tell it. Pure, over a snapshot.
 
-history.py tells it as the story of a line, blame.py line by line of a document. Receipts may be missing or
+history.py tells it as the story of a line, and line by line of a document. Receipts may be missing or
 damaged: then there is less to tell.
 """
 
@@ -28,18 +28,21 @@ _BY = re.compile(rf"({'|'.join(REPLACED)}) ([1-9][0-9]{{0,17}})\b", re.IGNORECAS
 _COPY = re.compile(r"renumbered from ([1-9][0-9]{0,17})\b")
 _BRINGS = ("added", "stamped", "renumbered")
 
-
 ByLine = Mapping[int, Sequence[Located]]
 """Lines by one that they were drawn from, or that stands for them."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """A row of a receipt. `old`: the line as it was, where the receipt quotes it."""
+class LineStep:
+    """A row of a receipt.
+
+    Args:
+        order: of the receipt, among all; two clones may have given two receipts one number.
+        old: the line as it was, where the receipt quotes it.
+    """
 
     receipt: Receipt
     order: int
-    """Of the receipt, among all; two clones may have given two receipts one number."""
     row: ReceiptRow
     old: Entry | None
 
@@ -51,11 +54,10 @@ class Step:
 
 @dataclass(frozen=True)
 class TurnRef:
-    """A turn, as the evidence has it."""
+    """A turn, as the evidence has it; `where` is document and line."""
 
     seq: int
     where: str
-    """Document and line."""
     session: str
     turn: str
     speaker: str
@@ -64,24 +66,19 @@ class TurnRef:
     text: str
 
 
-class Records:
-    """What the files and the receipts together know of each line.
-
-    Args:
-        view: the library.
-        receipts: its receipts, oldest first.
-    """
+class Lineage:
+    """What the files and the receipts, oldest first, together know of each line."""
 
     def __init__(self, view: View, receipts: Sequence[Receipt]) -> None:
         self.view = view
         self.receipts = tuple(receipts)
-        self._steps: dict[int, list[Step]] = {}
+        self._steps: dict[int, list[LineStep]] = {}
         self._heirs: dict[int, dict[int, str]] = {}
         for order, receipt in enumerate(self.receipts):
             quoted = {entry.seq: entry for line in receipt.quoted if (entry := parse_entry(line))}
             for row in receipt.rows:
                 steps = self._steps.setdefault(row.seq, [])
-                steps.append(Step(receipt, order, row, quoted.get(row.seq)))
+                steps.append(LineStep(receipt, order, row, quoted.get(row.seq)))
                 if heir := successor(row.why):
                     self._heirs.setdefault(row.seq, {})[heir[1]] = heir[0]
                 elif copied := _COPY.match(row.why):
@@ -89,56 +86,45 @@ class Records:
 
     @property
     def highest(self) -> int:
-        """The highest seq that the files or a receipt know of; 0 for none."""
+        """Return the highest seq that the files or a receipt know of; 0 for none."""
         return max(self.view.max_seq, *self._steps, *(receipt.high for receipt in self.receipts), 0)
 
-    def steps(self, seq: int) -> Sequence[Step]:
-        """What receipts did to a line, oldest first."""
+    def steps(self, seq: int) -> Sequence[LineStep]:
+        """Return what receipts did to a line, oldest first."""
         return self._steps.get(seq, ())
 
-    def first_quoted(self, seq: int) -> Entry | None:
-        """The line as it was before anyone changed it; None where no receipt quotes it."""
-        return next((step.old for step in self.steps(seq) if step.old), None)
-
     def entry(self, seq: int) -> Entry | None:
-        """The line as it is; of one that is gone, as a receipt quoted it last."""
-        place = self.view.entry(seq)
-        if place is not None:
+        """Return the line as it is; one that is gone, as a receipt quoted it last."""
+        if (place := self.view.entry(seq)) is not None:
             return place.entry
         return next((step.old for step in reversed(self.steps(seq)) if step.old), None)
 
     def ancestors(self, entry: Entry) -> list[int]:
-        """What it was drawn from, and that in turn, sorted; a person may have written a circle."""
-        found: set[int] = set()
+        """Return what it was drawn from, and that in turn, sorted; a person may have written a circle."""
+        seqs: set[int] = set()
         pending: list[Entry | None] = [entry]
         while pending:
             if one := pending.pop():
-                fresh = set(drawn_from(one)) - found - {entry.seq}
-                found |= fresh
+                fresh = set(drawn_from(one)) - seqs - {entry.seq}
+                seqs |= fresh
                 pending += map(self.entry, fresh)
-        return sorted(found)
+        return sorted(seqs)
 
     def said(self, seq: int) -> TurnRef | None:
-        """The turn with this seq; None if no turn has it."""
+        """Return the turn with this seq; None if no turn has it."""
         place = self.view.entry(seq)
         return self.turn(place) if place and place.doc_id.startswith(EVIDENCE) else None
 
     def turn(self, place: Located) -> TurnRef:
-        """A line of the evidence."""
-        entry = place.entry
+        """Describe a line of the evidence."""
+        entry, session = place.entry, session_of(place, self.view) or ""
+        turn, speaker = entry.fields.get("turn", ""), entry.fields.get("speaker", "")
         return TurnRef(
-            entry.seq,
-            at(place),
-            session_of(place, self.view) or "",
-            entry.fields.get("turn", ""),
-            entry.fields.get("speaker", ""),
-            entry.time or "",
-            entry.source,
-            entry.text,
+            entry.seq, at(place), session, turn, speaker, entry.time or "", entry.source, entry.text
         )
 
     def turns(self, entry: Entry) -> tuple[TurnRef, ...]:
-        """The turns that an entry was said in."""
+        """Return the turns that an entry was said in."""
         return tuple(filter(None, map(self.said, self.ancestors(entry))))
 
     @cached_property
@@ -153,82 +139,82 @@ class Records:
         return {doc_id: turns_behind(document, by_stem.get) for doc_id, document in records.items()}
 
     def behind(self, doc_id: str) -> list[TurnRef]:
-        """The turns that a record comes from, as far as they are there."""
+        """Return the turns that a record comes from, as far as they are there."""
         return [turn for seq in self._behind.get(doc_id, ()) if (turn := self.said(seq))]
 
     def holding(self, seq: int) -> list[str]:
-        """Ids of the records that come from a turn."""
+        """Return ids of the records that come from a turn."""
         return [doc_id for doc_id, seqs in self._behind.items() if seq in seqs]
 
     @staticmethod
     def replaced(place: Located | None) -> tuple[str, int] | None:
-        """By which line an archived one was replaced, as the heading over it says, and the words for it."""
+        """Return how and by which line an archived one was replaced, as the heading over it says."""
         if place is None or not place.doc_id.startswith(ARCHIVE) or not place.headings:
             return None
         return successor(place.headings[-1])
 
     def heirs(self, seq: int) -> dict[int, str]:
-        """Lines that came after a line or from it, and why."""
+        """Return lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
         known = self._heirs.get(seq, {}).items()
-        found = {heir: why for heir, why in known if self.entry(heir) and not (is_live and why in REPLACED)}
+        heirs = {heir: why for heir, why in known if self.entry(heir) and not (is_live and why in REPLACED)}
         if heir := self.replaced(place):
-            found[heir[1]] = heir[0]
+            heirs[heir[1]] = heir[0]
         for citing in self.view.derived(drawn).get(seq, ()):
-            found.setdefault(citing.seq, f"drawn from {seq}")
-        return found
+            heirs.setdefault(citing.seq, f"drawn from {seq}")
+        return heirs
 
 
-def recorded(view: View) -> Records:
-    """What a snapshot tells of its lines, read once."""
+def recorded(view: View) -> Lineage:
+    """Return what a snapshot tells of its lines, read once."""
     return view.derived(_recorded)
 
 
-def _recorded(view: View, known: Records | None, changed: Collection[str] | None) -> Records:
+def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None) -> Lineage:
     if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
-        return Records(view, known.receipts)
-    return Records(view, receipts_of(view) if view.initialised else ())
+        return Lineage(view, known.receipts)
+    return Lineage(view, receipts_of(view) if view.initialised else ())
 
 
 def superseded(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
-    """Lines of the archive by what superseded them, for `View.derived`."""
+    """Return lines of the archive by what superseded them, for `View.derived`."""
     if known is not None and changed is not None and not any(one.startswith(ARCHIVE) for one in changed):
         return known
-    found: dict[int, list[Located]] = {}
+    lines: dict[int, list[Located]] = {}
     for doc_id in view.owned(ARCHIVE):
         for place in view.document(doc_id).entries:
             if heir := replaced_by(place.headings):
-                found.setdefault(heir, []).append(place)
-    return {heir: sorted(old, key=lambda place: -place.seq) for heir, old in found.items()}
+                lines.setdefault(heir, []).append(place)
+    return {heir: sorted(old, key=lambda place: -place.seq) for heir, old in lines.items()}
 
 
 def drawn(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
-    """Lines by the turns that they were drawn from, for `View.derived`."""
+    """Return lines by the turns that they were drawn from, for `View.derived`."""
     if known is not None and changed is not None and all(one.startswith(EVIDENCE) for one in changed):
         return known
-    found: dict[int, list[Located]] = {}
+    lines: dict[int, list[Located]] = {}
     for doc_id in tracked(view):
         for place in view.document(doc_id).entries:
             for seq in drawn_from(place.entry):
-                found.setdefault(seq, []).append(place)
-    return found
+                lines.setdefault(seq, []).append(place)
+    return lines
 
 
 def successor(words: str) -> tuple[str, int] | None:
-    """ "superseded by" and 41, of a row's reason or a heading of the archive; None where it names none."""
-    found = _BY.match(words)
-    return (found[1].lower(), int(found[2])) if found else None
+    """Parse "superseded by" and 41 from a row's reason or a heading of the archive; None if it names none."""
+    match = _BY.match(words)
+    return (match[1].lower(), int(match[2])) if match else None
 
 
 def replaced_by(headings: Sequence[str]) -> int:
-    """The seq that superseded a line of the archive, as the heading over it says; 0 where none did."""
-    found = successor(headings[-1]) if headings else None
-    return found[1] if found and found[0] == REPLACED[0] else 0
+    """Return the seq that superseded a line of the archive, as the heading over it says; 0 where none did."""
+    heir = successor(headings[-1]) if headings else None
+    return heir[1] if heir and heir[0] == REPLACED[0] else 0
 
 
 def session_of(place: Located, view: View) -> str | None:
-    """The session that a turn is of; None for an entry."""
+    """Return the session of a turn; None for an entry."""
     if not place.doc_id.startswith(EVIDENCE):
         return None
     named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")
@@ -236,5 +222,5 @@ def session_of(place: Located, view: View) -> str | None:
 
 
 def at(place: Located) -> str:
-    """Document and line."""
+    """Return document and line."""
     return f"{place.doc_id}:{place.start_line}"

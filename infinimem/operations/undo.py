@@ -9,15 +9,14 @@ and what was phrased about it is made anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
-from infinimem.operations.forget.records import without_records
-from infinimem.operations.forget.redaction import OWN_KEYS, made_anew
+from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
@@ -36,27 +35,27 @@ _PASSED = (FORGET, RENAME)
 
 
 def undo(library: Library, receipt_id: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
-    """As `Memory.undo`; of several receipts the newest is taken back first."""
+    """Take a receipt back, as `Memory.undo`; of several the newest first."""
     receipts = receipts_of(library.view())
     if not receipts:
         raise UsageError("nothing was consolidated yet; there is nothing to undo")
     if receipt_id:
         wanted = named(receipts, receipt_id)
-    elif found := [receipt for receipt in receipts if receipt.op not in _PASSED]:
-        wanted = found[-1]
+    elif undoable := [receipt for receipt in receipts if receipt.op not in _PASSED]:
+        wanted = undoable[-1]
     else:
         raise UsageError("there is nothing to undo: what was forgotten is gone for good")
     dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
-        what = "records" if any(isinstance(one, str) for one in _changed(wanted)) else "lines"
-        done = "changed" if what == "records" else "moved"
-        raise LibraryError(f"{names} {done} the same {what} later; undo them first, or all with --together")
+        of_records = any(isinstance(one, str) for one in _changed(wanted))
+        did = "changed the same records" if of_records else "moved the same lines"
+        raise LibraryError(f"{names} {did} later; undo them first, or all with --together")
     return tuple(_undo(library, receipt) for receipt in [*dependents, wanted])
 
 
 def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
-    """Later receipts that moved or changed lines of this one, or of those, and still stand; newest first.
+    """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first.
 
     A record, or a model's file, is one as a whole: a later change depends on the earlier one.
 
@@ -78,15 +77,13 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
 
 
 def _changed(receipt: Receipt) -> set[int | str]:
-    """Seqs of the lines, ids of the records."""
-    return {
-        *(row.seq for row in receipt.rows),
-        *(f[0] for f in receipt.files if f[0].startswith(whole_folders())),
-    }
+    """Return seqs of the lines, ids of the records."""
+    records = {name for name, *_ in receipt.files if name.startswith(whole_folders())}
+    return records | {row.seq for row in receipt.rows}
 
 
 def undone_by(receipts: Sequence[Receipt]) -> dict[int, str]:
-    """Numbers of the receipts that are taken back, and by which: an undo that was undone does not count."""
+    """Return numbers of the receipts that are taken back, and by which: an undone undo does not count."""
     taken: dict[int, str] = {}
     for receipt in reversed(receipts):
         for note in receipt.notes:
@@ -114,7 +111,7 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
 
 
 def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Rendered, set[str]]:
-    """The documents before the receipt, without the lines that are gone; and files that have no way back."""
+    """Return the documents before the receipt, without lines that are gone; and files with no way back."""
     moved = [row for row in _done(receipt) if row.now not in ("", "-") and row.was != row.now]
     moved = [row for row in moved if row.seq not in gone]
     away = [row.seq for row in moved if (p := view.entry(row.seq)) is None or p.doc_id != row.now]
@@ -144,15 +141,15 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
             done.documents[back.doc_id] = before
     if gone:
         done.documents |= _sound_records(view, done, gone, lost)
-    _tell(done, view, receipt, gone)
+    _set_rows(done, view, receipt, gone)
     return done, lost
 
 
 def _sound_records(
     view: View, done: Rendered, gone: Collection[int], lost: Collection[str]
 ) -> Mapping[str, Document | None]:
-    """What else becomes of records: none comes back of a forgotten turn, and none of which no way back is
-    kept stands; their turns are told anew."""
+    """Return what else becomes of records: none comes back of a forgotten turn, and none of which no way back
+    is kept stands; their turns are told anew."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: one for doc_id, one in documents.items() if one})
     names = {stem(doc_id) for doc_id in after.ids("all") if doc_id.startswith(record_folders())}
@@ -161,7 +158,7 @@ def _sound_records(
         links = map(link_to, document.lines[: document.header.end])
         return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
 
-    return without_records(after, gone, doomed).changed
+    return without_records(after, gone, doomed)
 
 
 def _document_before(
@@ -173,7 +170,7 @@ def _document_before(
     untouched: bool,
     anew: bool,
 ) -> Document | None:
-    """A document as it was; where it went on since, with what the receipt did not do.
+    """Return a document as it was; where it went on since, with what the receipt did not do.
 
     Args:
         anew: a `forget` changed it since: its derived text is made anew.
@@ -189,7 +186,9 @@ def _document_before(
         before = from_line_map(back.doc_id, old, lines)
         stood = {place.seq for place in here.entries} if here else set()
         whole = {place.seq for place in before.entries} == (stood - came) | left
-        if untouched or (whole and not _tears_header(before, here)):
+        # Lines would come to stand in the header, where a person made it longer.
+        torn = before.header.problem is not None and (here is None or here.header.problem is None)
+        if untouched or (whole and not torn):
             return made_anew(before, anew)
     quoted = {e.seq: e for hunk in back.hunks for row in hunk.before if (e := parse_entry(row[1:]))}
     if any(row.why.startswith(_WRITTEN) for row in rows) and not anew:
@@ -202,15 +201,10 @@ def _document_before(
     return made_anew(document, anew)
 
 
-def _tears_header(before: Document, here: Document | None) -> bool:
-    """Whether lines would come to stand in the header: a person made it longer."""
-    return before.header.problem is not None and (here is None or here.header.problem is None)
-
-
 def _record_before(
     back: Reverse, here: Document | None, receipt: Receipt, later: Sequence[Receipt], untouched: bool
 ) -> Document | None:
-    """A record as it was. It is one whole, so what was made of it since is in the way."""
+    """Return a record as it was. It is one whole, so what was made of it since is in the way."""
     if untouched:
         rows = reverted(back, line_map(here))
         if back.is_new or rows is not None:
@@ -223,15 +217,14 @@ def _record_before(
     raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed {why}")
 
 
-def _tell(done: Rendered, view: View, receipt: Receipt, gone: Collection[int]) -> None:
-    """Rows, and for the law what the receipt wrote: nothing else may come or go.
+def _set_rows(done: Rendered, view: View, receipt: Receipt, gone: Collection[int]) -> None:
+    """Set the rows, and for the law what the receipt wrote: nothing else may come or go.
 
     Raises:
         LibraryError: something else would.
     """
-    there = (view.document(doc_id) for doc_id in done.documents if doc_id in view)
-    before = Counter(line for document in there for line in _lines(document))
-    after = Counter(line for document in done.documents.values() if document for line in _lines(document))
+    before = _lines(view.document(doc_id) for doc_id in done.documents if doc_id in view)
+    after = _lines(filter(None, done.documents.values()))
     done.removed += sorted((before - after).elements())
     done.added += sorted((after - before).elements())
     written = {row.seq for row in receipt.rows if row.why.startswith(_WRITTEN)}
@@ -250,9 +243,9 @@ def _tell(done: Rendered, view: View, receipt: Receipt, gone: Collection[int]) -
 
 
 def _done(receipt: Receipt) -> list[ReceiptRow]:
-    """What the receipt did itself; what a person had done before, it only tells."""
+    """Return what the receipt did itself; what a person had done before, it only tells."""
     return [row for row in receipt.rows if row.why not in ("deleted", "moved by hand")]
 
 
-def _lines(document: Document) -> list[Line]:
-    return [(place.seq, place.entry.line) for place in document.entries]
+def _lines(documents: Iterable[Document]) -> Counter[Line]:
+    return Counter((place.seq, place.entry.line) for one in documents for place in one.entries)

@@ -130,6 +130,11 @@ class Endpoint:
         """Host and port, without the credentials that a URL can carry."""
         return self._url.netloc.rpartition("@")[2]
 
+    @property
+    def address(self) -> str:
+        """The base URL without credentials and query, for files and messages."""
+        return f"{self._url.scheme}://{self.host}{self._url.path}"
+
     def close(self) -> None:
         """End connections that are kept; the next exchange makes a new one."""
         with self._connecting:

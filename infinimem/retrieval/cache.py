@@ -20,6 +20,7 @@ import json
 import mmap
 import os
 import secrets
+import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -29,7 +30,7 @@ from typing import IO, Any, TypeVar
 
 from infinimem.errors import LibraryError
 from infinimem.store.files import Files
-from infinimem.store.listing import Stamp
+from infinimem.store.folders import Stamp
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root
 
@@ -89,6 +90,12 @@ def cache_folder(root: str, part: str, *below: str) -> Path | None:
     except (OSError, ValueError):
         return None
     return folders[-1]
+
+
+def delete_cache(root: str) -> None:
+    """Delete all that was derived from a library, which is gone itself, or goes."""
+    if found := cache_folder(root, "index"):
+        shutil.rmtree(found.parent, ignore_errors=True)
 
 
 @contextmanager

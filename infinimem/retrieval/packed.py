@@ -24,7 +24,7 @@ from infinimem.markdown.document import Document
 from infinimem.retrieval import cache
 from infinimem.retrieval.grep import text_of
 from infinimem.store.files import Files
-from infinimem.store.listing import Stamp
+from infinimem.store.folders import Stamp
 from infinimem.store.view import Stored, View
 
 FORMAT = "packed text 2"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Read, Row, doc_hash, precedence
 from infinimem.retrieval.tantivy_index import Table, padded
-from infinimem.store.listing import Stamp
+from infinimem.store.folders import Stamp
 from infinimem.store.view import View
 
 if TYPE_CHECKING:

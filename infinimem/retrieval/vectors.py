@@ -31,7 +31,7 @@ from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.retrieval import cache
 from infinimem.retrieval.rows import KEY, text_key
-from infinimem.store.listing import state_of
+from infinimem.store.folders import state_of
 from infinimem.store.view import Stored
 
 Matrix = NDArray[np.float32]

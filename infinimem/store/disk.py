@@ -1,7 +1,6 @@
 """The operating-system calls that change a disk, each once and nothing around it.
 
-Everything that the store writes goes through these few functions, so that tests can count them, let any of
-them fail, drop a sync, or let the machine die between two of them.
+All that the store writes goes through these functions, so that tests can count them and let any of them fail.
 """
 
 from __future__ import annotations
@@ -30,30 +29,24 @@ _UNSYNCED = ContextVar("unsynced", default=False)
 
 
 class Folder(NamedTuple):
-    """A folder that is open; who holds it is in it, wherever its name leads meanwhile (folders.py).
-
-    Args:
-        descriptor: of the folder.
-        path: below the library's root, "" for the root itself; no call takes it.
-    """
+    """An open folder (folders.py), and its path below the library's root, which no call takes."""
 
     descriptor: int
     path: str
 
 
 class At(NamedTuple):
-    """A name in an open folder: what the system's calls that end in "at" take instead of a path."""
+    """A name in an open folder: what system calls that end in "at" take instead of a path."""
 
     folder: Folder
     name: str
 
     @property
     def path(self) -> str:
-        """Below the library's root."""
         return f"{self.folder.path}/{self.name}" if self.folder.path else self.name
 
     def lstat(self) -> os.stat_result | None:
-        """Of what has the name, be it a link; None where nothing has."""
+        """Return the state of what has the name, even if it is a link; None if nothing has."""
         try:
             return os.stat(self.name, dir_fd=self.folder.descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -61,17 +54,17 @@ class At(NamedTuple):
 
 
 def open_append(at: At) -> int:
-    """A descriptor whose writes go to the end; the file is made if missing, a link is refused."""
+    """Open a file whose writes go to the end; make it if missing, refuse a link."""
     return _open(at, os.O_RDWR | os.O_CREAT | os.O_APPEND)
 
 
 def open_new(at: At) -> int:
-    """A descriptor of an empty file; what was there is cut off, a link is refused."""
+    """Open a file and empty it; refuse a link."""
     return _open(at, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
 
 def overwrite(at: At, data: bytes) -> None:
-    """Write at the beginning of a file, made if missing; what stands after that stays."""
+    """Write at the beginning of a file, made if missing; keep what stands after that."""
     descriptor = _open(at, os.O_WRONLY | os.O_CREAT)
     try:
         done = 0
@@ -93,39 +86,6 @@ def truncate(descriptor: int, size: int) -> None:
 
 def sync(descriptor: int) -> None:
     """Make a file's bytes durable."""
-    _flush(descriptor)
-
-
-def sync_folder(folder: Folder) -> None:
-    """Make the names in a folder durable."""
-    _flush(folder.descriptor)
-
-
-def touch(folder: Folder) -> int:
-    """Give a folder the time that it is, in nanoseconds; 0 where the system lets us set no time of our own.
-
-    The system's own time for what changes in it counts some milliseconds, and appends are no such change.
-    """
-    now = time.time_ns()
-    try:
-        os.utime(folder.descriptor, ns=(now, now))
-    except PermissionError:  # another user's
-        os.utime(folder.descriptor)
-        return 0
-    return now
-
-
-@contextmanager
-def unsynced() -> Iterator[None]:
-    """What this thread writes in the block can be made anew from elsewhere: it is not waited for."""
-    before = _UNSYNCED.set(True)
-    try:
-        yield
-    finally:
-        _UNSYNCED.reset(before)
-
-
-def _flush(descriptor: int) -> None:
     if _UNSYNCED.get():
         return
     if sys.platform == "darwin":  # there fsync leaves bytes in the drive's own memory
@@ -138,17 +98,45 @@ def _flush(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def sync_folder(folder: Folder) -> None:
+    """Make the names in a folder durable."""
+    sync(folder.descriptor)
+
+
+def touch(folder: Folder) -> int:
+    """Set a folder's time to now and return it in nanoseconds; 0 if the system allows no time of our own.
+
+    The system's own counts in milliseconds, and does not count appends.
+    """
+    now = time.time_ns()
+    try:
+        os.utime(folder.descriptor, ns=(now, now))
+    except PermissionError:  # another user's
+        os.utime(folder.descriptor)
+        return 0
+    return now
+
+
+@contextmanager
+def unsynced() -> Iterator[None]:
+    """Wait for no write of this thread: it can be made anew from elsewhere."""
+    before = _UNSYNCED.set(True)
+    try:
+        yield
+    finally:
+        _UNSYNCED.reset(before)
+
+
 def rename(old: At, new: At) -> None:
-    """Give a file another name; what had that name is gone."""
-    _replace(old, new)
+    """Give a file another name, in place of what has it."""
+    os.replace(old.name, new.name, src_dir_fd=old.folder.descriptor, dst_dir_fd=new.folder.descriptor)
+
+
+_replace = rename  # within another call it is none of its own
 
 
 def put(old: At, new: At) -> None:
-    """Give a file another name that nothing has.
-
-    Raises:
-        FileExistsError: something has it.
-    """
+    """Give a file another name; raise FileExistsError if something has it."""
     if _rename(old, new, _NO_REPLACE, _MAC_EXCLUSIVE):
         return
     try:
@@ -163,13 +151,10 @@ def put(old: At, new: At) -> None:
 
 
 def exchange(one: At, other: At) -> None:
-    """Swap two files, so that what was displaced can be looked at.
+    """Swap two files; raise FileNotFoundError if one is missing.
 
-    Where the file system cannot do that in one step, `other` has its old or its new contents at every
-    moment, but a save between the two steps is overwritten.
-
-    Raises:
-        FileNotFoundError: one of them is not there.
+    If the file system cannot do that in one step, `other` has its old or its new contents at every moment,
+    but a save between the two steps is overwritten.
     """
     if _rename(one, other, _EXCHANGE, _MAC_SWAP):
         return
@@ -187,7 +172,11 @@ def exchange(one: At, other: At) -> None:
 
 def unlink(at: At) -> None:
     """Remove a file's name, if it is there."""
-    _unlink(at)
+    with suppress(FileNotFoundError):
+        os.unlink(at.name, dir_fd=at.folder.descriptor)
+
+
+_unlink = unlink  # within another call it is none of its own
 
 
 def make_folder(at: At) -> None:
@@ -203,7 +192,7 @@ def remove_folder(at: At) -> None:
 
 @cache
 def boot() -> str:
-    """What names the time since the machine was started: unsynced writes live that long. "" if unknown."""
+    """Return a name for the time since the machine started, "" if unknown: unsynced writes live that long."""
     if sys.platform == "darwin":
         import ctypes
 
@@ -225,18 +214,9 @@ def _open(at: At, flags: int) -> int:
     return os.open(at.name, flags | _FLAGS, 0o644, dir_fd=at.folder.descriptor)
 
 
-def _replace(old: At, new: At) -> None:
-    os.replace(old.name, new.name, src_dir_fd=old.folder.descriptor, dst_dir_fd=new.folder.descriptor)
-
-
 def _link(old: At, new: At) -> None:
     folders = {"src_dir_fd": old.folder.descriptor, "dst_dir_fd": new.folder.descriptor}
     os.link(old.name, new.name, **folders, follow_symlinks=False)
-
-
-def _unlink(at: At) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(at.name, dir_fd=at.folder.descriptor)
 
 
 def _copy(old: At, new: At) -> None:
@@ -250,7 +230,7 @@ def _copy(old: At, new: At) -> None:
 
 
 def _rename(old: At, new: At, linux: int, mac: int) -> bool:
-    """Rename with a flag in one step; False where the system or the file system cannot."""
+    """Rename with a flag in one step; return False if the system or the file system cannot."""
     call = _atomic_rename()
     if call is None:
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -21,13 +22,11 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
-from infinimem.store.freshness import Freshness
+from infinimem.store.folders import Stamp, state_of
+from infinimem.store.freshness import Freshness, Parsed
 from infinimem.store.lines import Mark, fold, marks_of, plain
-from infinimem.store.listing import Stamp, state_of
-from infinimem.store.names import by_id
-from infinimem.store.parsed import Parsed
 from infinimem.store.spec import EVIDENCE, slug
-from infinimem.store.view import View
+from infinimem.store.view import View, by_id
 
 PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""
@@ -47,8 +46,8 @@ PARTICIPANTS_LENGTH = 4000
 
 
 @dataclass
-class Part:
-    """What is to be appended to one evidence file; `header` only where the file is new."""
+class EvidencePart:
+    """What is to be appended to one evidence file; `header` only if the file is new."""
 
     doc_id: str
     header: str = ""
@@ -57,18 +56,12 @@ class Part:
 
     @cached_property
     def tail(self) -> Document:
-        """What is appended, alone."""
         text = self.header + "".join(f"{line}\n" for line in self.lines)
         return Document.parse(self.doc_id, text.encode("utf-8", "surrogateescape"))
 
 
 def check_turn(turn: Turn) -> None:
-    """Refuse a turn that cannot be recorded.
-
-    Raises:
-        UsageError: it is no Turn, says nothing, has a role that is none, a time that is not ISO 8601, or a
-            session's name that is no name.
-    """
+    """Raise a UsageError if a turn cannot be recorded: for its type, text, role, time or session's name."""
     if not isinstance(turn, Turn):
         raise UsageError(f"a Turn is wanted, not {type(turn).__name__}; write Turn(role=…, text=…)")
     if not turn.text.strip():
@@ -84,33 +77,19 @@ def check_turn(turn: Turn) -> None:
 
 
 def _is_time(text: str) -> bool:
-    try:
+    with suppress(ValueError):
         datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return _TIME.match(text) is not None
+        return _TIME.match(text) is not None
+    return False
 
 
-def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
-    """Whether a turn with the same mark is recorded whole.
-
-    Args:
-        doubtful: seqs of lines that a loss of power may have cut short.
-    """
-    text, left = clean_text(turn.text), recorded.text.rstrip("\0").rstrip()
-    return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
-
-
-def near(
+def recent_view(
     turns: Sequence[Turn], view: View | None, fresh: Freshness, files: Files, parsed: Parsed, now: str
 ) -> View | None:
-    """An older snapshot with the files as they are to which turns are added, where nothing else matters.
+    """Return an older snapshot that will do for recording these turns, with their files as they are.
 
-    Who takes turns with others reads nothing of what they add to other files: the counter gives the seqs.
-
-    Returns:
-        None where there is no snapshot of late, something but evidence changed, or a turn has a mark, by
-        which others may have recorded it, opens a file or might fill one.
+    The counter gives the seqs, so what others add to other files is not read. None if something but evidence
+    changed of late, or a turn has a mark, opens a file or might fill one.
     """
     if view is None or view.stored is None or not fresh.is_recent(but=EVIDENCE):
         return None
@@ -143,40 +122,34 @@ def near(
 
 
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collection[int]]) -> Sequence[Turn]:
-    """Those that are not in the log yet, each once.
-
-    Args:
-        doubtful: gives what `is_same` is told.
-    """
+    """Return the turns that are not in the log yet, or cut short, as `doubtful` seqs may be; each once."""
     if not any(marks_of(turn.key, turn.session, turn.turn) for turn in turns):
         return turns
     known, unsure, fresh = view.lines.marks, doubtful(), []
     taken: set[Mark] = set()
+
+    def is_whole(turn: Turn, recorded: Located) -> bool:
+        text, left = clean_text(turn.text), recorded.text.rstrip("\0").rstrip()
+        return recorded.seq not in unsure or len(left) >= len(text) or not text.startswith(left)
+
     for turn in turns:
         own = marks_of(turn.key, turn.session, turn.turn)
         there = (known[mark] for mark in own if mark in known)
         recorded = (view.lines.documents[doc_id].entry(seq) for doc_id, seq in there)
-        if taken.isdisjoint(own) and not any(place and is_same(turn, place, unsure) for place in recorded):
+        if taken.isdisjoint(own) and not any(place and is_whole(turn, place) for place in recorded):
             taken.update(own)
             fresh.append(turn)
     return fresh
 
 
-def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[Part]:
-    """Lay out turns as lines of evidence files.
-
-    Args:
-        turns: checked turns, in the order of speaking.
-        view: the library under the lock.
-        first_seq: seq of the first turn; the others follow.
-        now: ISO 8601, UTC; written as `observed` only where a turn has no time of its own.
-    """
+def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[EvidencePart]:
+    """Lay out checked turns as lines of evidence files, with seqs from the first on; `now` is in UTC."""
     homes: dict[str, str] = {}  # of sessions that are new
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
         if turn.speaker:
             speakers.setdefault(turn.session, {})[plain(turn.speaker)] = None
-    open_parts: dict[str, Part] = {}
+    open_parts: dict[str, EvidencePart] = {}
     for seq, turn in enumerate(turns, first_seq):
         source = _ROLES[turn.role.casefold()]
         marked: dict[str, Any] = {
@@ -202,12 +175,8 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
     return list(open_parts.values())
 
 
-def placed(part: Part, view: View) -> list[Located]:
-    """The new lines where they stand once the part is written.
-
-    Args:
-        view: the library before.
-    """
+def placed(part: EvidencePart, view: View) -> list[Located]:
+    """Return the new lines where they stand once the part is written."""
     before = len(view.document(part.doc_id).lines) if part.doc_id in view else 0
     return [
         replace(place, start_line=place.start_line + before, end_line=place.end_line + before)
@@ -216,7 +185,7 @@ def placed(part: Part, view: View) -> list[Located]:
 
 
 def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
-    """The file of a turn; of the parts of a session the first, to which names of later ones are made."""
+    """Return the file of a turn: of the parts of a session the first."""
     day = (turn.time or now)[:10]
     if not turn.session:
         return f"{EVIDENCE}{day}"
@@ -231,14 +200,14 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     return home
 
 
-def _with_room(home: str, size: int, open_parts: dict[str, Part], view: View) -> Part:
-    """The file, or the part after it that still has room for `size` bytes."""
+def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: View) -> EvidencePart:
+    """Return the file, or the part after it that still has room for `size` bytes."""
     number, doc_id = 1, home
     while True:
         part = open_parts.get(doc_id)
         if part is None:
             there = view.stored.stamps[doc_id].size if doc_id in view and view.stored else 0
-            part = Part(doc_id, size=there)
+            part = EvidencePart(doc_id, size=there)
         if part.size == 0 or part.size + size <= PART_BYTES:
             part.size += size + 1
             return open_parts.setdefault(doc_id, part)
@@ -257,12 +226,8 @@ def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> st
     return "\n".join([*lines, "---", ""])
 
 
-def write(files: Files, parts: Sequence[Part], append: Callable[[Document], None]) -> None:
-    """Write all or none: an import that a full disk stops leaves nothing behind.
-
-    Args:
-        append: adds to a document that is there.
-    """
+def write(files: Files, parts: Sequence[EvidencePart], append: Callable[[Document], None]) -> None:
+    """Write all or none; `append` adds to a document that is there."""
     before: list[tuple[str, int]] = []
     try:
         for part in parts:

@@ -1,9 +1,8 @@
-"""What people, and merges of clones, did to the files since the program last looked: the lines compared.
+"""What people, and merges of clones, did to the files since the program last looked: found, and taken in.
 
-After a git merge of clones several lines may share a seq. Entries cite by number: where several turns have a
-number that an entry cites, it cites all of them.
-
-Pure; adopt_edits.py takes them in. Source: docs/FORMAT.md, Entry and Merged clones.
+Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. After a git
+merge of clones several lines may share a seq. Entries cite by number: where several turns have a number that
+an entry cites, it cites all of them. Pure. Source: docs/FORMAT.md, Entry and Merged clones.
 """
 
 from __future__ import annotations
@@ -14,161 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_seqs, parse_entry
-from infinimem.model import Entry, Located
+from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
+from infinimem.model import Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
+from infinimem.store.render import Rendered
 from infinimem.store.spec import ARCHIVE, EVIDENCE
 from infinimem.store.state.last_seen import SeenLine, live, tracked
 from infinimem.store.view import View, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
-
-
-@dataclass(frozen=True)
-class ExternalEdits:
-    """What people did since the program last looked.
-
-    Lines are live ones unless stated otherwise; each is in one list only.
-    """
-
-    typed: tuple[tuple[str, int, str], ...] = ()
-    """Document, line and text of list items without signature."""
-    copies: tuple[Located, ...] = ()
-    """Entries whose seq another line keeps."""
-    turns: tuple[Located, ...] = ()
-    """Evidence whose seq another turn keeps."""
-    kept: Mapping[int, Located] = field(default_factory=dict)
-    """The lines that keep a doubled seq."""
-    ambiguous: tuple[AmbiguousCitation, ...] = ()
-    """Citations of seqs that several lines have or had."""
-    edited: tuple[tuple[Located, str], ...] = ()
-    """Lines, also archived ones, and how they read before."""
-    deleted: tuple[tuple[int, SeenLine], ...] = ()
-    carried: tuple[tuple[Located, str], ...] = ()
-    """Lines that stand in another document, and in which they stood before."""
-
-    @property
-    def renumbered(self) -> frozenset[Position]:
-        return frozenset(map(position, (*self.copies, *self.turns)))
-
-    @property
-    def to_sign(self) -> int:
-        """How many seqs `adopt` needs."""
-        return len(self.typed) + len(self.copies) + len(self.turns)
-
-    def __bool__(self) -> bool:
-        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.ambiguous)
-
-
-def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
-    """Compare the files with what was last seen.
-
-    Args:
-        view: the library.
-        seen: lines as last seen; empty where the list is lost, then nothing counts as edited or deleted.
-    """
-    typed = [
-        (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
-    ]
-    said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
-    citations = tuple(ambiguous(said, entries, seen))
-    kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
-    turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
-    heirs = _heirs(entries)
-    damaged = _damaged(view)
-    copies: list[Located] = []
-    edited: list[tuple[Located, str]] = []
-    carried: list[tuple[Located, str]] = []
-    for seq, places in entries.items():
-        if seq in said:
-            copies += places
-            continue
-        before = seen.get(seq)
-        original = _original(places, before)
-        if len(places) > 1:
-            kept[seq] = original
-            copies += [place for place in places if place is not original]
-        if before is None or (heirs and seq in heirs.get(_text(before), ())):
-            continue
-        if _is_edited(original.entry, before):
-            edited.append((original, before.line))
-        if original.doc_id != before.doc_id:
-            carried.append((original, before.doc_id))
-    gone = [(seq, seen[seq]) for seq in sorted(seen) if view.entry(seq) is None and seq not in damaged]
-    return ExternalEdits(
-        tuple(typed), tuple(copies), tuple(turns), kept, citations, tuple(edited), tuple(gone), tuple(carried)
-    )
-
-
-def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
-    """Whether a look at what changed is enough to tell that there is nothing to find, or to note as seen.
-
-    Args:
-        view, seen: as for `find_edits`.
-        adopted: documents in which there was nothing to find, by id.
-    """
-    if view.lines.doubled or view.lines.merged or view.lines.entries != len(seen):
-        return False
-    changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
-    return not any(
-        document.unsigned
-        or document.malformed
-        or any(seen.get(place.seq) != SeenLine(document.id, place.entry.line) for place in document.entries)
-        for document in changed
-    )
-
-
-def _by_seq(view: View, doc_ids: Iterable[str]) -> dict[int, list[Located]]:
-    places: dict[int, list[Located]] = defaultdict(list)
-    for doc_id in doc_ids:
-        for place in view.document(doc_id).entries:
-            places[place.seq].append(place)
-    return places
-
-
-def _original(found: list[Located], before: SeenLine | None) -> Located:
-    """Of entries with one seq that which keeps it: as it was and where it was, else the first.
-
-    The archive's copy goes before live ones.
-    """
-    found = [place for place in found if place.doc_id.startswith(ARCHIVE)] or found
-    if before is None:
-        return found[0]
-    return min(found, key=lambda p: (p.entry.line != before.line, p.doc_id != before.doc_id))
-
-
-def _heirs(entries: Mapping[int, Sequence[Located]]) -> dict[str, set[int]]:
-    """Texts of lines that a merge gave other seqs, and those that they had."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for place in (place for places in entries.values() for place in places):
-        if old := former(place.entry):
-            found[place.text.rstrip()].update(old)
-    return found
-
-
-def _text(before: SeenLine) -> str:
-    entry = parse_entry(before.line)
-    return entry.text.rstrip() if entry else ""
-
-
-def _is_edited(entry: Entry, before: SeenLine) -> bool:
-    """Whether a person changed more of a line than its origin, or the white space that editors strip."""
-    if entry.line.rstrip() == before.line.rstrip():
-        return False
-    was = parse_entry(before.line)
-    return was is None or _bare(was) != _bare(entry)
-
-
-def _bare(entry: Entry) -> Entry:
-    return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
-
-
-def _damaged(view: View) -> set[int]:
-    """Seqs whose signature someone broke: those lines are there, `doctor` names them."""
-    documents = map(view.document, tracked(view))
-    broken = (document.text_line(number) for document in documents for number in document.malformed)
-    return {int(seq) for line in broken for seq in _SEQ.findall(line)}
-
 
 Lines = Mapping[int, Sequence[Located]]
 """Lines by the seq that they have."""
@@ -189,22 +42,145 @@ class AmbiguousCitation:
     lines: tuple[Located, ...]
 
     def others(self, renumbered: Collection[Position] = ()) -> list[Located]:
-        """Lines to cite beside the one that has the seq.
-
-        Args:
-            renumbered: lines that are about to get a new seq.
-        """
+        """Return lines to cite beside the one that has the seq, which is not among the renumbered."""
         return [line for line in self.lines if line.seq != self.seq or position(line) in renumbered]
 
 
-def ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
-    """Citations of a seq that several lines have, or that a line had before a merge.
+@dataclass(frozen=True)
+class ExternalEdits:
+    """What people did since the program last looked.
 
     Args:
-        turns, entries: of the library.
-        known: seqs of entries that were here before. What they cite is settled, unless several lines have the
-            number now.
+        typed: document, line and text of list items without signature.
+        copies, turns: entries, and evidence, whose seq another line keeps.
+        kept: the lines that keep a doubled seq.
+        ambiguous: citations of seqs that several lines have or had.
+        edited: lines, also archived ones, and how they read before.
+        carried: lines that stand in another document, and in which they stood before.
     """
+
+    typed: tuple[tuple[str, int, str], ...] = ()
+    copies: tuple[Located, ...] = ()
+    turns: tuple[Located, ...] = ()
+    kept: Mapping[int, Located] = field(default_factory=dict)
+    ambiguous: tuple[AmbiguousCitation, ...] = ()
+    edited: tuple[tuple[Located, str], ...] = ()
+    deleted: tuple[tuple[int, SeenLine], ...] = ()
+    carried: tuple[tuple[Located, str], ...] = ()
+
+    @property
+    def renumbered(self) -> frozenset[Position]:
+        return frozenset(map(position, (*self.copies, *self.turns)))
+
+    @property
+    def to_sign(self) -> int:
+        return len(self.typed) + len(self.copies) + len(self.turns)
+
+    def __bool__(self) -> bool:
+        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.ambiguous)
+
+
+def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
+    """Compare the files with lines as last seen; if none is known, nothing counts as edited or deleted."""
+    typed = [
+        (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
+    ]
+    said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
+    kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
+    turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
+    successors = _successors(entries)
+    copies: list[Located] = []
+    edited: list[tuple[Located, str]] = []
+    carried: list[tuple[Located, str]] = []
+    for seq, places in entries.items():
+        if seq in said:
+            copies += places
+            continue
+        before = seen.get(seq)
+        original = _original(places, before)
+        if len(places) > 1:
+            kept[seq] = original
+            copies += [place for place in places if place is not original]
+        if before is None or (successors and seq in successors.get(_text(before), ())):
+            continue
+        if _is_edited(original.entry, before):
+            edited.append((original, before.line))
+        if original.doc_id != before.doc_id:
+            carried.append((original, before.doc_id))
+    # Lines whose signature someone broke are there: `doctor` names them.
+    documents = map(view.document, tracked(view))
+    broken = (document.text_line(number) for document in documents for number in document.malformed)
+    damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
+    gone = [(seq, seen[seq]) for seq in sorted(seen) if view.entry(seq) is None and seq not in damaged]
+    return ExternalEdits(
+        typed=tuple(typed),
+        copies=tuple(copies),
+        turns=tuple(turns),
+        kept=kept,
+        ambiguous=tuple(_ambiguous(said, entries, seen)),
+        edited=tuple(edited),
+        deleted=tuple(gone),
+        carried=tuple(carried),
+    )
+
+
+def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
+    """Return whether there is nothing to find, or to note, in what changed since documents were `adopted`."""
+    if view.lines.doubled or view.lines.merged or view.lines.entries != len(seen):
+        return False
+    changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
+    return not any(
+        document.unsigned
+        or document.malformed
+        or any(seen.get(place.seq) != SeenLine(document.id, place.entry.line) for place in document.entries)
+        for document in changed
+    )
+
+
+def _by_seq(view: View, doc_ids: Iterable[str]) -> dict[int, list[Located]]:
+    places: dict[int, list[Located]] = defaultdict(list)
+    for doc_id in doc_ids:
+        for place in view.document(doc_id).entries:
+            places[place.seq].append(place)
+    return places
+
+
+def _original(places: list[Located], before: SeenLine | None) -> Located:
+    """Return which of entries with one seq keeps it: in the archive, as it was, where it was, or first."""
+    places = [place for place in places if place.doc_id.startswith(ARCHIVE)] or places
+    if before is None:
+        return places[0]
+    return min(places, key=lambda p: (p.entry.line != before.line, p.doc_id != before.doc_id))
+
+
+def _successors(entries: Lines) -> dict[str, set[int]]:
+    """Return the seqs that lines had before a merge, by their texts."""
+    seqs: dict[str, set[int]] = defaultdict(set)
+    for place in (place for places in entries.values() for place in places):
+        if old := former(place.entry):
+            seqs[place.text.rstrip()].update(old)
+    return seqs
+
+
+def _text(before: SeenLine) -> str:
+    entry = parse_entry(before.line)
+    return entry.text.rstrip() if entry else ""
+
+
+def _is_edited(entry: Entry, before: SeenLine) -> bool:
+    """Return whether a person changed more of a line than its origin, or white space that editors strip."""
+    if entry.line.rstrip() == before.line.rstrip():
+        return False
+
+    def bare(entry: Entry) -> Entry:
+        return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
+
+    was = parse_entry(before.line)
+    return was is None or bare(was) != bare(entry)
+
+
+def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
+    """Give citations of a seq that several lines have or had; for known entries only if they have it now."""
     rivals = _rivals(turns, entries)
     for place in (place for places in entries.values() for place in places) if rivals else ():
         origins = drawn_from(place.entry)
@@ -219,40 +195,114 @@ def ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[
 
 
 def _rivals(turns: Lines, entries: Lines) -> Lines:
-    """Lines that differ, by a seq that all of them have or had."""
+    """Return lines that differ, by a seq that all of them have or had."""
     every = [line for lines in (*turns.values(), *entries.values()) for line in lines]
     doubled = {seq for line in every for seq in former(line.entry)} | (turns.keys() & entries.keys())
     doubled.update(seq for lines in (turns, entries) for seq in lines if len(lines[seq]) > 1)
-    found: dict[int, dict[str, Located]] = defaultdict(dict)
+    rivals: dict[int, dict[str, Located]] = defaultdict(dict)
     for line in every if doubled else ():
         for seq in doubled.intersection((line.seq, *former(line.entry))):
-            found[seq].setdefault(line.entry.line, line)
-    return {seq: tuple(lines.values()) for seq, lines in found.items() if len(lines) > 1}
+            rivals[seq].setdefault(line.entry.line, line)
+    return {seq: tuple(lines.values()) for seq, lines in rivals.items() if len(lines) > 1}
 
 
 def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
-    """The turns among lines of one number, and what an entry is a copy of; all of them where no turn is."""
+    """Return the turns among lines of one number, and what an entry is a copy of; all if none is a turn."""
     others = [line for line in lines if position(line) != position(entry)]
     if not any(line.doc_id.startswith(EVIDENCE) for line in others):
         return others
     return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
 
 
-# ── the lines afterwards ────────────────────────────────────────────────────────────────────────
+# ── taken in ───────────────────────────────────────────────────────────────────────────────────
 
 
-def renumbered(line: Entry, seq: int) -> Entry:
-    """The line under another seq, with the one that it had."""
+def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
+    """Sign what is to be signed and name the rest; the first new line gets `first_seq`, the others follow."""
+    done = Rendered()
+    texts = {(doc_id, number): text for doc_id, number, text in edits.typed}
+    old = {position(place): place.entry for place in (*edits.copies, *edits.turns)}
+    seqs = _given(edits, first_seq)
+    for place, seq in seqs.items():
+        why = f"renumbered from {old[place].seq}" if place in old else "stamped"
+        done.rows.append(ReceiptRow(seq, place[0], place[0], why))
+    new: dict[Position, Entry] = {}
+    for line, before in edits.edited:
+        done.quoted.append(before)
+        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "edited"))
+        if line.entry.source != "human":
+            phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
+            place = position(line)
+            old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
+    for one in edits.ambiguous:
+        place, entry = position(one.by), one.by.entry
+        those = sorted(seqs.get(position(line), line.seq) for line in one.others(edits.renumbered))
+        now = new.get(place, entry)
+        old[place], new[place] = entry, replace(now, origin=tuple(dict.fromkeys((*now.origin, *those))))
+        if entry.line not in done.quoted:
+            done.quoted.append(entry.line)
+        why = f"cites {format_seqs(those)} too"
+        done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
+    for copy in edits.copies:
+        kept = edits.kept[copy.seq]
+        own, first = (new.get(position(line), line.entry) for line in (copy, kept))
+        new[position(copy)] = _renumbered_copy(own, first, seqs[position(copy)])
+    new |= {position(turn): _renumbered(turn.entry, seqs[position(turn)]) for turn in edits.turns}
+    for seq, seen in edits.deleted:
+        done.quoted.append(seen.line)
+        done.rows.append(ReceiptRow(seq, seen.doc_id, "-", "deleted"))
+    done.rows += [ReceiptRow(place.seq, was, place.doc_id, "moved by hand") for place, was in edits.carried]
+    signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
+    _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
+    done.removed += [(old[place].seq, old[place].line) for place in new]
+    return done
+
+
+def undate(view: View, lines: Sequence[Located]) -> Rendered:
+    """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
+    done, signed = Rendered(), dict[Position, str]()
+    for line in lines:
+        fields = {key: value for key, value in line.entry.fields.items() if key != "when"}
+        signed[position(line)] = resigned(line.entry, replace(line.entry, fields=fields))
+        done.quoted.append(line.entry.line)
+        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
+        done.removed.append((line.seq, line.entry.line))
+    _sign(done, view, signed)
+    return done
+
+
+def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:
+    """Return the new seqs of turns whose old seq was drawn from and is cited by no entry."""
+    entries = (place.entry for doc_id in tracked(view) for place in view.document(doc_id).entries)
+    drawn = view.processed - {seq for entry in entries for seq in drawn_from(entry)}
+    seqs = _given(edits, first_seq)
+    return [seqs[position(turn)] for turn in edits.turns if turn.seq in drawn]
+
+
+def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:
+    typed = ((doc_id, number) for doc_id, number, _ in edits.typed)
+    return {place: seq for seq, place in enumerate(sorted([*typed, *edits.renumbered]), first_seq)}
+
+
+def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
+    by_document: dict[str, dict[int, str]] = {}
+    for (doc_id, number), line in sorted(lines.items()):
+        by_document.setdefault(doc_id, {})[number] = line
+    done.documents |= {
+        doc_id: view.document(doc_id).sign(signatures) for doc_id, signatures in by_document.items()
+    }
+    for places in (document.entries for document in done.documents.values() if document):
+        done.added += [(place.seq, place.entry.line) for place in places if position(place) in lines]
+
+
+def _renumbered(line: Entry, seq: int) -> Entry:
     was = format_seqs((*former(line), line.seq))
     return replace(line, seq=seq, fields={**line.fields, "was": was})
 
 
-def renumbered_copy(entry: Entry, kept: Entry, seq: int) -> Entry:
-    """The entry under another seq; its origins are its own and the line that keeps the old one.
-
-    Where that says something else, it is told apart as what nothing was drawn from.
-    """
+def _renumbered_copy(entry: Entry, kept: Entry, seq: int) -> Entry:
+    """Return the entry under another seq, citing the line that keeps it; told apart if it says else."""
     same = entry.text == kept.text
     theirs = frozenset(kept.origin) if same else frozenset[int]()
     own = [one for one in entry.origin if one != entry.seq and one not in theirs]
-    return replace(replace(entry, seq=seq) if same else renumbered(entry, seq), origin=(*own, entry.seq))
+    return replace(replace(entry, seq=seq) if same else _renumbered(entry, seq), origin=(*own, entry.seq))

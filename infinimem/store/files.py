@@ -1,27 +1,38 @@
-"""Files under one folder: read without following links, append durably, stage and replace.
+"""Files under one folder: read without following links, append durably, stage and replace, lock.
 
-Everything that the store does to a disk goes through here. Paths are relative, with "/" between parts,
-and come from document ids, never from outside. It knows nothing of Markdown.
+All that the store does to a disk goes through here. Paths are relative, with "/" between parts, and come from
+document ids, never from outside.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from infinimem.errors import LibraryError
+from infinimem.errors import LibraryError, LockTimeout
 from infinimem.store import disk
 from infinimem.store.disk import At
-from infinimem.store.folders import located, opened
-from infinimem.store.listing import FolderState, Stamp, explained, folder_state, shows, stamp_of
+from infinimem.store.folders import (
+    FolderState,
+    Stamp,
+    explained,
+    folder_state,
+    holding,
+    located,
+    opened,
+    shows,
+    stamp_of,
+)
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -32,56 +43,42 @@ MAX_OWNED = 1024 * 1024 * 1024
 STAGED = ".infinimem.new"
 """Name under which a file is written before it takes its place beside; the lock's holder alone writes."""
 
+LOCK = ".infinimem/lock"
+LOCK_TIMEOUT = 10.0
+LOCK_WIDTH = 47
+"""Bytes that tell of the lock's holder."""
+
 
 def digest(data: bytes | None) -> str:
-    """sha256 in hex, "-" for a file that is not there."""
+    """Return the sha256 in hex, "-" for a file that is not there."""
     return "-" if data is None else hashlib.sha256(data).hexdigest()
 
 
 class Files:
-    """The files under `root`.
-
-    Args:
-        root: an existing folder.
-
-    Raises:
-        LibraryError: `root` is no folder or cannot be opened.
-    """
+    """The files under an existing folder; a LibraryError if `root` is none, or cannot be opened."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
-        """What was read of the lists of the machine state, by path (state/append_log.py)."""
+        """What was read of the lists of the machine state, by path (state/lists.py)."""
         self.states: dict[str, FolderState] = {}
         """Folders ("a/b/") as they are if all in them is known, but for what was `written`."""
         self.written: deque[str] = deque()
         with explained("open", root):
-            found, there = root.is_dir(), root.exists()
-        if not found:
-            if there:
+            is_folder, exists = root.is_dir(), root.exists()
+        if not is_folder:
+            if exists:
                 raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
-        """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
-
-        Raises:
-            LibraryError: it is there but cannot be read.
-        """
+        """Return a regular file's bytes; None if there is none, or a link, or more than `limit` bytes."""
         return self.read_stamped(path, limit)[0]
 
     def read_stamped(
         self, path: str, limit: int, start: int = 0, most: int = sys.maxsize
     ) -> tuple[bytes | None, Stamp | None]:
-        """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
-
-        Args:
-            start: leave out the bytes before.
-            most: bytes to read.
-
-        Raises:
-            LibraryError: it is there but cannot be read.
-        """
+        """Return `most` bytes from `start` on as `read` does, and their file's state; None if it changed."""
         with explained("read", path):
             descriptor = self._open(path)
             if descriptor is None:
@@ -99,7 +96,6 @@ class Files:
         return data, stamp_of(before) if same else None
 
     def _open(self, path: str) -> int | None:
-        """A descriptor of what is there; None for nothing, or a link."""
         try:
             with located(self.root, path) as at:
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -112,17 +108,9 @@ class Files:
             raise
 
     def append(self, path: str, data: bytes, durable: bool = True, tries: int = 3) -> tuple[Stamp, Stamp]:
-        """Add `data` at the end, on a line of its own; on failure the file is as before.
+        """Add `data` at the end, on a line of its own, or nothing; return the file's state before and after.
 
-        Args:
-            durable: wait until it would outlive a loss of power. What can be derived again need not.
-            tries: how often it is done again where someone puts another file in its place meanwhile.
-
-        Returns:
-            The file's state before and after.
-
-        Raises:
-            LibraryError: the disk refused; nothing of `data` stays.
+        What need not be durable is not waited for. It is done again if someone puts another file in place.
         """
         with explained("write", path), located(self.root, path, make=True) as at, self._writing(at):
             created = at.lstat() is None
@@ -140,7 +128,8 @@ class Files:
                     _take_back(descriptor, size, len(data))
                     raise
                 after = stamp_of(os.fstat(descriptor))
-                stands = self._stands(path, after)
+                now = self.lstat(path)
+                stands = now is not None and now.st_ino == after.inode
                 if not stands:  # someone saved by rename, or moved the folder
                     _take_back(descriptor, size, len(data))
             finally:
@@ -154,12 +143,12 @@ class Files:
         return before, after
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Write at the beginning of a file, made if missing; what stands after that stays. Not durable."""
+        """Write at the beginning of a file, made if missing; keep what stands after that. Not durable."""
         with explained("write", path), located(self.root, path) as at:
             disk.overwrite(at, data)
 
     def lstat(self, path: str) -> os.stat_result | None:
-        """Of what has that name, be it a link; None where nothing has, or behind a link."""
+        """Return the state of what has that name, even if it is a link; None if nothing has."""
         with explained("read", path):
             try:
                 with located(self.root, path) as at:
@@ -167,22 +156,12 @@ class Files:
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def _stands(self, path: str, stamp: Stamp) -> bool:
-        info = self.lstat(path)
-        return info is not None and info.st_ino == stamp.inode
-
     def size(self, path: str) -> int:
-        """Bytes of a file; -1 where there is none."""
         info = self.lstat(path)
         return -1 if info is None else info.st_size
 
     def cut(self, path: str, size: int, tail: bytes | None = None) -> None:
-        """Take back what was appended.
-
-        Args:
-            size: as it was before; -1 for a file that was not there.
-            tail: what is to be cut off, if it stands there still; None for whatever does.
-        """
+        """Take back what was appended to a file of this size (-1: there was none), or only this tail."""
         if size < 0:
             self.remove(path)
             return
@@ -196,27 +175,22 @@ class Files:
                 os.close(descriptor)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Give the file new contents at once: readers see the old bytes or the new ones."""
+        """Give the file new contents at once: readers see the old bytes or the new."""
         staged = path[: path.rfind("/") + 1] + STAGED
         self.stage(staged, data, mode_of=path)
         self.rename(staged, path)
         self.sync_folder_of(path)
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a file where none is.
-
-        Raises:
-            LibraryError: something is there, be it a link or what cannot be read; it stays.
-        """
+        """Write a file where nothing is; else raise a LibraryError."""
         self.must_be_free(path)
         self.replace(path, data)
 
     def exists(self, path: str) -> bool:
-        """Whether anything has that name: also a link, or a file that `read` does not give."""
+        """Return whether anything has that name: also a link, or a file that `read` does not give."""
         return self.lstat(path) is not None
 
     def must_be_free(self, path: str) -> None:
-        """Raise a LibraryError if something has that name."""
         if self.exists(path):
             raise LibraryError(f"{self.root / path} is a link or cannot be read; move it away and try again")
 
@@ -227,10 +201,8 @@ class Files:
             try:
                 with opened(self.root, folder) as here:
                     if os.fstat(here.descriptor).st_dev != self.root.stat().st_dev:
-                        where = self.root / folder
-                        raise LibraryError(
-                            f"{where} is on another disk than the library; move it into the library"
-                        )
+                        where = f"{self.root / folder} is on another disk than the library"
+                        raise LibraryError(f"{where}; move it into the library")
                     if not os.access(".", os.W_OK | os.X_OK, dir_fd=here.descriptor):
                         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             except FileNotFoundError:
@@ -239,7 +211,7 @@ class Files:
                 self.must_be_writable(folder)  # it will be made
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
+        """Give a file another name, in place of what has it. Not durable before `sync_folder_of`."""
         with (
             explained("write", new),
             located(self.root, old) as one,
@@ -249,79 +221,75 @@ class Files:
             disk.rename(one, other)
 
     def exchange(self, staged: str, path: str) -> bool:
-        """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
+        """Swap a staged file with the one in its place; return False if that is no plain file."""
         with explained("write", path):
             if not self.is_plain(path):
                 return False
-            try:
-                with (
-                    located(self.root, staged) as one,
-                    located(self.root, path) as other,
-                    self._writing(other),
-                ):
-                    disk.exchange(one, other)
-            except FileNotFoundError:
-                return False
-        return True
+            with (
+                suppress(FileNotFoundError),
+                located(self.root, staged) as one,
+                located(self.root, path) as other,
+                self._writing(other),
+            ):
+                disk.exchange(one, other)
+                return True
+        return False
 
     def put(self, staged: str, path: str) -> bool:
-        """Give a staged file its name; False if something has it."""
+        """Give a staged file its name; return False if something has it."""
         with (
             explained("write", path),
             located(self.root, staged) as one,
             located(self.root, path, make=True) as other,
             self._writing(other),
+            suppress(FileExistsError),
         ):
-            try:
-                disk.put(one, other)
-            except FileExistsError:
-                return False
-        return True
+            disk.put(one, other)
+            return True
+        return False
 
     def take(self, path: str, slot: str) -> bool:
-        """Move a file away; False if there is none, or not a plain file."""
+        """Move a file away; return False if there is no plain file."""
         with explained("remove", path):
             if not self.is_plain(path):
                 return False
-            try:
-                with located(self.root, path) as one, located(self.root, slot) as other, self._writing(one):
-                    disk.rename(one, other)
-            except FileNotFoundError:
-                return False
-        return True
+            with (
+                suppress(FileNotFoundError),
+                located(self.root, path) as one,
+                located(self.root, slot) as other,
+                self._writing(one),
+            ):
+                disk.rename(one, other)
+                return True
+        return False
 
     def beside(self, path: str) -> list[str]:
-        """Paths in the same folder that begin with `path`, sorted."""
+        """Return the paths in the same folder that begin with `path`, sorted."""
         folder, _, name = path.rpartition("/")
-        return [f"{folder}/{found}" for found in self.names(folder, name)]
+        return [f"{folder}/{other}" for other in self.names(folder, name)]
 
     def names(self, folder: str, begin: str = "") -> list[str]:
-        """What lies in a folder and begins so, sorted; nothing where there is none."""
+        """Return the names in a folder that begin so, sorted; none if there is no folder."""
         with explained("list", folder):
             try:
-                with opened(self.root, folder) as here, os.scandir(here.descriptor) as found:
-                    return sorted(item.name for item in found if item.name.startswith(begin))
+                with opened(self.root, folder) as here, os.scandir(here.descriptor) as items:
+                    return sorted(item.name for item in items if item.name.startswith(begin))
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
     def is_plain(self, path: str) -> bool:
-        """Whether a regular file has that name, reached without following a link."""
+        """Return whether a regular file has that name, reached without following a link."""
         info = self.lstat(path)
         return info is not None and stat.S_ISREG(info.st_mode)
 
     def sync_folder_of(self, path: str) -> None:
-        """Make the names beside `path` durable."""
         with explained("write", path), located(self.root, path) as at:
             disk.sync_folder(at.folder)
 
     def stage(self, path: str, data: bytes, mode_of: str | None = None, durable: bool = True) -> None:
-        """Write a new file; its folder is made if missing. Its name is not durable before `sync_folder_of`.
+        """Write a new file, with the permissions of the one that it will replace, and make its folder.
 
-        Args:
-            path: where it is written.
-            data: its contents.
-            mode_of: the file whose place it will take; its permissions are kept.
-            durable: wait until its bytes would outlive a loss of power.
+        Its name is not durable before `sync_folder_of`.
         """
         replaced = self.lstat(mode_of) if mode_of is not None else None
         with explained("write", path), located(self.root, path, make=True) as at:
@@ -336,7 +304,6 @@ class Files:
                 os.close(descriptor)
 
     def remove(self, path: str, durable: bool = True) -> None:
-        """Delete the file if it is there, and its folder's entry durably."""
         with explained("remove", path), located(self.root, path) as at, self._writing(at):
             disk.unlink(at)
             if durable:
@@ -344,35 +311,72 @@ class Files:
 
     @contextmanager
     def _writing(self, *those: At) -> Iterator[None]:
-        """Around a change of documents: the time of their folder tells every process of it, if the disk lets.
+        """Touch the folders of documents that change, which tells every process of it.
 
-        Where nobody else changed the folder since it was listed, we need not list it again.
+        A folder that nobody else changed since it was listed need not be listed again.
         """
-        mine = [at for at in those if shows(at.path)]
-        known = [self.states.get(_below(at)) == folder_state(os.fstat(at.folder.descriptor)) for at in mine]
+        mine = [(at, at.path[: at.path.rfind("/") + 1]) for at in those if shows(at.path)]
+        known = [self.states.get(name) == folder_state(os.fstat(at.folder.descriptor)) for at, name in mine]
         try:
             yield
         finally:
-            for at, sure in zip(mine, known, strict=True):
+            for (at, name), sure in zip(mine, known, strict=True):
                 with suppress(OSError):
                     now = disk.touch(at.folder)
                     state = folder_state(os.fstat(at.folder.descriptor))
                     if sure and state.mtime_ns == now:
                         self.written.append(at.path)
-                        self.states[_below(at)] = state
+                        self.states[name] = state
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder below the root, and make its name durable.
-
-        Raises:
-            LibraryError: a part of the way is a link; what is written behind it would not be read again.
-        """
+        """Make a folder below the root, durably; raise a LibraryError if a part of the way is a link."""
         with explained("make", folder), opened(self.root, folder, make=True):
             pass
 
+    @contextmanager
+    def exclusive(self, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+        """Hold the library's lock; never across a model call. LockTimeout if one holder kept it so long.
 
-def _below(at: At) -> str:
-    return f"{at.folder.path}/" if at.folder.path else ""
+        The kernel frees the lock of a killed process. Each holder opens the file anew, so that threads of one
+        process exclude each other too, and writes who it is and since when: one that waits while others take
+        turns goes on waiting.
+        """
+        folder, _, name = LOCK.partition("/")
+        with ExitStack() as kept:
+            with explained("write", LOCK):
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                here = kept.enter_context(holding(self.root, folder))
+                descriptor = os.open(name, flags, 0o644, dir_fd=here.descriptor)
+            try:
+                with explained("lock", LOCK):
+                    self._wait(descriptor, timeout)
+                with suppress(OSError):  # it only tells others
+                    holder = f"{os.getpid()} {time.monotonic_ns()}".ljust(LOCK_WIDTH)
+                    os.pwrite(descriptor, holder.encode() + b"\n", 0)
+                yield
+            finally:
+                with suppress(OSError):  # a child that was forked meanwhile holds the same open file
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+                with suppress(OSError):  # nothing was written that a close could lose
+                    os.close(descriptor)
+
+    def _wait(self, descriptor: int, timeout: float) -> None:
+        holder, deadline = b"", 0.0
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                now = os.pread(descriptor, LOCK_WIDTH, 0)
+                if now != holder or not deadline:
+                    holder, deadline = now, time.monotonic() + timeout
+                if time.monotonic() > deadline:
+                    process = holder.decode("ascii", "replace").partition(" ")[0].strip() or "unknown"
+                    raise LockTimeout(
+                        f"process {process} has been writing to {self.root} for {timeout:.0f} s; "
+                        "wait for it, or end it, and try again"
+                    ) from None
+                time.sleep(0.002)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

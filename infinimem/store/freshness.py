@@ -1,6 +1,6 @@
-"""What lies in a library now, without looking at every file at every call.
+"""What lies in a library now, without looking at every file at every call: states, and parsed documents.
 
-In: the folder. Out: a `Listing`, the state of each document. A call looks at
+In: the folder. Out: a `DocumentStates`, the state of each document. A call looks at
 
     folder times    of all folders: what came, went or was renamed, by anybody, is seen by the next call. So
                     is what infinimem writes in any process, for it touches the folder of what it wrote
@@ -17,19 +17,32 @@ turns by looking at the files alone that they go to.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
 import time
+import warnings
+import weakref
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from immutables import Map
 
-from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.listing import FolderState, LeftOut, Listed, Stamp, folder_state, listed, state_of
-from infinimem.store.watcher import Watcher
+from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document, PartsCache
+from infinimem.model import CURRENT
+from infinimem.spec import owned_folders
+from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
+from infinimem.store.folders import FolderListing, FolderState, LeftOut, Stamp, folder_state, listed, state_of
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver
 
 SMALL = 300
 """Documents up to which every call looks at every one that is known: that takes a millisecond."""
@@ -41,19 +54,19 @@ REST, SHARE = 30.0, 100
 GRACE_NS = 3_000_000_000
 """Nanoseconds within which a watcher names an edit, at the latest."""
 
+MANY = 4096
+"""Names of files that a watcher gives, after which looking at every file is quicker."""
+
 _NOW = -math.inf
 TOO_LARGE = "it is larger than tools read"
 
 
 @dataclass(frozen=True, eq=False)
-class Listing:
+class DocumentStates:
     """The documents at one moment; the same object as long as nothing changes.
 
-    Args:
-        ids: sorted; the same object as long as none comes or goes.
-        stamps: the state of each; what did not change is shared with the listing before.
-        oversized: the state of those that are passed over.
-        key, before, news: what changed since the listing with the key `before`.
+    `ids` are sorted, `oversized` those that are passed over; `news` is what changed since the one with the
+    key `before`. What did not change is shared.
     """
 
     ids: tuple[str, ...] = ()
@@ -63,8 +76,8 @@ class Listing:
     before: object = None
     news: Collection[str] = ()
 
-    def since(self, older: Listing) -> Collection[str]:
-        """Ids of the documents that are there in another state than in an older listing, or in one alone."""
+    def since(self, older: DocumentStates) -> Collection[str]:
+        """Return ids of the documents that differ from an older listing, or stand in one alone."""
         if older is self:
             return ()
         if self.before is older.key:
@@ -72,16 +85,11 @@ class Listing:
         return _differing(self.stamps, older.stamps)
 
     def state(self, doc_id: str) -> Stamp | None:
-        """The state of any document, also of one that is passed over."""
+        """Return the state of any document, also of one that is passed over."""
         return self.stamps.get(doc_id) or self.oversized.get(doc_id)
 
-    def replaced(self, stamps: dict[str, Stamp], limit: Callable[[str], int]) -> Listing:
-        """The listing with all documents anew.
-
-        Args:
-            stamps: the state of each.
-            limit: the size over which one is passed over, by its id.
-        """
+    def replaced(self, stamps: dict[str, Stamp], limit: Callable[[str], int]) -> DocumentStates:
+        """Return the listing with all documents anew; `limit` gives the size that is too large for one."""
         large = {doc_id: stamp for doc_id, stamp in stamps.items() if stamp.size > MAX_FILE}
         oversized = {doc_id: stamp for doc_id, stamp in large.items() if stamp.size > limit(doc_id)}
         for doc_id in oversized:
@@ -89,16 +97,11 @@ class Listing:
         if not _differing(stamps, self.stamps) and oversized == self.oversized:
             return self
         ids = tuple(sorted(stamps))
-        return Listing(self.ids if ids == self.ids else ids, Map(stamps), oversized)
+        return DocumentStates(self.ids if ids == self.ids else ids, Map(stamps), oversized)
 
-    def changed(self, found: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> Listing:
-        """The listing with some documents anew.
-
-        Args:
-            found: the state of each; None for what is not there.
-            limit: as for `replaced`.
-        """
-        news = {doc_id: stamp for doc_id, stamp in found.items() if stamp != self.state(doc_id)}
+    def changed(self, states: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> DocumentStates:
+        """Return the listing with these documents anew; None for what is not there."""
+        news = {doc_id: stamp for doc_id, stamp in states.items() if stamp != self.state(doc_id)}
         if not news:
             return self
         stamps, oversized = self.stamps.mutate(), dict(self.oversized)
@@ -107,36 +110,26 @@ class Listing:
             oversized.pop(doc_id, None)
             if stamp is not None:
                 (oversized if stamp.size > limit(doc_id) else stamps)[doc_id] = stamp
-        came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
         gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
-        return Listing(_with(self.ids, came, gone), stamps.finish(), oversized, before=self.key, news=news)
+        came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
+        ids = self.ids
+        if came or gone:
+            sorted_ids = [doc_id for doc_id in ids if doc_id not in gone] if gone else list(ids)
+            for doc_id in came:
+                insort(sorted_ids, doc_id)
+            ids = tuple(sorted_ids)
+        return DocumentStates(ids, stamps.finish(), oversized, before=self.key, news=news)
 
 
 def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
-    """Ids of the documents that are in another state, or in one of both alone."""
     gone = {doc_id for doc_id in before if doc_id not in now}
     return gone | {doc_id for doc_id, stamp in now.items() if before.get(doc_id) != stamp}
 
 
-def _with(ids: tuple[str, ...], came: Iterable[str], gone: Collection[str]) -> tuple[str, ...]:
-    """Sorted ids with some more, and without others."""
-    if not (came or gone):
-        return ids
-    new = [doc_id for doc_id in ids if doc_id not in gone] if gone else list(ids)
-    for doc_id in came:
-        insort(new, doc_id)
-    return tuple(new)
-
-
 class Freshness:
-    """Keeps the listing of one library.
+    """Keeps the states of one library's documents; `limit` is the size over which one is passed over.
 
-    Args:
-        files: the library's files.
-        limit: the size over which a document is passed over, by its id.
-        needed, left_out: see `listed`.
-        watcher: names files that are edited; default is one for the folder.
-        small, clock: for tests; see SMALL. The clock is monotonic.
+    The watcher names edited files; `small` and the monotonic clock are for tests.
     """
 
     def __init__(
@@ -157,16 +150,16 @@ class Freshness:
         self._small = SMALL if small is None else small
         self._clock = clock
         self._lock = threading.Lock()
-        self._listing = Listing()
-        self._folders: dict[str, Listed] = {}
+        self._listing = DocumentStates()
+        self._folders: dict[str, FolderListing] = {}
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
         self._looked = _NOW
 
     def is_recent(self, but: str) -> bool:
-        """Whether the last look was less than BOUND seconds ago, and one at all but this folder would find
-        nothing now; in many documents only what came, went or was renamed is found."""
+        """Return whether the last look was less than BOUND seconds ago, and another would find nothing but in
+        this folder; in many documents only what came, went or was renamed is found."""
         if self._due <= _NOW or self._doubted or self._clock() >= self._looked + BOUND:
             return False
         others = [folder for folder in self._folders if not folder.startswith(but)]
@@ -174,12 +167,8 @@ class Freshness:
             return False
         return not (self._is_small() and any(self._edited(others)))
 
-    def look(self) -> Listing:
-        """The documents as they are.
-
-        Raises:
-            LibraryError: a folder cannot be listed.
-        """
+    def look(self) -> DocumentStates:
+        """Return the documents as they are; raise a LibraryError if a folder cannot be listed."""
         with self._lock:
             was_relied = self._relied
             self._attend()
@@ -196,14 +185,14 @@ class Freshness:
             return self._listing
 
     def passed_over(self) -> dict[str, str]:
-        """What the last look passed over, by its path, and why."""
+        """Return why the last look passed over what it did, by its path."""
         with self._lock:
-            found = {path: why for one in self._folders.values() for path, why in one.passed.items()}
+            passed = {path: why for one in self._folders.values() for path, why in one.passed.items()}
             large = dict.fromkeys((f"{doc_id}.md" for doc_id in self._listing.oversized), TOO_LARGE)
-        return dict(sorted((found | large).items()))
+        return dict(sorted((passed | large).items()))
 
     def wait(self, seconds: float) -> None:
-        """Wait until a file may have changed, so long at most."""
+        """Wait until a file may have changed, or so many seconds."""
         self._watcher.begin()
         self._watcher.wait(seconds)
 
@@ -212,7 +201,7 @@ class Freshness:
         self._watcher.stop()
 
     def doubt(self, path: str | None = None) -> None:
-        """This file, or any, may have changed: the next look is at the file itself."""
+        """Have the next look be at the file itself, or at all of them."""
         with self._lock:
             if path is None:
                 self._due = _NOW
@@ -232,43 +221,40 @@ class Freshness:
 
     def _look_at_some(self, named: Collection[str]) -> None:
         """Look at folders whose times changed, and at files that were named, doubted, or written by us."""
+        root = self._files.root
         doubted, self._doubted = {*named, *self._doubted}, set()
         while self._files.written:
             doubted.add(self._files.written.popleft())
-        found: dict[str, Stamp | None] = {}
+        states: dict[str, Stamp | None] = {}
         for folder, known in list(self._folders.items()):
             state = self._files.states.get(folder)
             if state is None or state != self._state(folder):
-                found.update(dict.fromkeys(known.documents))
-                found.update(self._listed_again(folder))
+                new = listed(root, self._needed, folder, skip=self._folders, left_out=self._left_out)
+                del self._folders[folder]
+                self._files.states.pop(folder, None)
+                states.update(dict.fromkeys(known.documents))
+                states.update(self._known(new))
         if self._is_small():
             doubted.update(self._edited(self._folders))
         for path in doubted:
             doc_id = path.removesuffix(".md")
             one = self._folders.get(path[: path.rfind("/") + 1])
             if one and path not in one.passed:
-                found[doc_id] = stamp = state_of(self._files.root, path)
+                states[doc_id] = stamp = state_of(root, path)
                 if stamp is None:
                     one.documents.pop(doc_id, None)
                 else:
                     one.documents[doc_id] = stamp
-        self._listing = self._listing.changed(found, self._limit)
+        self._listing = self._listing.changed(states, self._limit)
 
-    def _listed_again(self, folder: str) -> dict[str, Stamp]:
-        """The documents of a folder, and of new folders in it; none where it is gone."""
-        new = listed(self._files.root, self._needed, folder, skip=self._folders, left_out=self._left_out)
-        del self._folders[folder]
-        self._files.states.pop(folder, None)
-        return self._known(new)
-
-    def _known(self, new: Mapping[str, Listed]) -> dict[str, Stamp]:
-        """Note folders as they were listed; returns the documents in them."""
+    def _known(self, new: Mapping[str, FolderListing]) -> dict[str, Stamp]:
+        """Note folders as they were listed; return the documents in them."""
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
 
     def _edited(self, folders: Iterable[str]) -> Iterator[str]:
-        """The paths of their files whose state is another; a link on the way is found out by `state_of`."""
+        """Give the paths of their files whose state is another; `state_of` finds a link on the way out."""
         for folder in folders:
             for doc_id, known in self._folders[folder].documents.items():
                 path = f"{doc_id}.md"
@@ -287,11 +273,7 @@ class Freshness:
             return None
 
     def _look_at_all(self, judged: bool) -> None:
-        """Look at every file.
-
-        Args:
-            judged: whether the watcher should have named what is found only now.
-        """
+        """Look at every file; `judged` if the watcher should have named what is found only now."""
         before = self._listing
         self._files.written.clear()
         self._doubted.clear()
@@ -299,11 +281,160 @@ class Freshness:
         self._files.states.clear()
         new = listed(self._files.root, self._needed, left_out=self._left_out)
         self._listing = before.replaced(self._known(new), self._limit)
-        if judged and self._unnamed(before):  # a folder on a network, or a kind of edit that no system tells
-            self._watcher.stop()
+        then = time.time_ns() - GRACE_NS  # a watcher would have named an edit in place before that
+        changed = self._listing.since(before) if judged else ()
+        pairs = ((before.state(doc_id), self._listing.state(doc_id)) for doc_id in changed)
+        if any(old and new and old.inode == new.inode and new.mtime_ns < then for old, new in pairs):
+            self._watcher.stop()  # a folder on a network, or a kind of edit that no system tells
 
-    def _unnamed(self, before: Listing) -> bool:
-        """Whether a file was edited in place, and so long ago that a watcher would have named it."""
-        then = time.time_ns() - GRACE_NS
-        pairs = ((before.state(i), self._listing.state(i)) for i in self._listing.since(before))
-        return any(old and new and old.inode == new.inode and new.mtime_ns < then for old, new in pairs)
+
+class Parsed:
+    """Documents as last read: each state of a file that is kept is parsed once."""
+
+    def __init__(self, files: Files, initialised: bool) -> None:
+        self._files = files
+        self._initialised = initialised
+        self._kept: dict[str, tuple[Stamp, Document]] = {}
+        self._written: Mapping[str, Document | None] = {}
+        self._cache = PartsCache()
+
+    def owned(self, doc_id: str) -> bool:
+        """Return whether the program writes it."""
+        return self._initialised and (doc_id == CURRENT or doc_id.startswith(owned_folders()))
+
+    def limit(self, doc_id: str) -> int:
+        """Return the size in bytes over which it is not read."""
+        return MAX_OWNED if self.owned(doc_id) else MAX_FILE
+
+    def load(self, doc_id: str, state: Stamp, keep: bool) -> tuple[Document, bool]:
+        """Return the document, empty if it may not be read, and whether it is in the state that was listed.
+
+        It stays parsed if it is to be kept: a library may hold more notes than memory does. A LibraryError if
+        one of the program's own cannot be read.
+        """
+        known = self._kept.get(doc_id)
+        if known is not None and known[0] == state:
+            return known[1], True
+        try:
+            data, stamp = self._files.read_stamped(f"{doc_id}.md", self.limit(doc_id))
+        except LibraryError:
+            if self.owned(doc_id):
+                raise
+            return Document.empty(doc_id), True  # a note that can be read no more stops nothing
+        data, before = data or b"", known[1].to_bytes() if known else b""
+        if known and before.endswith(b"\n") and data.startswith(before):  # another process appended
+            added = Document.parse(doc_id, data[len(before) :])
+            document = known[1].grown(added) if data != before else known[1]
+        else:
+            document = Document.parse(doc_id, data)
+        if (written := self._written.get(doc_id)) == document:
+            document = written  # the same bytes, and what stands in them is known
+        if stamp is not None and keep:
+            document = document.cached(self._cache)
+            self._kept[doc_id] = stamp, document
+        return document, stamp == state
+
+    def written(self, documents: Mapping[str, Document | None]) -> None:
+        """Take over what a transaction wrote: a document read with these very bytes is not scanned again."""
+        self._written = documents
+        for doc_id in (doc_id for doc_id, document in documents.items() if document is None):
+            self._kept.pop(doc_id, None)
+
+    def grown(self, before: Stamp, after: Stamp, tail: Document) -> None:
+        """Take over what was appended to a document; what was read of it before is not read again."""
+        known = self._kept.get(tail.id)
+        if known and known[0] == before:
+            self._kept[tail.id] = after, known[1].grown(tail).cached(self._cache)
+
+
+class Watcher:
+    """Hears from the system which files below a folder were edited, in threads; some edits it never tells."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = f"{root}/"
+        self._lock = threading.Lock()
+        self._paths: set[str] = set()
+        self._begun = self._ended = False
+        self._observer: BaseObserver | None = None
+        self._woken = threading.Event()
+
+    def begin(self) -> None:
+        """Begin to watch, once, in a thread: it walks through all folders. Earlier changes are unnamed."""
+        if not self._begun:
+            self._begun = True
+            threading.Thread(target=self._start, name="infinimem-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        self._begun = self._ended = True
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            _stop(observer)
+
+    @property
+    def living(self) -> bool:
+        """Whether it watches; not so in a forked child, nor once the folder is gone."""
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
+
+    def take(self) -> Collection[str] | None:
+        """Return the files that may have changed since the last call; None for any, if too many."""
+        with self._lock:
+            named, self._paths = self._paths, set()
+        return None if len(named) > MANY else named
+
+    def wait(self, seconds: float) -> None:
+        """Wait until anything changes in the folder, or so long."""
+        self._woken.wait(seconds)
+        self._woken.clear()
+
+    def _start(self) -> None:
+        from watchdog import events
+        from watchdog.observers import Observer
+
+        _hush()
+        reference = weakref.WeakMethod(self._hear)
+
+        class Handler(events.FileSystemEventHandler):
+            def on_any_event(self, event: FileSystemEvent) -> None:
+                if (hear := reference()) is not None:
+                    hear(event)
+
+        names = [f"{what}{how}Event" for what in ("File", "Dir") for how in ("Created", "Deleted", "Moved")]
+        names += ["FileModifiedEvent", "FileAttribEvent"]  # the last of a new time alone, in some versions
+        kinds = [getattr(events, name) for name in names if hasattr(events, name)]
+        observer = Observer()
+        observer.daemon = True
+        try:
+            observer.schedule(Handler(), self._root.rstrip("/") or "/", recursive=True, event_filter=kinds)
+            observer.start()
+        except Exception:  # each system has its own: no more watches, no such call
+            _stop(observer)
+            return
+        weakref.finalize(self, _stop, observer).atexit = False
+        self._observer = observer
+        if self._ended:
+            self.stop()
+
+    def _hear(self, event: FileSystemEvent) -> None:
+        for name in (event.src_path, event.dest_path):
+            path = os.fsdecode(name)
+            if path.endswith(".md") and path.startswith(self._root):
+                self.tell(path[len(self._root) :])
+        self._woken.set()
+
+    def tell(self, path: str) -> None:
+        with self._lock:
+            if len(self._paths) <= MANY:
+                self._paths.add(path)
+
+
+def _stop(observer: BaseObserver) -> None:
+    with suppress(RuntimeError):  # it never ran
+        observer.stop()
+
+
+def _hush() -> None:
+    """Keep what watchdog says of its bookkeeping from people's terminals; a handler for its log gets it."""
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+    if not (log := logging.getLogger("watchdog")).handlers:
+        log.addHandler(logging.NullHandler())

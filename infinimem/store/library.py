@@ -8,29 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
-from infinimem.settings import SETTINGS, configuration
-from infinimem.spec import owned_folders, spec_of
-from infinimem.store import recovery
-from infinimem.store.commit.transaction import LATEST, Conflict, Transaction, recheck
+from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
+from infinimem.settings import SETTINGS, configuration, template
+from infinimem.spec import StrategySpec, owned_folders, spec_of, strategies
+from infinimem.store.commit.transaction import (
+    LATEST,
+    Conflict,
+    Transaction,
+    displaced,
+    recheck,
+    recover,
+    unfinished,
+)
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.freshness import Freshness, Listing
-from infinimem.store.hooks import operations
-from infinimem.store.listing import NO_NOTES, LeftOut, by_patterns
-from infinimem.store.lock import exclusive
-from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.parsed import Parsed
-from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, unanswered, withheld
-from infinimem.store.view import Stored, View
+from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
+from infinimem.store.freshness import DocumentStates, Freshness, Parsed
+from infinimem.store.spec import EVIDENCE, JOURNAL
+from infinimem.store.state import last_seen, lists, sequence, withheld
+from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
+from infinimem.user_folders import approve
 
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
@@ -38,32 +46,75 @@ if TYPE_CHECKING:  # who only reads needs nothing of what writes
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
-
 HELD = 2000
 """Documents; of more few notes stay parsed, and a snapshot may read a newer one."""
 LARGEST_IGNORE = 1 << 16
 """Bytes of a .gitignore that is read."""
 RECENT, RECENT_BYTES = 100, 1 << 16
 """Notes of a larger library that a snapshot keeps, and bytes of each at most: a search asks twice for one."""
+IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
+"""Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""
 
 Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """Now, in UTC."""
     return datetime.now(UTC)
+
+
+def operations() -> ModuleType:
+    """Load the operations around writes by name: imports lead downwards, and a `forget` must be finished."""
+    return import_module("infinimem.operations")
+
+
+def init(
+    root: Path,
+    clock: Clock = system_clock,
+    embedder: Choice = None,
+    strategy: str | None = None,
+    trust: bool = False,
+) -> Library:
+    """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
+
+    A new one is noted as this user's, unless `trust`. Raises a LibraryError if it cannot be made or written.
+    """
+    settings = template(strategy).encode()
+    digest = configuration(settings).digest  # first: what is wrong with config.toml stops it
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
+    files = Files(root)
+    new = {SETTINGS: settings, ".gitignore": IGNORED.encode(), ".infinimem/.gitignore": b"*\n"}
+    with files.exclusive():
+        is_new = not files.exists(SETTINGS)
+        _create(files, new)
+    if is_new and not trust:
+        approve(root, digest)
+    library = Library(root, clock, embedder, strategy, trust=trust)
+    if not library.initialised:
+        raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
+    with files.exclusive():
+        for folder in (*library.spec.folders, EVIDENCE, JOURNAL):
+            files.make_folder(folder)
+        if library.spec.buffer:
+            _create(files, {f"{library.spec.buffer}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n"})
+    return library
+
+
+def _create(files: Files, new: Mapping[str, bytes]) -> None:
+    for path, data in new.items():
+        if not files.exists(path):
+            files.create(path, data)
 
 
 class Library:
     """A memory folder, or a plain folder of notes (then every write is refused).
 
     Args:
-        root: the folder.
         clock: gives the time for headers and receipts; injected so that runs can be repeated.
-        embedder: for its views; None takes the settings.
-        strategy: name of the one that keeps it; None takes the settings.
+        embedder, strategy: for its views, and who keeps it; None takes the settings.
         trust: let its settings act, whatever they are.
-        read_only: refuse every write.
 
     Raises:
         LibraryError: no such folder.
@@ -83,9 +134,9 @@ class Library:
         self.root = root
         self.clock = clock
         self.files = Files(root)
-        found = self.files.read(SETTINGS)
-        self.initialised, self.read_only = found is not None, read_only
-        self.configuration = configuration(found or b"", root, trusted=trust)
+        settings = self.files.read(SETTINGS)
+        self.initialised, self.read_only = settings is not None, read_only
+        self.configuration = configuration(settings or b"", root, trusted=trust)
         self.settings = self.configuration.settings
         self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
@@ -93,12 +144,51 @@ class Library:
         needed = (*owned_folders(), f"{CURRENT}.md") if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
-        self._view: tuple[tuple[Listing, object], View] | None = None
+        self._view: tuple[tuple[DocumentStates, object], View] | None = None
         if self.initialised and not read_only:
-            recovery.opened(self.files, self.fresh, self.clock, self.view)
+            self._recover()
+
+    def _recover(self) -> None:
+        """Finish what a crash cut short, mend what a loss of power tore, and take in late saves."""
+        rebooted = sequence.rebooted(self.files)
+        left = (unfinished, displaced, sequence.waiting, operations().unfinished)
+        if not (rebooted or any(waits(self.files) for waits in left)):
+            return
+        # A disk that refuses is no reason not to read: what was moved stands in one place at least.
+        with suppress(LibraryError), self.files.exclusive(timeout=1.0):
+            self._finish()
+            recheck(self.files, self.clock().timestamp())
+            if rebooted:
+                sequence.mend(self.files, self.view(), self.seen_lines())
+                sequence.settle(self.files)
+
+    def _finish(self) -> None:
+        if sequence.waiting(self.files):
+            self.fresh.doubt()  # what a dying writer appended, no folder's time tells
+            sequence.undo(self.files)
+        recover(self.files)
+        operations().finish(self.files)
+
+    def siblings(self) -> tuple[Library, ...]:
+        """Return the library as each strategy sees it that derived something from it, itself first."""
+        view = self.view()
+
+        def keeps(spec: StrategySpec) -> bool:
+            if any(view.below(folder) for folder in spec.folders):
+                return True
+            looked = lists.drawn_path(spec)  # even if it made nothing yet
+            return spec.lists_turns and self.files.exists(looked)
+
+        seen = [self]
+        for spec in strategies().values() if self.initialised else ():
+            if spec is not self.spec and keeps(spec):
+                other = copy(self)
+                other.spec, other._view = spec, None
+                seen.append(other)
+        return tuple(seen)
 
     def left_out(self) -> LeftOut | None:
-        """What counts as no note: by the settings and, in a plain folder, by its .gitignore and NO_NOTES."""
+        """Return what counts as no note: by the settings and, in a plain folder, .gitignore and NO_NOTES."""
         patterns = list(self.settings.notes.ignore)
         if not self.initialised:
             own = None
@@ -110,11 +200,12 @@ class Library:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def view(self) -> View:
-        """The library as it is now; the same object as long as no file changes."""
+        """Return the library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
-        known, refused = drawn.lists(self.files, self.spec) if self.initialised else (None, frozenset[int]())
-        tried = unanswered.read(self.files, self.spec) if self.initialised else {}
-        state = (listing, (known, refused, tried))
+        drawn = lists.read_drawn(self.files, self.spec) if self.initialised else None
+        refused = lists.read_refused(self.files) if self.initialised else frozenset[int]()
+        unanswered = lists.read_unanswered(self.files, self.spec) if self.initialised else {}
+        state = (listing, (drawn, refused, unanswered))
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
         if self._view is not None and self._view[0] == state:
@@ -139,16 +230,19 @@ class Library:
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
 
+        def is_newest() -> bool:  # not by the view: old ones are to go at once
+            return self._view is not None and self._view[0] is state
+
         view = View(
             listing.ids,
             load,
             self.settings,
             initialised=self.initialised,
-            drawn=known,
+            drawn=drawn,
             refused=refused,
-            unanswered=tried,
+            unanswered=unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(state)),
+            stored=Stored(str(self.files.root), listing.stamps, read, is_newest),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
@@ -156,11 +250,7 @@ class Library:
         self._view = (state, view)
         return view
 
-    def _is_newest(self, state: tuple[Listing, object]) -> bool:
-        return self._view is not None and self._view[0] is state  # not the view: old ones are to go at once
-
     def receipts(self) -> tuple[Receipt, ...]:
-        """All receipts, oldest first."""
         from infinimem.store.receipts import receipts_of
 
         return tuple(receipts_of(self.view())) if self.initialised else ()
@@ -168,12 +258,7 @@ class Library:
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def record(self, turns: Sequence[Turn]) -> tuple[Located, ...]:
-        """Write what was said to the evidence log, durably, before anything else is done with it.
-
-        A turn whose key, or whose session and turn id, is there already is not written again.
-
-        Returns:
-            The lines that are new, in the order of `turns`.
+        """Write turns to the evidence log, durably, but for marked ones that are there; return the new lines.
 
         Raises:
             UsageError: a turn is empty or its time is no time; nothing is written.
@@ -186,8 +271,8 @@ class Library:
         with self._writing():
             now = self._now()
             last = self._view[1] if self._view else None
-            view = evidence.near(turns, last, self.fresh, self.files, self._parsed, now) or self.view()
-            fresh = evidence.unrecorded(turns, view, lambda: tails.doubtful(self.files))
+            view = evidence.recent_view(turns, last, self.fresh, self.files, self._parsed, now) or self.view()
+            fresh = evidence.unrecorded(turns, view, lambda: sequence.doubtful(self.files))
             if not fresh:
                 return ()
             first = self.allocate(len(fresh), view)
@@ -211,7 +296,7 @@ class Library:
 
         Args:
             plan: what a strategy wants.
-            base: what it was made from; lines that someone moved or deleted since are left out.
+            base: what it was made from; lines that moved or went since are left out.
             approved: for law.verify; strategy, model, usage, began: for the receipt.
 
         Raises:
@@ -226,47 +311,37 @@ class Library:
             try:
                 with self.locked() as view:
                     outcome = self._apply(verified(plan, base, view, approved), view, head)
-                    refused = rejected.refusals(plan, outcome)
-                    if not any(reason.code == "FORGOTTEN" for reason in getattr(outcome, "reasons", ())):
+                    reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
+                    refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
+                    if not any(reason.code == "FORGOTTEN" for reason in reasons):
                         refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-                    rejected.keep(self.files, refused, head.time)
+                    withheld.keep_replies(self.files, refused, head.time)
                     return outcome
             except Conflict:
                 if not left:
                     raise
         raise AssertionError
 
-    def preview(self, plan: Plan) -> dict[str, tuple[bytes, bytes]]:
-        """What `apply` would write: bytes before and after of every document that would change."""
-        from infinimem.store.plans import preview
-        from infinimem.store.receipts import next_number
-
-        view = self.view()
-        return preview(plan, view, next_number(view), self._now())
-
-    def unsigned(self) -> int:
-        """How many lines `adopt_edits` would sign."""
-        from infinimem.store.external_edits import find_edits
-
-        return find_edits(self.view(), self.seen_lines()).to_sign
+    def elsewhere(self, root: Path, clock: Clock) -> Library:
+        """A copy of the library in another folder, under the settings in force here, and without git."""
+        other = Library(root, clock, strategy=self.spec.name, trust=True)
+        other.configuration, other.settings = self.configuration, replace(self.settings, git=False)
+        other._embedder = self._embedder
+        return other
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:
-        """Archivings that wait for a person's word."""
+        """Return the archivings that need approval."""
         return withheld.proposals(self.files)
 
     def adopt_edits(self) -> Receipt | None:
-        """Take in what people and merges did: sign what is new or doubled, note what was edited or deleted.
-
-        Returns:
-            None if there is nothing.
-        """
+        """Take in what people and merges did: sign what is new or doubled, note what was changed."""
         from infinimem.store.external_edits import find_edits, is_unedited
 
-        self.fresh.doubt()
-        began, adopted = last_seen.began(self.files), self._adopted
-        view, known = self.view(), self.seen_lines()
         if not self.initialised:
             return None
+        self.fresh.doubt()
+        seen, adopted = last_seen.read(self.files), self._adopted
+        view, known, began = self.view(), seen.lines, seen.began
         if is_unedited(view, known, adopted[1] if adopted[0] is began else {}) or not (
             last_seen.differences(view, known) or find_edits(view, known)
         ):
@@ -278,9 +353,7 @@ class Library:
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
-        """Sign and note what people did, under the lock."""
-        from infinimem.store.adopt_edits import adopt, turns_without_entries
-        from infinimem.store.external_edits import find_edits
+        from infinimem.store.external_edits import adopt, find_edits, turns_without_entries
         from infinimem.store.plans import violations
 
         known = self.seen_lines()
@@ -292,28 +365,23 @@ class Library:
         if wrong := violations(view, done):
             raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
         if edits.turns:  # first: a seq that no turn gets after all does no harm
-            drawn.note(self.files, view, (), turns_without_entries(view, edits, first))
+            lists.note_drawn(self.files, view, (), turns_without_entries(view, edits, first))
         notice = last_seen.differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
-        """Have turns left as they were said, or asked about anew (state/unanswered.py)."""
+        """Have turns left as they were said, or asked about anew, by seq."""
         with self.locked():
-            unanswered.note(self.files, self.spec, kinds)
+            lists.note_unanswered(self.files, self.spec, kinds)
 
     def seen_lines(self) -> Mapping[int, last_seen.SeenLine]:
-        """Every line as it was last seen, by seq."""
-        return last_seen.read(self.files)
+        """Return every line as it was last seen, by seq."""
+        return last_seen.read(self.files).lines
 
     # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
     def demand_initialised(self) -> None:
-        """Refuse to write into a folder of notes, or into a library opened for reading only.
-
-        Raises:
-            NotALibrary: it has no infinimem.toml.
-            LibraryError: it is read-only.
-        """
+        """Raise NotALibrary for a folder of notes, a LibraryError for a library opened for reading only."""
         if self.read_only:
             raise LibraryError(
                 f"{self.root} is served read-only; to trust it, run: infinimem trust {self.root}"
@@ -325,15 +393,15 @@ class Library:
 
     @contextmanager
     def locked(self) -> Iterator[View]:
-        """The library as it is while nobody else writes, for the store's own operations."""
+        """Give the library as it is while nobody else writes, for the store's own operations."""
         with self._writing():
             yield self.view()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         self.demand_initialised()
-        with exclusive(self.files):
-            recovery.finish(self.files, self.fresh)
+        with self.files.exclusive():
+            self._finish()
             yield
             operations().after(self)
 
@@ -346,9 +414,9 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            plan = replace(plan, adds=drawn.not_yet_drawn(plan.adds, view))
+            plan = replace(plan, adds=lists.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), self._now())
+        done = render(plan, view, first, next_number(view), head.time)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
@@ -363,8 +431,8 @@ class Library:
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        drawn.applied(self.files, view, plan)
-        unanswered.note(self.files, self.spec, plan.unanswered, head.model)
+        lists.note_plan(self.files, view, plan)
+        lists.note_unanswered(self.files, self.spec, plan.unanswered, head.model)
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:
@@ -373,28 +441,24 @@ class Library:
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
-        """A receipt with what the caller knows; `commit` fills in what happened."""
+        """Begin a receipt with what the caller knows; `commit` fills in what happened."""
         seconds = (self.clock() - began).total_seconds() if began else 0.0
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 
     def of_people(self, op: str) -> Receipt:
-        """A receipt of what no strategy and no model did."""
+        """Begin a receipt of what no strategy and no model did."""
         return replace(self._head("people", "none", Usage(), None), op=op)
 
     def commit(
         self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: last_seen.Changes
     ) -> Receipt:
-        """Write documents and the receipt as one, under the lock. For the store's own operations.
+        """Write documents and the receipt as one, under the lock, for the store's own operations.
 
-        Args:
-            done: the documents and what the law was told of them.
-            view: the library as it is.
-            head, notes: of the receipt; the head says op and who did it.
-            notice: what the list of last seen lines says afterwards.
+        The head says op and who did it, `notice` what the list of last seen lines says afterwards.
         """
         from infinimem.store.plans import receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
-        from infinimem.store.see_also import dangling
+        from infinimem.store.render import dangling
 
         operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
@@ -416,7 +480,7 @@ class Library:
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 
     def allocate(self, count: int, view: View) -> int:
-        """Reserve seqs, durably; returns the first. Never one given before, even if its line is gone."""
+        """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""
 
         def named() -> int:
             rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
@@ -425,9 +489,8 @@ class Library:
         return sequence.allocate(self.files, count, view.max_seq, named)
 
     def _append(self, tail: Document) -> None:
-        """Add to a document; what was read of it before need not be read again."""
         path, data = f"{tail.id}.md", tail.to_bytes()
-        with tails.noted(self.files, path, data):
+        with sequence.noted(self.files, path, data):
             before, after = self.files.append(path, data)
         self._parsed.grown(before, after, tail)
 

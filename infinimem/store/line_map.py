@@ -49,11 +49,7 @@ class Reverse:
 
 
 def line_map(document: Document | None, changed: Collection[Line] = ()) -> list[str]:
-    """The rows; none for a file that is not there.
-
-    Args:
-        changed: lines that the line map holds in full, for they will read otherwise.
-    """
+    """Return the rows; none for no file. Lines that will read otherwise, `changed`, stand in full."""
     if document is None:
         return []
     rows = [f"@{seq}" if (seq := forgotten_in(line)) else f">{line}" for line in document.lines]
@@ -69,14 +65,7 @@ def line_map(document: Document | None, changed: Collection[Line] = ()) -> list[
 
 
 def from_line_map(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) -> Document:
-    """The document that a line map stands for.
-
-    Args:
-        lines: the line of each seq.
-
-    Raises:
-        KeyError: there is no line for a seq.
-    """
+    """Return the document that a line map stands for; raise KeyError if there is no line for a seq."""
     rows = list(rows)
     text = []
     for row in rows:
@@ -90,7 +79,7 @@ def from_line_map(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) ->
 
 
 def reading(document: Document, instead: Mapping[int, str]) -> Document:
-    """With other lines in place of those with these seqs."""
+    """Return the document with other lines in place of those with these seqs."""
     known = {seq: tombstone(seq) for line in document.lines if (seq := forgotten_in(line))}
     known |= {place.seq: place.entry.line for place in document.entries} | dict(instead)
     return from_line_map(document.id, line_map(document), known)
@@ -99,11 +88,7 @@ def reading(document: Document, instead: Mapping[int, str]) -> Document:
 def reverse_diff(
     doc_id: str, old: Document | None, new: Document | None, changed: Collection[Line] = ()
 ) -> list[str]:
-    """The lines of a diff that leads from `new` back to `old`.
-
-    Args:
-        changed: lines of `old` that read otherwise in `new`, or that are gone.
-    """
+    """Return the lines of a diff from `new` back to `old`, of which `changed` lines read otherwise."""
     if old is None:
         return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
     now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
@@ -112,17 +97,19 @@ def reverse_diff(
 
 
 def _unified(one: Sequence[str], other: Sequence[str], name: str, other_name: str) -> Iterator[str]:
-    """The lines of a unified diff without context; none where the lists are equal."""
+    def range_of(start: int, end: int) -> str:
+        return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
+
     for number, (i1, i2, j1, j2) in enumerate(_changes(one, other)):
         if not number:
             yield from (f"--- {name}", f"+++ {other_name}")
-        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
+        yield f"@@ -{range_of(i1, i2)} +{range_of(j1, j2)} @@"
         yield from (f"-{row}" for row in one[i1:i2])
         yield from (f"+{row}" for row in other[j1:j2])
 
 
 def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Rows `[0]:[1]` of the one list stand where rows `[2]:[3]` of the other do; in order."""
+    """Give which rows `[0]:[1]` of the one list stand where rows `[2]:[3]` of the other do, in order."""
     shortest = min(len(one), len(other))
     head = next((n for n in range(shortest) if one[n] != other[n]), shortest)
     tail = next((n for n in range(shortest - head) if one[-1 - n] != other[-1 - n]), shortest - head)
@@ -137,17 +124,13 @@ def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, in
             yield i1, i2, j1, j2
 
 
-def _range(start: int, end: int) -> str:
-    return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
-
-
 def lost(doc_id: str) -> list[str]:
-    """What stands in place of a diff that a `forget` dropped."""
+    """Return what stands in place of a diff that a `forget` dropped."""
     return [f"--- {doc_id} (after)", f"+++ {_LOST}"]
 
 
 def parts(lines: Sequence[str]) -> list[Sequence[str]]:
-    """The lines of several diffs, those of each document apart."""
+    """Return the lines of several diffs, those of each document apart."""
     heads = [
         number
         for number, (line, after) in enumerate(pairwise(lines))
@@ -156,18 +139,13 @@ def parts(lines: Sequence[str]) -> list[Sequence[str]]:
     return [lines[start:end] for start, end in pairwise([*heads, len(lines)])]
 
 
-def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
-    """Read the diffs of several documents back; what is none is passed over."""
-    return tuple(map(_parsed, parts(lines)))
-
-
 def named(part: Sequence[str]) -> str:
-    """The document of a diff."""
     now, then = part[0][4:], part[1][4:]
     return (then if now == _NOTHING else now).rpartition(" (")[0]
 
 
-def _parsed(part: Sequence[str]) -> Reverse:
+def parse_reverse(part: Sequence[str]) -> Reverse:
+    """Read the diff of a document back; pass over what is none."""
     then = part[1][4:]
     hunks: list[tuple[int, list[str]]] = []  # where each starts, and its rows
     inside = False
@@ -179,24 +157,20 @@ def _parsed(part: Sequence[str]) -> Reverse:
             hunks[-1][1].append(line)
         else:
             inside = False
-    found = tuple(Hunk(start, _side("-", rows), _side("+", rows)) for start, rows in hunks)
-    return Reverse(named(part), then == _NOTHING, then == _LOST, found)
 
+    def side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:
+        return tuple(row[1:] for row in rows if row[0] == mark)
 
-def _side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:
-    return tuple(row[1:] for row in rows if row[0] == mark)
+    parsed = tuple(Hunk(start, side("-", rows), side("+", rows)) for start, rows in hunks)
+    return Reverse(named(part), then == _NOTHING, then == _LOST, parsed)
 
 
 def reverted(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
-    """The line map before a change, from the one after it, or from a later one that still holds what came.
-
-    Returns:
-        None where it does not: someone changed those very rows since.
-    """
+    """Return the line map before a change; None if someone changed those very rows since."""
     left = list(rows)
     shift = 0
     for hunk in reverse.hunks:
-        at = _found(left, hunk, hunk.start + shift)
+        at = _place(left, hunk, hunk.start + shift)
         if at is None:
             return None
         left[at : at + len(hunk.came)] = hunk.before
@@ -204,8 +178,8 @@ def reverted(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
     return left
 
 
-def _found(rows: Sequence[str], hunk: Hunk, at: int) -> int | None:
-    """Where the rows that came stand: where they should, or in the one other place."""
+def _place(rows: Sequence[str], hunk: Hunk, at: int) -> int | None:
+    """Return where the rows that came stand: where they should, or in the one other place."""
     size = len(hunk.came)
     if _alike(rows[at : at + size], hunk.came):
         return min(at, len(rows))
@@ -214,7 +188,7 @@ def _found(rows: Sequence[str], hunk: Hunk, at: int) -> int | None:
 
 
 def _alike(rows: Sequence[str], came: Sequence[str]) -> bool:
-    """Whether these are the rows that came; what a `forget` took out of the receipt may read as it likes."""
+    """Return whether these are the rows that came; what a `forget` took out may read as it likes."""
     return len(rows) == len(came) and all(
         row == one or (one.endswith(MARK) and row.startswith(one.removesuffix(MARK)))
         for row, one in zip(rows, came, strict=True)

@@ -1,13 +1,13 @@
 """What the lines of a library come to: where each seq stands, what cites it, what is still to be drawn from.
-A snapshot takes this over from the one before and counts only the documents that changed.
 
-Maps share what did not change (hash array mapped tries), so nothing is copied and no snapshot sees another's
-changes.
+A snapshot takes this over from the one before and counts only the documents that changed. Maps share what did
+not change (hash array mapped tries), so no snapshot sees another's changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -27,22 +27,20 @@ _FOLDERS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 
 
 def former(entry: Entry) -> tuple[int, ...]:
-    """Seqs that a line had before a merge, and that another has now."""
-    if "was" not in entry.fields:
-        return ()
-    try:
-        return parse_seqs(entry.fields["was"])
-    except ValueError:
-        return ()
+    """Return seqs that a line had before a merge, and that another has now."""
+    if "was" in entry.fields:
+        with suppress(ValueError):
+            return parse_seqs(entry.fields["was"])
+    return ()
 
 
 def said_at(turn: Entry) -> int:
-    """Its place in the order of turns: a merge may have given it a later seq."""
+    """Return its place in the order of turns: a merge may have given it a later seq."""
     return min((turn.seq, *former(turn)))
 
 
 def drawn_from(entry: Entry) -> tuple[int, ...]:
-    """Its origin, but for what only tells where its number came from."""
+    """Return its origin, but for what only tells where its number came from."""
     had = former(entry)
     return tuple(seq for seq in entry.origin if seq not in had) if had else entry.origin
 
@@ -52,20 +50,19 @@ Mark = tuple[str, ...]
 
 
 def marks_of(key: str | None, session: str | None, turn: str | None) -> list[Mark]:
-    """The marks of a turn."""
-    found: list[Mark] = [("key", plain(key))] if key else []
+    marks: list[Mark] = [("key", plain(key))] if key else []
     if session and turn:
-        found.append(("turn", plain(session), plain(turn)))
-    return found
+        marks.append(("turn", plain(session), plain(turn)))
+    return marks
 
 
 def plain(value: str) -> str:
-    """A name as a field of a signature can hold it."""
+    """Return a name as a field of a signature can hold it."""
     return one_line(clean_text(value))
 
 
 def fold(name: str) -> str:
-    """Ids are compared after case-folding and NFC, as file systems do."""
+    """Return a name as ids are compared: case-folded and in NFC, as file systems do."""
     return normalize("NFC", name).casefold()
 
 
@@ -91,7 +88,7 @@ class Seqs(Set[int]):
             self._upto = len(self._log)
 
     def since(self, before: Set[int] | None) -> Sequence[int] | None:
-        """What was added to `before` to make this set; None where it was not made so."""
+        """Return what was added to `before` to make this set; None if it was not made so."""
         if isinstance(before, Seqs) and before._log is self._log and before._upto <= self._upto:
             return self._log[before._upto : self._upto]
         return None
@@ -122,11 +119,9 @@ class Lines:
         cites: how many entries, or records, name a line as what they come from.
         waiting: evidence that nothing cites and that was not drawn from.
         sessions: the first evidence document of each session, by its name.
-        marks: document and seq of evidence that has an idempotency key, or a session and the source's own
-            turn id.
+        marks: document and seq of marked evidence.
         drawn: the list of what was drawn from, as it was then; None where it is lost.
-        entries: how many lines stand outside of evidence.
-        merged: how many lines had another seq before a merge of clones.
+        entries, merged: how many lines stand outside of evidence, and had another seq before a merge.
         highest: the highest seq; 0 for none.
     """
 
@@ -144,20 +139,13 @@ class Lines:
     highest: int = 0
 
     def entry(self, seq: int) -> Located | None:
-        """The line that a seq stands for."""
         doc_id = self.places.get(seq)
         return None if doc_id is None else self.documents[doc_id].entry(seq)
 
     def after(
         self, changed: Mapping[str, Document | None], drawn: Set[int] | None, is_note: Callable[[str], bool]
     ) -> Lines:
-        """The lines once some documents changed.
-
-        Args:
-            changed: by id; None for one that is gone.
-            drawn: the list now.
-            is_note: tells a person's document, whose lines do not count.
-        """
+        """Return the lines once these documents changed (None: gone); lines of a person's do not count."""
         counting = _Counting(self)
         for doc_id, document in changed.items():
             if doc_id.startswith(self.folders) and not is_note(doc_id):
@@ -166,18 +154,16 @@ class Lines:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where the documents stand whose lines, or records, count."""
+        """Folders of the documents whose lines, or records, count."""
         return (*_FOLDERS, *self.spec.folders)
 
 
 def _order(doc_id: str) -> tuple[int, str]:
-    """Of lines with one seq that in the last document counts: evidence, else the live copy."""
+    """Sort documents so that of lines with one seq that in the last counts: evidence, else the live copy."""
     return next(n for n, name in enumerate(_FOLDERS) if doc_id.startswith(name)), doc_id
 
 
 class _Counting:
-    """Counts the changed documents of one snapshot."""
-
     def __init__(self, before: Lines) -> None:
         self._before = before
         self._documents = before.documents
@@ -211,22 +197,22 @@ class _Counting:
             self._remove(place.seq, doc_id)
         for place in came:
             self._add(place.seq, doc_id)
+        self._merged += sum(bool(former(place.entry)) for place in came)
+        self._merged -= sum(bool(former(place.entry)) for place in gone)
         if doc_id.startswith(EVIDENCE):
             self._remarked = self._remarked or bool(gone)
             self._mark(_session(document), came)
-        self._merged += sum(bool(former(place.entry)) for place in came)
-        self._merged -= sum(bool(former(place.entry)) for place in gone)
-        if not doc_id.startswith(EVIDENCE):
-            self._entries += len(came) - len(gone)
-        if not doc_id.startswith(EVIDENCE) and self._before.spec.has_entries:
+            return
+        self._entries += len(came) - len(gone)
+        if self._before.spec.has_entries:
             self._cite((seq for place in gone for seq in drawn_from(place.entry)), -1)
             self._cite((seq for place in came for seq in drawn_from(place.entry)), 1)
 
     def _name(self, doc_id: str, was: str | None, session: str | None) -> None:
         if was is not None and was != session and self._sessions.get(was) == doc_id:
             del self._sessions[was]
-            others = (name for name, one in self._evidence() if name != doc_id and _session(one) == was)
-            if first := min(others, default=None):
+            others = (one.id for one in self._evidence() if one.id != doc_id and _session(one) == was)
+            if first := next(others, None):
                 self._sessions[was] = first
         if session is not None and doc_id <= self._sessions.get(session, doc_id):
             self._sessions[session] = doc_id
@@ -268,19 +254,15 @@ class _Counting:
                 self._cites.pop(seq, None)
             self._doubtful.add(seq)
 
-    def _evidence(self) -> list[tuple[str, Document]]:
-        return sorted(
-            ((name, one) for name, one in self._documents.items() if name.startswith(EVIDENCE)),
-            key=lambda item: item[0],
-        )
+    def _evidence(self) -> list[Document]:
+        return [self._documents[name] for name in sorted(self._documents) if name.startswith(EVIDENCE)]
 
     def done(self, drawn: Set[int] | None) -> Lines:
         if self._remarked:  # a turn was edited or went: another may carry its mark
             self._marks = Map[Mark, tuple[str, int]]().mutate()
-            for _, document in self._evidence():
+            for document in self._evidence():
                 self._mark(_session(document), document.entries)
         before, places = self._before, self._places.finish()
-        highest = self._highest if self._highest in places else max(places, default=0)
         lines = replace(
             before,
             documents=self._documents,
@@ -292,15 +274,16 @@ class _Counting:
             drawn=drawn,
             entries=self._entries,
             merged=self._merged,
-            highest=highest,
+            highest=self._highest if self._highest in places else max(places, default=0),
         )
         news = drawn.since(before.drawn) if isinstance(drawn, Seqs) else None
         if drawn is before.drawn:
             news = ()
         doubtful: Collection[int] = places if news is None else {*self._doubtful, *news}
         waiting = (Map[int, None]() if news is None else before.waiting).mutate()
+        listed = drawn if before.spec.lists_turns and drawn is not None else ()
         for seq in doubtful:
-            if _waits(lines, seq):
+            if places.get(seq, "").startswith(EVIDENCE) and seq not in lines.cites and seq not in listed:
                 waiting[seq] = None
             else:
                 waiting.pop(seq, None)
@@ -312,16 +295,10 @@ def _session(document: Document | None) -> str | None:
     return str(values["session"]) if "session" in values else None
 
 
-def _waits(lines: Lines, seq: int) -> bool:
-    doc_id = lines.places.get(seq)
-    done = lines.spec.lists_turns and lines.drawn is not None and seq in lines.drawn
-    return doc_id is not None and doc_id.startswith(EVIDENCE) and seq not in lines.cites and not done
-
-
 def common_time(times: Iterable[str | None]) -> str | None:
-    """The time that all share, or else the date that all share."""
-    found = set(times)
-    if None in found or not found:
+    """Return the time that all share, or else the date that all share."""
+    distinct = set(times)
+    if None in distinct or not distinct:
         return None
-    dates = {time[:10] for time in found if time}
-    return found.pop() if len(found) == 1 else dates.pop() if len(dates) == 1 else None
+    dates = {time[:10] for time in distinct if time}
+    return distinct.pop() if len(distinct) == 1 else dates.pop() if len(dates) == 1 else None

@@ -15,17 +15,16 @@ from infinimem.grounding.claims import is_repetition
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import Located, Plan, Reason, Receipt
+from infinimem.model import Plan, Reason, Receipt
 from infinimem.store.commit.install import Moves
-from infinimem.store.commit.transaction import Change
+from infinimem.store.commit.transaction import FileChange
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
-from infinimem.store.names import by_id
 from infinimem.store.receipts import format_receipt, last_forget
-from infinimem.store.render import Rendered, render
+from infinimem.store.render import Rendered
 from infinimem.store.spec import MEMORIES, TOPICS
-from infinimem.store.view import View
+from infinimem.store.view import View, by_id
 
 REVIEW = "review"
 """What receipts call that which a person approved."""
@@ -36,14 +35,7 @@ _WRITES = {REVIEW: (TOPICS,), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
 
 
 def verified(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
-    """What the law says of a plan, as the library is now.
-
-    Args:
-        plan: what a strategy wants.
-        base: what it was made from; None where that is `now`.
-        now: the library.
-        approved: as law.verify.
-    """
+    """Ask the law about a plan that was made from `base`, as the library is now; `approved` as law.verify."""
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
     roots = _WRITES.get(plan.op, now.spec.writes)
@@ -51,7 +43,7 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:
-    """The plan without what it says of lines that left their place since it was made: theirs stands."""
+    """Return the plan without what it says of lines that left their place since it was made."""
     if base is None:
         return plan
 
@@ -71,7 +63,7 @@ def _current(plan: Plan, base: View | None, now: View) -> Plan:
 
 
 def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
-    """What the plan was made from and is no more: a line that was forgotten since, a record that changed."""
+    """Return what the plan was made from and is no more: a line forgotten since, a record that changed."""
     if base is None:
         return ()
     if last_forget(base) != last_forget(now):
@@ -84,42 +76,17 @@ def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
     return tuple(Reason("STALE_RECORD", (), doc_id) for doc_id in changed)
 
 
-def preview(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[bytes, bytes]]:
-    """Bytes before and after of every document that a plan would change; nothing where it is refused."""
-    verdict = verified(plan, None, view)
-    if verdict.refused:
-        return {}
-    done = render(verdict.plan, view, view.max_seq + 1, receipt, now)
-    before = {doc_id: view.document(doc_id).to_bytes() for doc_id in done.documents if doc_id in view}
-    return {
-        doc_id: (before.get(doc_id, b""), new.to_bytes() if new else b"")
-        for doc_id, new in sorted(done.documents.items())
-    }
-
-
 def receipt_and_changes(
     done: Rendered, view: View, head: Receipt, notes: Sequence[str]
-) -> tuple[Receipt, list[Change]]:
-    """The receipt, and the files that change, that of the receipt last.
-
-    Args:
-        done: what was rendered.
-        view: the library before.
-        head: the receipt as far as it is known: number, op, who and when.
-        notes: its notes, any text.
-    """
+) -> tuple[Receipt, list[FileChange]]:
+    """Return the receipt, begun with `head`, and the files that change, that of the receipt last."""
     old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
-    changes = [
-        Change(
-            f"{doc_id}.md",
-            before.to_bytes() if (before := old[doc_id]) else None,
-            new.to_bytes() if new else None,
-            Moves()
-            if head.op in ("stamp", "undate")
-            else Moves.between(before, new),  # signed where they stand
-        )
-        for doc_id, new in done.documents.items()
-    ]
+    signs = head.op in ("stamp", "undate")  # where the lines stand
+    changes = []
+    for doc_id, new in done.documents.items():
+        moves = Moves() if signs else Moves.between(old[doc_id], new)
+        before = one.to_bytes() if (one := old[doc_id]) else None
+        changes.append(FileChange(f"{doc_id}.md", before, new.to_bytes() if new else None, moves))
     sums = [(digest(change.old), digest(change.new)) for change in changes]
     receipt = replace(
         head,
@@ -133,21 +100,27 @@ def receipt_and_changes(
     )
     way = done.reverse_diffs
     if way is None:
-        new, gone = done.documents, done.removed
-        way = [row for doc_id in sorted(old) for row in reverse_diff(doc_id, old[doc_id], new[doc_id], gone)]
+        way = [
+            row
+            for doc_id in sorted(old)
+            for row in reverse_diff(doc_id, old[doc_id], done.documents[doc_id], done.removed)
+        ]
     data = format_receipt(receipt, way)
-    return receipt, [*changes, Change(f"{receipt.id}.md", None, data)]
+    return receipt, [*changes, FileChange(f"{receipt.id}.md", None, data)]
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
-    """The law over the documents that change."""
-    before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
-    after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]
+    old = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
+    new = [document for document in done.documents.values() if document]
+    before, after = (
+        [(place.seq, place.entry.line) for document in documents for place in document.entries]
+        for documents in (old, new)
+    )
     return law.conserved(before, after, done.added, done.removed)
 
 
 def name_clashes(view: View, done: Rendered) -> list[Reason]:
-    """New documents whose names some file systems take for that of another."""
+    """Return new documents whose names some file systems take for that of another."""
     new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
     if not new:
         return []
@@ -157,7 +130,3 @@ def name_clashes(view: View, done: Rendered) -> list[Reason]:
         for doc_id in new
         if fold(doc_id) in names or counts[fold(doc_id)] > 1
     ]
-
-
-def _line(place: Located) -> law.Line:
-    return place.entry.seq, place.entry.line

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, ReceiptRow, Usage
-from infinimem.store.line_map import Reverse, parse_reverse
+from infinimem.store.line_map import Reverse, parse_reverse, parts
 from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View, whole
 
@@ -34,7 +35,7 @@ _PLAIN, _LINKED = re.compile(r"[\w./-]+"), re.compile(r"\[([\w./-]+)\]\([^()\s]*
 
 
 def forgotten(receipts: Iterable[Receipt]) -> dict[int, int]:
-    """Numbers of lines that were forgotten, and the receipt of it."""
+    """Return the numbers of lines that were forgotten, and the receipt of it."""
     return {
         row.seq: receipt.number
         for receipt in receipts
@@ -45,7 +46,7 @@ def forgotten(receipts: Iterable[Receipt]) -> dict[int, int]:
 
 
 def last_forget(view: View) -> int:
-    """The number of the last `forget`: what was derived from a snapshot with another one may quote it."""
+    """Return the number of the last `forget`: what comes of a snapshot with another one may quote it."""
     return view.derived(_forgets)
 
 
@@ -55,17 +56,15 @@ def _forgets(view: View, known: int | None, changed: Collection[str] | None) -> 
 
 
 def number_of(doc_id: str) -> int:
-    """The number in a receipt's name; 0 where there is none."""
+    """Return the number in a receipt's name; 0 for none."""
     return whole(doc_id.removeprefix(JOURNAL).split("-")[0]) or 0
 
 
 def next_number(view: View) -> int:
-    """The number of the next receipt."""
     return 1 + view.derived(_highest)
 
 
 def _highest(view: View, known: int | None, changed: Collection[str] | None) -> int:
-    """The highest number of a receipt."""
     receipts = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
     if known is None or not all(doc_id in view for doc_id in receipts):
         known, receipts = 0, list(view.below(JOURNAL))
@@ -73,12 +72,7 @@ def _highest(view: View, known: int | None, changed: Collection[str] | None) -> 
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
-    """The file's bytes.
-
-    Args:
-        receipt: what happened.
-        way: the reverse diffs of the documents that changed (line_map.py).
-    """
+    """Return the file's bytes; `way` are the reverse diffs of the documents that changed (line_map.py)."""
     usage = receipt.usage
     lines = [
         "---",
@@ -106,19 +100,15 @@ def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
 
 
 def _fenced(language: str, lines: Sequence[str]) -> list[str]:
-    """A code block; its fence is longer than any run of backticks in it."""
+    """Make a code block; its fence is longer than any run of backticks in it."""
     fence = "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
     return [f"{fence}{language}", *lines, fence]
 
 
 def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]) -> bytes:
-    """A receipt's bytes with what came otherwise than planned.
+    """Return the bytes of a planned receipt with what came otherwise.
 
-    Args:
-        data: the receipt as it was planned.
-        stayed: lines that did not move after all; their rows go.
-        notes: what to say of it.
-        files: sha256 of each document as it is.
+    Rows of lines that `stayed` go; `files` are the sha256 of each document as it is.
     """
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     head = lines.index("## Files")
@@ -126,29 +116,25 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
         if (file := file_of(cells_of(lines[number]))) and file[0] in files:
             lines[number] = row_of(file_cells(file[0], file[1], files[file[0]]))
     kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
-    told = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
-    told += [f"> {note}" for note in notes]
+    more = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
+    more += [f"> {note}" for note in notes]
     at = next(n for n, line in enumerate(lines) if n > head and line in ("## Notes", QUOTED, BEFORE))
     if lines[at] == "## Notes":
         at += 1
     else:
-        told = ["## Notes", *told, ""]
-    return "\n".join([*kept, *lines[head:at], *told, *lines[at:]]).encode("utf-8", "surrogateescape")
+        more = ["## Notes", *more, ""]
+    return "\n".join([*kept, *lines[head:at], *more, *lines[at:]]).encode("utf-8", "surrogateescape")
 
 
 class Checksums:
-    """What a receipt says in the place of checksums of files that must not be guessed.
-
-    Args:
-        number: of the receipt that takes them out.
-    """
+    """What receipt `number` says in the place of checksums of files that must not be guessed."""
 
     def __init__(self, number: int) -> None:
         self.known: dict[str, str] = {}
         self._number = number
 
     def of(self, checksum: str) -> str:
-        """What stands for it: the same for the same bytes."""
+        """Return what stands for it: the same for the same bytes."""
         if len(checksum) < 64:
             return checksum
         return self.known.setdefault(checksum, f"?{self._number}.{len(self.known) + 1}")
@@ -160,13 +146,13 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def file_cells(name: str, before: str, after: str) -> tuple[str, str, str]:
-    """The cells of a file: a link to it where it is there afterwards, if its name needs no escapes in one."""
+    """Return the cells of a file: a link to it if it is there afterwards and its name needs no escapes."""
     linked = after != "-" and _PLAIN.fullmatch(name)
     return f"[{name}](../{name}.md)" if linked else name, before, after
 
 
 def file_of(cells: Sequence[str]) -> tuple[str, str, str] | None:
-    """The file of a row of `## Files`, linked or not; None where the cells are of no such row."""
+    """Return the file of a row of `## Files`, linked or not; None if the cells are of no such row."""
     if len(cells) != 3 or not all(map(_SUM.fullmatch, cells[1:])):
         return None
     linked = _LINKED.fullmatch(cells[0])
@@ -174,13 +160,12 @@ def file_of(cells: Sequence[str]) -> tuple[str, str, str] | None:
 
 
 def row_of(cells: Sequence[str]) -> str:
-    """A row of a table."""
     escaped = (re.sub(r"[|\\]", r"\\\g<0>", cell) for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of a row of a table; none where the line is no row."""
+    """Return the cells of a row of a table; none if the line is no row."""
     if not (line.startswith("| ") and line.endswith(" |")):
         return []
     cells = line[2:-2].split(" | ")
@@ -190,10 +175,11 @@ def cells_of(line: str) -> list[str]:
 def parse_receipt(document: Document) -> Receipt:
     """Read a receipt back; what is missing or mangled gets a neutral value, never an error."""
     header = document.header.values
-    name = document.id.rsplit("/", 1)[-1]
-    number, _, op = name.partition("-")
-    usage = header.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
+    number, _, op = document.id.rsplit("/", 1)[-1].partition("-")
+    counts = usage if isinstance(usage := header.get("usage"), dict) else {}
+    seconds = 0.0
+    with suppress(ValueError):
+        seconds = float(str(header.get("seconds")))
     rows = [cells_of(line) for line in document.lines]
     return Receipt(
         number=whole(number) or 0,
@@ -202,7 +188,7 @@ def parse_receipt(document: Document) -> Receipt:
         strategy=str(header.get("strategy", "")),
         model=str(header.get("model", "")),
         usage=Usage(*(whole(counts.get(key)) or 0 for key in ("calls", "tokens_in", "tokens_out"))),
-        seconds=_float(header.get("seconds")),
+        seconds=seconds,
         rows=tuple(ReceiptRow(seq, *row[1:]) for row in rows if len(row) == 4 and (seq := whole(row[0]))),
         files=tuple(file for row in rows if (file := file_of(row))),
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
@@ -212,12 +198,11 @@ def parse_receipt(document: Document) -> Receipt:
 
 
 def reverse_diffs(document: Document) -> tuple[Reverse, ...]:
-    """What a receipt says of the files before it."""
-    return parse_reverse(document.lines[block(document.lines, BEFORE)])
+    return tuple(map(parse_reverse, parts(document.lines[block(document.lines, BEFORE)])))
 
 
 def block(lines: Sequence[str], heading: str) -> slice:
-    """Where the lines of the code block under a heading stand; an empty slice where there is none."""
+    """Return where the lines of the code block under a heading stand; an empty slice for none."""
     end = len(lines)
     at = lines.index(heading) + 2 if heading in lines else end
     fence = re.match("`*", lines[at - 1]) if at < end else None
@@ -225,36 +210,25 @@ def block(lines: Sequence[str], heading: str) -> slice:
     return slice(at, close) if close >= 0 else slice(end, end)
 
 
-def _float(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return 0.0
-
-
 def receipts_of(view: View) -> list[Receipt]:
-    """All receipts, oldest first."""
+    """Return all receipts, oldest first."""
     journal = map(view.document, view.below(JOURNAL))
     return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
 
 
 def later(view: View, number: int) -> Iterator[Receipt]:
-    """The receipts after a number, oldest first; they are read one by one, and none is kept."""
-    found = sorted((number_of(doc_id), doc_id) for doc_id in view.below(JOURNAL))
-    return map(parse_receipt, view.each(doc_id for own, doc_id in found if own > number))
+    """Give the receipts after a number, oldest first; they are read one by one, and none is kept."""
+    numbered = sorted((number_of(doc_id), doc_id) for doc_id in view.below(JOURNAL))
+    return map(parse_receipt, view.each(doc_id for own, doc_id in numbered if own > number))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:
-    """The receipt that is called "journal/0007-consolidate", "0007-consolidate" or "7".
-
-    Raises:
-        UsageError: there is none, or there are several.
-    """
-    stem = name.removeprefix("journal/").removesuffix(".md")
-    found = [r for r in receipts if stem in (r.id.removeprefix("journal/"), str(r.number), f"{r.number:04d}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = ", ".join(receipt.id for receipt in found)
+    """Return the receipt called "journal/0007-consolidate", "0007-consolidate" or "7"; else a UsageError."""
+    stem = name.removeprefix(JOURNAL).removesuffix(".md")
+    those = [r for r in receipts if stem in (r.id.removeprefix(JOURNAL), str(r.number), f"{r.number:04d}")]
+    if len(those) == 1:
+        return those[0]
+    if those:
+        several = ", ".join(receipt.id for receipt in those)
         raise UsageError(f"{name!r} names several receipts: {several}; give the full id")
     raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")

@@ -8,7 +8,7 @@ Source: docs/FORMAT.md, Records.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from infinimem.markdown.document import Document
 from infinimem.spec import record_name
@@ -24,38 +24,37 @@ _LINK = re.compile(r"  - \{type: ([a-z]+), to: ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\
 
 
 def stem(doc_id: str) -> str:
-    """What records call each other by."""
+    """Return what records call each other by."""
     return doc_id.rsplit("/", 1)[-1]
 
 
 def evidence_of(document: Document) -> tuple[int, ...]:
-    """Seqs of the turns that a record names as its evidence."""
+    """Return seqs of the turns that a record names as its evidence."""
     runs = ((int(run[1]), int(run[2] or run[1])) for run in map(_RUN.match, _named(document, "ref")) if run)
     return tuple(seq for first, last in runs if last - first < LONGEST_RUN for seq in range(first, last + 1))
 
 
 def sources_of(document: Document) -> tuple[str, ...]:
-    """Stems of the records that a record names as its evidence."""
+    """Return stems of the records that a record names as its evidence."""
     return tuple(_named(document, *_SOURCE))
 
 
 def _named(document: Document, *keys: str) -> list[str]:
     rows = _rows(document)
     if rows is None:  # not as the program writes it
-        listed = document.header.values.get("evidence", ())
-        found: Iterable[object] = listed if isinstance(listed, list) else ()
-        rows = [(name, value) for row in found if isinstance(row, dict) for name, value in row.items()]
+        listed = document.header.values.get("evidence")
+        named = listed if isinstance(listed, list) else []
+        rows = [(name, value) for row in named if isinstance(row, dict) for name, value in row.items()]
     return [value for name, value in rows if name in keys and isinstance(value, str)]
 
 
 def _rows(document: Document) -> list[tuple[str, object]] | None:
-    """The rows of `evidence` as they are written, read without YAML, which takes a hundred times as long."""
+    """Read the rows of `evidence` as they are written without YAML, which takes a hundred times as long."""
     lines = document.lines
     if "evidence:" not in lines or lines[0] != "---" or "---" not in lines[1:]:
         return None
-    end = lines.index("---", 1)
     rows: list[tuple[str, object]] = []
-    for line in lines[lines.index("evidence:") + 1 : end]:
+    for line in lines[lines.index("evidence:") + 1 : lines.index("---", 1)]:
         if not line.startswith(" "):
             break
         match = _ROW.match(line)
@@ -66,39 +65,34 @@ def _rows(document: Document) -> list[tuple[str, object]] | None:
 
 
 def versions_of(document: Document) -> tuple[str, ...]:
-    """Stems of what a record stands for or was described with: its links of the type "version" lead there."""
-    found = map(_LINK.match, document.lines[: document.header.end])
-    return tuple(match[2] for match in found if match and match[1] == "version")
+    """Return stems of what a record stands for or was described with: its links of the type "version"."""
+    links = map(_LINK.match, document.lines[: document.header.end])
+    return tuple(match[2] for match in links if match and match[1] == "version")
 
 
 def link_to(line: str) -> str | None:
-    """The stem that a line of a header links to; None where it is no link."""
+    """Return the stem that a line of a header links to; None if it is no link."""
     match = _LINK.match(line)
     return match[2] if match else None
 
 
 def held_by(document: Document) -> tuple[int, ...]:
-    """As `evidence_of`; of a record whose evidence a person broke, the turn that its name tells."""
-    found = evidence_of(document)
-    if found or sources_of(document):
-        return found
+    """Return as `evidence_of`; of a record whose evidence a person broke, the turn that its name tells."""
+    seqs = evidence_of(document)
+    if seqs or sources_of(document):
+        return seqs
     named = re.fullmatch(record_name(), stem(document.id))
     return (int(named[1]),) if named else ()
 
 
 def turns_behind(document: Document, find: Callable[[str], Document | None]) -> tuple[int, ...]:
-    """Seqs of the turns that a record comes from, followed through the records that it names.
-
-    Args:
-        document: the record.
-        find: gives a record by its stem; None for one that is passed over.
-    """
-    found: dict[int, None] = {}
+    """Return seqs of the turns that a record comes from, also through records that `find` gives by stem."""
+    turns: dict[int, None] = {}
     seen, waiting = {stem(document.id)}, [document]
     while waiting:
         record = waiting.pop(0)
-        found.update(dict.fromkeys(evidence_of(record)))
+        turns.update(dict.fromkeys(evidence_of(record)))
         fresh = [name for name in dict.fromkeys(sources_of(record)) if name not in seen]
         seen.update(fresh)
         waiting += [source for name in fresh if (source := find(name))]
-    return tuple(found)
+    return tuple(turns)

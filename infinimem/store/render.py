@@ -6,9 +6,13 @@ typed, headings, and the program's own header keys.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+
+from immutables import Map
 
 from infinimem import chronology, law, tokens
 from infinimem.grounding.claims import unsupported
@@ -16,11 +20,20 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
-from infinimem.store.names import aliases_of, renamed
-from infinimem.store.see_also import SEE_ALSO, formatted, known, related
+from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.store.view import View, archive_of, whole
+from infinimem.store.view import View, aliases_of, archive_of, whole
+from infinimem.terms import DAYS, MONTHS
+
+SEE_ALSO = "see_also"
+MOST = 3
+"""Links of a document."""
+COMMON, SHARE = 8, 3
+"""A name in more topics than this, or than one of so many, tells nothing of one of them."""
+_NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ][\w-]{2,}")
+"""What is written with a capital inside a sentence."""
+_NO_NAMES = frozenset((*MONTHS, *(f"{day}{end}" for day in DAYS for end in ("", "s"))))
+_LINK = re.compile(r"\[\[([^\[\]|#]+)")
 
 HEADER_KEYS = frozenset(
     {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases", SEE_ALSO}
@@ -33,42 +46,29 @@ LOG_LENGTH = 20
 
 @dataclass
 class Rendered:
-    """The documents that change (None: deleted), the rows of the receipt, and what the law is told."""
+    """The documents that change (None: deleted), the rows of the receipt, and what the law is told.
+
+    `quoted` lines read so before a person changed them; `names` and `sums` stand for what the receipt must
+    not tell, `reverse_diffs` for those of the very bytes before.
+    """
 
     documents: dict[str, Document | None] = field(default_factory=dict)
     rows: list[ReceiptRow] = field(default_factory=list)
     added: list[law.Line] = field(default_factory=list)
     removed: list[law.Line] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
-    """Lines as they were before a person changed them."""
     names: dict[str, str] = field(default_factory=dict)
-    """What the receipt calls documents whose own names it must not tell."""
     sums: dict[str, str] = field(default_factory=dict)
-    """What it says in the place of checksums that it must not tell."""
     reverse_diffs: list[str] | None = None
-    """Its reverse diffs, where they are not those of the very bytes before."""
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
-    """Apply a plan that `law.verify` passed.
-
-    Args:
-        plan: the plan.
-        view: the library as it is under the lock.
-        first_seq: seq of the first new entry; the others follow.
-        receipt: number of the receipt that headings and update logs name.
-        now: ISO 8601, UTC, for created_time and update logs.
-    """
+    """Apply a plan that `law.verify` passed, with seqs for new lines from the first on."""
     return _PlanRenderer(view, receipt, now).render(plan, first_seq)
 
 
 def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
-    """New lines as they are put at the end of a buffer: those without a heading, then each heading's.
-
-    Args:
-        adds: with their headings; the first has this seq.
-        added: the lines.
-    """
+    """Return new lines as a buffer's end takes them: those without a heading, then each heading's."""
     headings = {seq: add.heading for seq, add in enumerate(adds, first_seq)}
     sections: dict[str, list[str]] = {"": []}
     for seq, line in added:
@@ -78,20 +78,19 @@ def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Lin
 
 
 class _PlanRenderer:
-    """Documents being edited, and what has happened to each."""
-
     def __init__(self, view: View, receipt: int, now: str) -> None:
         self._view = view
         self._receipt = receipt
         self._now = now
         self._result = Rendered()
+        self._documents = self._result.documents
         self._gained: Counter[str] = Counter()
         self._archived: Counter[str] = Counter()
 
     def render(self, plan: Plan, first_seq: int) -> Rendered:
         arrivals: dict[str, dict[str, list[str]]] = {}
         leaving: dict[str, set[int]] = {}
-        heirs: dict[str, Counter[str]] = {}
+        takers: dict[str, Counter[str]] = {}
 
         for seq, add in enumerate(plan.adds, first_seq):
             line = self._line(seq, add)
@@ -102,7 +101,9 @@ class _PlanRenderer:
         for move in plan.moves:
             place = self._view.entry(move.seq)
             assert place is not None
-            target, heading, why = move.to, move.heading, _why(move)
+            target, heading = move.to, move.heading
+            related = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
+            why = related.get(move.why, move.why)
             if move.archives:
                 target = archive_of(move.to)
                 heading = f"{why.capitalize()} (receipt {self._receipt})"
@@ -110,15 +111,15 @@ class _PlanRenderer:
             elif place.doc_id != move.to:
                 self._gained[move.to] += 1
             leaving.setdefault(place.doc_id, set()).add(move.seq)
-            heirs.setdefault(place.doc_id, Counter())[move.to] += 1
+            takers.setdefault(place.doc_id, Counter())[move.to] += 1
             arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
             self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, why))
 
         for doc_id, seqs in leaving.items():
-            self._set(doc_id, self._get(doc_id).without(seqs))
+            self._documents[doc_id] = self._get(doc_id).without(seqs)
         for doc_id, sections in arrivals.items():
             self._put(doc_id, sections)
-        self._drop_emptied(heirs)
+        self._drop_emptied(takers)
         self._write_headers(plan)
         for put in plan.records:
             self._record(put)
@@ -151,24 +152,21 @@ class _PlanRenderer:
     # ── documents ───────────────────────────────────────────────────────────────────────────────
 
     def _get(self, doc_id: str) -> Document:
-        edited = self._result.documents.get(doc_id)
+        edited = self._documents.get(doc_id)
         if edited is not None:
             return edited
         return self._view.document(doc_id) if doc_id in self._view else Document.empty(doc_id)
 
-    def _set(self, doc_id: str, document: Document) -> None:
-        self._result.documents[doc_id] = document
-
     def _record(self, put: Put) -> None:
-        """A whole file; one that is there as it is, or is to go and is not there, is no change."""
+        """Put or delete a whole file; one that is there as it is, or to go and not there, is no change."""
         there = self._view.document(put.doc_id) if put.doc_id in self._view else None
         new = None
         if put.text is not None:
             new = Document.parse(put.doc_id, put.text.encode("utf-8", "surrogatepass"))
         if new == there:
-            self._result.documents.pop(put.doc_id, None)
+            self._documents.pop(put.doc_id, None)
         else:
-            self._result.documents[put.doc_id] = new
+            self._documents[put.doc_id] = new
 
     def _put(self, doc_id: str, sections: Mapping[str, Sequence[str]]) -> None:
         document = self._get(doc_id)
@@ -180,62 +178,56 @@ class _PlanRenderer:
             ]
         else:
             arrivals = list(sections.items())
-        self._set(doc_id, document.insert_all(arrivals))
+        self._documents[doc_id] = document.insert_all(arrivals)
 
-    def _drop_emptied(self, heirs: Mapping[str, Counter[str]]) -> None:
-        """Delete topics that hold nothing any more, under a header of the program's own keys.
-
-        The one that took most of their lines keeps the name.
-        """
-        emptied = [doc_id for doc_id in heirs if self._is_emptied(doc_id)]
-        headers = {doc_id: self._get(doc_id) for doc_id in emptied}
-        self._result.documents.update(dict.fromkeys(emptied))
-        for doc_id in emptied:
-            takers = {taker: count for taker, count in heirs[doc_id].items() if self._stands(taker)}
-            if takers:
-                heir = min(takers, key=lambda taker: (-takers[taker], taker))
-                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(headers[doc_id])]
-                self._set(heir, _also_called(self._get(heir), names))
-
-    def _is_emptied(self, doc_id: str) -> bool:
-        document = self._result.documents[doc_id]
-        if document is None or not doc_id.startswith(TOPICS):
-            return False
-        return is_emptied(document, HEADER_KEYS)
-
-    def _stands(self, doc_id: str) -> bool:
-        """Whether there will be such a document."""
-        return self._result.documents.get(doc_id, doc_id if doc_id in self._view else None) is not None
+    def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
+        """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
+        documents = self._documents
+        emptied = {
+            doc_id: document
+            for doc_id in takers
+            if (document := documents[doc_id])
+            and doc_id.startswith(TOPICS)
+            and is_emptied(document, HEADER_KEYS)
+        }
+        documents.update(dict.fromkeys(emptied))
+        for doc_id, document in emptied.items():
+            counts = takers[doc_id]
+            if standing := [taker for taker in counts if documents.get(taker, taker in self._view)]:
+                successor = min(standing, key=lambda taker: (-counts[taker], taker))
+                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
+                documents[successor] = _also_called(self._get(successor), names)
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}
-        there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
+        there = {doc_id for doc_id in derived if doc_id in self._view} | self._documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.derived(renamed) if self._former_name(doc_id)}
+            there |= {doc_id for doc_id in self._view.below(TOPICS) if self._former_name(doc_id)}
         for doc_id in sorted(there):
-            if self._result.documents.get(doc_id, ...) is None:
+            if self._documents.get(doc_id, ...) is None:
                 continue
             document = self._get(doc_id)
             if doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                self._set(doc_id, headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
+                changes = {"id": CURRENT, "current_epoch": str(epoch)}
+                self._documents[doc_id] = headed(document, changes)
             elif doc_id.startswith(TOPICS):
-                item = derived.get(doc_id)
-                self._set(doc_id, self._topic(document, item or Derived(doc_id, "", ()), plan.op))
+                item = derived.get(doc_id) or Derived(doc_id, "", ())
+                self._documents[doc_id] = self._topic(document, item, plan.op)
         self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
 
     def _link(self, written: Iterable[str]) -> None:
         """Bring the links of these topics up to date; `dangling` drops those that lead nowhere."""
-        changed = {doc_id: new for doc_id, new in self._result.documents.items() if doc_id.startswith(TOPICS)}
+        changed = {doc_id: new for doc_id, new in self._documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
-        topics = self._view.derived(known).after(changed)
+        topics = self._view.derived(topic_names).after(changed)
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
-            found = related(doc_id, topics)
-            self._set(doc_id, headed(self._get(doc_id), {SEE_ALSO: formatted(found)}))
+            links = {SEE_ALSO: _flowed(related(doc_id, topics))}
+            self._documents[doc_id] = headed(self._get(doc_id), links)
 
     def _former_name(self, doc_id: str) -> str | None:
-        """The stem that a topic document had before a person renamed it, while its header still says so."""
+        """Return the stem that a topic had before a person renamed it, while its header still says so."""
         if doc_id not in self._view:
             return None
         named = self._view.document(doc_id).header.values.get("id")
@@ -244,7 +236,7 @@ class _PlanRenderer:
         return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
-        """The document with its header; what no fresh text says of it stays as it is."""
+        """Return the document with its header; what no fresh text says of it stays as it is."""
         new = document.id not in self._view
         log = document.header.values.get("update_log", ())
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
@@ -281,11 +273,7 @@ class _PlanRenderer:
 
 
 def is_emptied(document: Document, keys: Collection[str]) -> bool:
-    """Whether nothing of a person's or of the memory is left in it.
-
-    Args:
-        keys: of its header that the program writes.
-    """
+    """Return whether nothing of a person's or of the memory is left in it, but these header keys."""
     holds = document.entries or document.unsigned or document.has_prose
     head = document.lines[: document.header.end]
     return not (
@@ -294,7 +282,7 @@ def is_emptied(document: Document, keys: Collection[str]) -> bool:
 
 
 def described(document: Document) -> tuple[int, ...]:
-    """The seqs that its summary says it describes; none where it does not say."""
+    """Return the seqs that its summary says it describes; none if it does not say."""
     aux = document.header.values.get("aux")
     try:
         return parse_seqs(str(aux["from"])) if isinstance(aux, dict) else ()
@@ -302,18 +290,12 @@ def described(document: Document) -> tuple[int, ...]:
         return ()
 
 
-def _why(move: Move) -> str:
-    words = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
-    return words.get(move.why, move.why)
-
-
 def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
-    """A row of an update log, its counts as numbers again."""
     return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
 
 
 def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
-    """The document with header keys set; as it was where its header has no room or cannot be read."""
+    """Return the document with header keys set; unchanged if its header has no room or cannot be read."""
     try:
         return document.with_header(changes) if changes else document
     except ValueError:
@@ -330,5 +312,86 @@ def _title(doc_id: str) -> str:
 
 
 def least_trusted(origins: Sequence[Entry]) -> Source:
-    """The least trusted source among origins; "tool" for none."""
+    """Return the least trusted source among origins; "tool" for none."""
     return min((entry.source for entry in origins), key=SOURCES.index, default="tool")
+
+
+# ── which topics share names ────────────────────────────────────────────────────────────────────
+# A link of `see_also` is written with the document that it stands in, never by itself.
+
+
+Sets = Map[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """The names in each topic, and the topics of each name; the links of each, and what links to it."""
+
+    names: Sets = field(default_factory=Map)
+    topics: Sets = field(default_factory=Map)
+    links: Sets = field(default_factory=Map)
+    linking: Sets = field(default_factory=Map)
+
+    def after(self, changed: Mapping[str, Document | None]) -> TopicNames:
+        """Return it once these topics read so; None for one that is gone."""
+        names = {doc_id: _names_in(one) if one else None for doc_id, one in changed.items()}
+        links = {doc_id: frozenset(links_of(one)) if one else None for doc_id, one in changed.items()}
+        return TopicNames(*_after(self.names, self.topics, names), *_after(self.links, self.linking, links))
+
+
+def _after(of: Sets, by: Sets, changed: Mapping[str, frozenset[str] | None]) -> tuple[Sets, Sets]:
+    """Return what each topic has, and the topics that have it, once these have this; None for one gone."""
+    now, who = of.mutate(), by.mutate()
+    for doc_id, have in changed.items():
+        for one in now.pop(doc_id, frozenset[str]()) ^ (have or frozenset()):
+            who[one] = who.get(one, frozenset()) ^ {doc_id}
+        if have is not None:
+            now[doc_id] = have
+    return now.finish(), who.finish()
+
+
+def _names_in(document: Document) -> frozenset[str]:
+    return frozenset(name for one in document.entries for name in _NAME.findall(one.entry.text)) - _NO_NAMES
+
+
+def topic_names(view: View, before: TopicNames | None, changed: Collection[str] | None) -> TopicNames:
+    """Make the names in the topics of a snapshot; for `View.derived`."""
+    if before is None or changed is None:
+        before, changed = TopicNames(), view.below(TOPICS)
+    topics = (doc_id for doc_id in changed if doc_id.startswith(TOPICS))
+    return before.after({doc_id: view.document(doc_id) if doc_id in view else None for doc_id in topics})
+
+
+def related(doc_id: str, names: TopicNames) -> list[str]:
+    """Return the topics that share most with one: the fewer topics have a name, the more it counts."""
+    shared = Counter[str]()
+    few = min(COMMON, max(2, len(names.names) // SHARE))
+    for name in sorted(names.names.get(doc_id, ())):
+        others = names.topics[name] - {doc_id}
+        if 0 < len(others) < few:
+            shared.update({other: 1 / len(others) for other in others})
+    return sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
+
+
+def links_of(document: Document) -> list[str]:
+    """Return the ids of the topics that a header links to."""
+    listed = document.header.values.get(SEE_ALSO)
+    matches = (_LINK.match(str(link)) for link in (listed if isinstance(listed, list) else ()))
+    return [match[1] for match in matches if match]
+
+
+def dangling(view: View, documents: Mapping[str, Document | None]) -> dict[str, Document]:
+    """Return topics whose links lead to what is gone once these documents read so, without those links."""
+    changed = {doc_id: new for doc_id, new in documents.items() if doc_id.startswith(TOPICS)}
+    topics = view.derived(topic_names).after(changed)
+    mended: dict[str, Document] = {}
+    for doc_id in {one for to, those in topics.linking.items() if to not in topics.links for one in those}:
+        document = changed.get(doc_id) or view.document(doc_id)
+        kept = [link for link in links_of(document) if link in topics.links]
+        with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
+            mended[doc_id] = document.with_header({SEE_ALSO: _flowed(kept)})
+    return mended
+
+
+def _flowed(links: Collection[str]) -> str | None:
+    return flow([f"[[{link}]]" for link in links]) if links else None

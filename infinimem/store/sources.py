@@ -1,9 +1,8 @@
 """A library with nothing in it but what came from some sources or one project, each line where it was.
 
 What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI"; neither is of a
-project. Headers and headings of the program's documents may tell of any line, so they go where a line does;
-so do receipts, and documents of which nothing is left. A record stays where it is known to come from what
-stays alone.
+project. Headers, headings and receipts may tell of any line, so they go where a line does. A record stays if
+it is known to come from what stays alone.
 """
 
 from __future__ import annotations
@@ -16,30 +15,29 @@ from infinimem.markdown.document import Document
 from infinimem.model import Entry, Source
 from infinimem.spec import ledger_folders, record_folders
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import MEMORIES
+from infinimem.store.spec import JOURNAL, MEMORIES
 from infinimem.store.view import View
 
 Keeps = Callable[[Entry], bool]
+"""Whether a signed line stays."""
 
 
 def unsigned_source(view: View, doc_id: str) -> Source:
-    """Whose words a document's unsigned lines are."""
+    """Return whose words a document's unsigned lines are."""
     return "AI" if view.initialised and doc_id.startswith(MEMORIES) else "human"
 
 
 def only(view: View, sources: Collection[str]) -> View:
-    """The same library with nothing in it but what came from these sources."""
-    kept = frozenset(sources)
-    return _showing(view, lambda entry: entry.source in kept, kept)
+    """Return the same library with nothing in it but what came from these sources."""
+    return _showing(view, lambda entry: entry.source in sources, sources)
 
 
 def only_project(view: View, project: str) -> View:
-    """The same library with nothing in it but what was said in a project (`is_in`)."""
+    """Return the same library with nothing in it but what was said in a project (`is_in`)."""
     return _showing(view, lambda entry: any(is_in(folder, project) for folder in folders_of(view, entry)))
 
 
 def folders_of(view: View, entry: Entry) -> Set[str]:
-    """The folders that a line's turns were said in."""
     if "cwd" in entry.fields:
         return {entry.fields["cwd"]}
     places = (view.entry(seq) for seq in entry.origin)
@@ -47,7 +45,7 @@ def folders_of(view: View, entry: Entry) -> Set[str]:
 
 
 def is_in(folder: str, project: str) -> bool:
-    """Whether a folder is a project's, or below it: a project is a path, or a folder's name."""
+    """Return whether a folder is a project's, or below it: a project is a path, or a folder's name."""
     path = PurePath(folder)
     if PurePath(project).is_absolute():
         return path.is_relative_to(project)
@@ -55,27 +53,18 @@ def is_in(folder: str, project: str) -> bool:
 
 
 def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
-    return view.showing(_left(view, keeps, unsigned))
-
-
-def _left(view: View, keeps: Keeps, kept: Collection[str]) -> dict[str, Document]:
-    """The documents that are left, by id.
-
-    Args:
-        keeps: whether a signed line stays.
-        kept: sources of which unsigned lines stay.
-    """
-    telling = ("journal/", *ledger_folders())  # may tell of any line: receipts, what is kept beside records
+    """Return the library with the lines that stay, and unsigned ones of these sources."""
+    telling = (JOURNAL, *ledger_folders())  # may tell of any line: receipts, what is kept beside records
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}
     for doc_id in view.ids("all"):
-        unsigned = unsigned_source(view, doc_id) in kept
+        stays = unsigned_source(view, doc_id) in unsigned
         if view.is_note(doc_id):
-            left |= {doc_id: view.document(doc_id)} if unsigned else {}
+            left |= {doc_id: view.document(doc_id)} if stays else {}
         elif doc_id.startswith(record_folders()):
             records[doc_id] = view.document(doc_id)
         elif not doc_id.startswith(telling):
-            document = _only(view.document(doc_id), keeps, unsigned)
+            document = _only(view.document(doc_id), keeps, stays)
             left |= {doc_id: document} if document.body.strip() else {}
     by_stem = {stem(doc_id): record for doc_id, record in records.items()}
     for doc_id, record in records.items():
@@ -83,7 +72,7 @@ def _left(view: View, keeps: Keeps, kept: Collection[str]) -> dict[str, Document
             places = [view.entry(seq) for seq in turns_behind(record, by_stem.__getitem__)]
             if places and all(place is not None and keeps(place.entry) for place in places):
                 left[doc_id] = record
-    return left
+    return view.showing(left)
 
 
 def _only(document: Document, keeps: Keeps, unsigned: bool) -> Document:

@@ -27,18 +27,18 @@ _LINK = re.compile(r"[#^\[\]|]")
 
 
 def slug(text: str) -> str:
-    """Its letters a-z and digits, with a hyphen for each gap; "" where it has none ("Dr. Vű": "dr-vu")."""
+    """Return its letters a-z and digits, with a hyphen for each gap; "" for none ("Dr. Vű": "dr-vu")."""
     plain = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
 def is_device(name: str) -> bool:
-    """Whether Windows takes a name for a device, whatever comes after its first full stop."""
+    """Return whether Windows takes a name for a device, whatever comes after its first full stop."""
     return _DEVICE.match(name.partition(".")[0].rstrip(" ")) is not None
 
 
 def unlawful(doc_id: str) -> str:
-    """Why some system or an Obsidian link cannot hold a document of this id; "" if all can."""
+    """Return why some system or an Obsidian link cannot hold a document of this id; "" if all can."""
     if len(doc_id) > LONGEST_PATH:
         return f"its path is longer than {LONGEST_PATH} characters, which Windows may refuse"
     *folders, stem = doc_id.split("/")
@@ -47,8 +47,8 @@ def unlawful(doc_id: str) -> str:
     for name in (*folders, stem):
         if is_device(name):
             return f"Windows takes {name} for a device"
-        if found := _WINDOWS.search(name):
-            return f"Windows takes no {found[0]!r} in a name"
-        if found := _LINK.search(name):
-            return f"no [[link]] leads to a name with {found[0]!r}"
+        if match := _WINDOWS.search(name):
+            return f"Windows takes no {match[0]!r} in a name"
+        if match := _LINK.search(name):
+            return f"no [[link]] leads to a name with {match[0]!r}"
     return ""

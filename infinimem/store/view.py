@@ -1,7 +1,8 @@
 """A read-only snapshot of a library: what strategies, tools and readers see.
 
-Documents are read on first use and parsed once; a new View shares what did not change. It opens files
-through the store's own loader and never writes.
+Documents are read on first use and parsed once. A new View shares what did not change: what is derived from a
+snapshot is made once and handed to the next, which updates what changed. It opens files through the store's
+own loader and never writes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from immutables import Map
 
@@ -21,19 +22,27 @@ from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Unanswered
+from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Unanswered
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec, owned_folders, spec_of
-from infinimem.store import names
-from infinimem.store.derived import Derive, Derived, T
+from infinimem.store.folders import Stamp
 from infinimem.store.lines import Lines, fold, former, said_at
-from infinimem.store.listing import Stamp
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
 Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
 
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, and a strategy's books."""
+
+FAR = 1000
+"""Changed documents after which what nobody asked for since is made anew rather than kept."""
+
+T = TypeVar("T")
+Derive = Callable[[Any, T | None, Collection[str] | None], T]
+"""Is given a `View`; of one before it what it made there, and the ids of the documents that changed since, or
+None and None. It changes neither."""
+Names = Map[str, tuple[str, ...]]
+"""Ids of documents, sorted, by a folded name."""
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
@@ -52,12 +61,11 @@ class CatalogRow:
 
 
 def archive_of(topic: str) -> str:
-    """Id of the archive of a topic document."""
     return ARCHIVE + topic.split("/", 1)[-1]
 
 
 def whole(value: object) -> int | None:
-    """A whole number as headers and names carry it; None for what is none, or beyond all use."""
+    """Return a whole number as headers and names carry it; None if it is none, or beyond all use."""
     return int(value) if isinstance(value, str) and _WHOLE.match(value) else None
 
 
@@ -73,24 +81,47 @@ class Stored:
     """Whether nothing is known of the library that is newer than this snapshot."""
 
 
+class Derivations:
+    """What was derived from one snapshot; `inherited` from an earlier one, and the documents that differ."""
+
+    def __init__(self, inherited: Mapping[Derive[Any], tuple[Any, frozenset[str]]] | None = None) -> None:
+        self._inherited = dict(inherited or {})
+        self._made: dict[Derive[Any], Any] = {}
+
+    def get(self, view: View, make: Derive[T]) -> T:
+        if make not in self._made:
+            known, changed = self._inherited.get(make, (None, None))
+            self._made.setdefault(make, make(view, known, changed))
+            self._inherited.pop(make, None)  # it may hold the snapshot that it was made of, and so on
+        value: T = self._made[make]
+        return value
+
+    def handed_on(self, changed: Collection[str]) -> Derivations:
+        """Return what a snapshot begins with that differs in these documents."""
+        own = {make: (value, frozenset(changed)) for make, value in self._made.copy().items()}
+        older = {
+            make: (value, was.union(changed))
+            for make, (value, was) in self._inherited.copy().items()
+            if make not in own and len(was) < FAR
+        }
+        return Derivations(older | own)
+
+
 class View:
     """The library at one moment.
 
     Args:
-        ids: ids of all documents, sorted.
-        load: gives a document by id.
-        settings: the settings in force.
+        ids: of all documents, sorted; `load` gives one.
         initialised: whether the folder has an infinimem.toml; without it every document is a note.
         drawn: evidence seqs that were drawn from; None where that list is lost.
         refused: those of which no entry was accepted.
         unanswered: those about which no answer of a model was of use, or that a person wants left.
         buffer_age: seconds since CURRENT last changed.
-        stored: the files that it shows; None where it shows them otherwise than they are.
+        stored: the files that it shows; None if it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        spec: the strategy that looks: its documents are seen by default, and no sibling's. None takes that of
-            the settings.
+        spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
     def __init__(
@@ -123,31 +154,27 @@ class View:
         self.tried = unanswered
         self._ids = ids
         self._load = load
-        self._derived: Derived = before[0]._derived.handed_on(before[1]) if before else Derived()
+        self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
 
     def derived(self, make: Derive[T]) -> T:
-        """What a function makes of this snapshot, once; it may update what it made of one before."""
+        """Return what a function makes of this snapshot, once; it may update what it made of one before."""
         return self._derived.get(self, make)
 
     @cached_property
     def embedder(self) -> Embedder:
-        """What gives texts vectors; it is connected to on first use.
-
-        Raises:
-            ModelNotConfigured: a package, a model's files or a key is missing.
-        """
+        """What gives texts vectors, connected to on first use; ModelNotConfigured if anything is missing."""
         return self.connect_embedder()
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────
 
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
-        """Ids of the documents in a scope, sorted."""
+        """Return the ids of the documents in a scope, sorted."""
         if scope == "kept":
             return tuple(sorted(self.ids() + self.ids("archive")))
         return self._ids if scope == "all" else self._grouped.get("live" if scope == "default" else scope, ())
 
     def below(self, folder: str) -> tuple[str, ...]:
-        """Ids of all that lies below a folder ("topics/"): they stand together."""
+        """Return the ids of all that lies below a folder ("topics/")."""
         return _below(self._ids, folder)
 
     @property
@@ -155,7 +182,7 @@ class View:
         return self.derived(_groups)
 
     def group(self, doc_id: str) -> Group:
-        """What a document is to the strategy."""
+        """Return what a document is to the strategy."""
         if self.is_note(doc_id) or doc_id == self.spec.buffer or doc_id.startswith(self.spec.live):
             return "live"
         folders: tuple[tuple[str, Group], ...] = (
@@ -166,52 +193,41 @@ class View:
         return next((group for folder, group in folders if doc_id.startswith(folder)), "aside")
 
     def is_note(self, doc_id: str) -> bool:
-        """Whether a person owns the whole document, or a model's memory tool: no strategy writes it."""
+        """Return whether a person, or a model's memory tool, owns the document: no strategy writes it."""
         return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(owned_folders()))
 
     def resolve(self, name: str) -> str:
-        """The full id that a full id, a path, a bare stem or an alias stands for.
-
-        Raises:
-            DocumentNotFound: none, or several; the message lists what is near.
-        """
+        """Return the full id that an id, a path, a stem or an alias stands for; else DocumentNotFound."""
         exact = name.strip().strip("/")
         exact = exact if exact in self else exact.removesuffix(".md").strip("/")
         if exact in self:
             return exact
         wanted = fold(exact)
-        if full := self.derived(names.by_id).get(wanted):
+        if full := self.derived(by_id).get(wanted):
             return full[0]
         last = wanted.rsplit("/", 1)[-1]
-        found = self.derived(names.by_stem).get(last, ()) if "/" not in wanted else ()
-        alias = self.derived(names.by_alias).get(last, ())[:1]
-        visible = [doc_id for doc_id in found if self.group(doc_id) == "live"] or alias or found
+        named = self.derived(by_stem).get(last, ()) if "/" not in wanted else ()
+        alias = self.derived(by_alias).get(last, ())[:1]
+        visible = [doc_id for doc_id in named if self.group(doc_id) == "live"] or alias or named
         if len(visible) == 1:
             return visible[0]
         if visible:
             raise DocumentNotFound(
                 f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id"
             )
-        raise DocumentNotFound(f"no document is called {name!r}{self._near(wanted)}")
-
-    def _near(self, wanted: str) -> str:
-        stems = self.derived(names.by_stem)
-        near = closest(wanted.rsplit("/", 1)[-1], stems)
-        ids = [min(stems[stem], key=lambda doc_id: self.group(doc_id) != "live") for stem in near]
-        return f"; near it: {', '.join(ids)}" if ids else "; list_docs (ls) shows what there is"
+        stems = self.derived(by_stem)
+        near = [min(stems[one], key=lambda i: self.group(i) != "live") for one in closest(last, stems)]
+        hint = f"near it: {', '.join(near)}" if near else "list_docs (ls) shows what there is"
+        raise DocumentNotFound(f"no document is called {name!r}; {hint}")
 
     def document(self, doc_id: str) -> Document:
-        """The parsed document.
-
-        Raises:
-            DocumentNotFound: no document has this very id (see `resolve`).
-        """
+        """Return the parsed document; raise DocumentNotFound if none has this very id (see `resolve`)."""
         if doc_id not in self:
             raise DocumentNotFound(f"no document is called {doc_id!r}; list_docs (ls) shows what there is")
         return self._load(doc_id)
 
     def each(self, ids: Iterable[str]) -> Iterator[Document]:
-        """These documents, one after another; those that nobody else holds are let go."""
+        """Give these documents one after another; those that nobody else holds are let go."""
         yield from map(self.stored.read if self.stored else self._load, ids)
 
     def __contains__(self, doc_id: str) -> bool:
@@ -219,20 +235,16 @@ class View:
         return at < len(self._ids) and self._ids[at] == doc_id
 
     def catalog(self, scope: Scope = "default", folder: str = "") -> tuple[CatalogRow, ...]:
-        """A row a document, sorted by id; of those below a folder ("topics/") alone."""
+        """Return a row a document, sorted by id; of those below a folder ("topics/") alone."""
         return tuple(self.row(doc_id) for doc_id in _below(self.ids(scope), folder))
 
     def row(self, doc_id: str) -> CatalogRow:
-        """One row of the catalog; counting the tokens of a large note takes its time.
-
-        Raises:
-            DocumentNotFound: as `document`.
-        """
+        """Return one row of the catalog; raise DocumentNotFound as `document`."""
         own = self.initialised and doc_id.startswith(TOPICS)
         return (self.derived(_topic_rows).get(doc_id) if own else None) or _row(self, doc_id)
 
     def showing(self, documents: Mapping[str, Document]) -> View:
-        """This library with other documents in it."""
+        """Return this library with other documents in it."""
         return View(
             tuple(sorted(documents)),
             documents.__getitem__,
@@ -250,19 +262,17 @@ class View:
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
 
     def entries(self, scope: Scope = "default") -> Iterator[Located]:
-        """Signed lines of a scope, by document and line."""
+        """Give the signed lines of a scope, by document and line."""
         for doc_id in self.ids(scope):
             yield from self.document(doc_id).entries
 
     def entry(self, seq: int) -> Located | None:
-        """The line with this seq, wherever it stands; of a doubled one evidence, else the live copy."""
+        """Return the line with this seq, wherever it is; of a doubled one evidence, else the live copy."""
         return self.lines.entry(seq)
 
     def owned(self, *folders: str) -> tuple[str, ...]:
-        """Ids of the program's own documents under these folders."""
-        if not self.initialised:
-            return ()
-        return tuple(doc_id for doc_id in self._ids if doc_id.startswith(folders))
+        """Return ids of the program's own documents under these folders."""
+        return tuple(i for i in self._ids if i.startswith(folders)) if self.initialised else ()
 
     @cached_property
     def lines(self) -> Lines:
@@ -280,11 +290,11 @@ class View:
         return KeysView(self.lines.cites)
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
-        """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
+        """Return the evidence that is still to be drawn from, by seq; of these seqs alone."""
         return tuple(self.each_uncited(among))
 
     def each_uncited(self, among: Iterable[int] | None = None) -> Iterator[Located]:
-        """As `uncited`, one after another."""
+        """Give the same one after another."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
             cited = map(self.entry, filter(self._is_evidence, lines.cites))
@@ -295,13 +305,13 @@ class View:
                 yield place
 
     def unanswered(self) -> Mapping[int, Unanswered]:
-        """Turns about which no answer of a model was of use, by seq; without those that are to be left."""
+        """Return the turns about which no answer of a model was of use, by seq; without those to be left."""
         open_ones = self.lines.places if self.spec.sparse else self.lines.waiting
         there = (seq for seq in sorted(self.tried) if seq in open_ones and seq not in self.cited)
         return {seq: self.tried[seq] for seq in there if not self._left(seq)}
 
     def given_up(self, model: str, began: View | None = None) -> Set[int]:
-        """Seqs of turns that a model is not asked about again, or not in the call that began with a view."""
+        """Return seqs of turns that a model is not asked about again, or not in the call that began so."""
         before = began.tried if began else self.tried
         return {
             seq
@@ -313,19 +323,19 @@ class View:
         return seq in self.tried and self.tried[seq].kind == LEFT
 
     def unfiled(self) -> tuple[int, ...]:
-        """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
+        """Return seqs of turns that readers see themselves: no entry says, acceptably, what they do."""
         seqs = self.lines.places if self.spec.sparse else {*self.refused, *filter(self._left, self.tried)}
         refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in self.lines.cites)
         return tuple(sorted({place.seq for place in self.each_uncited()}.union(refused)))
 
     @property
     def processed(self) -> frozenset[int]:
-        """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
+        """Seqs of evidence that was drawn from, on the list or not, and of those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
         return (said | frozenset(self.drawn or ())) - {place.seq for place in self.each_uncited()}
 
     def repeats(self, place: Located) -> bool:
-        """Whether a turn stands in a copied file, and the same turn in another."""
+        """Return whether a turn stands in a copied file, and the same turn in another."""
         entry = place.entry
         return place.doc_id.startswith(EVIDENCE) and any(
             first is not None and without_seqs(first.entry) == without_seqs(entry)
@@ -337,7 +347,6 @@ class View:
 
     @cached_property
     def buffer(self) -> Document:
-        """CURRENT; an empty document where there is none."""
         if CURRENT in self and self.initialised:
             return self.document(CURRENT)
         return Document.empty(CURRENT)
@@ -352,10 +361,10 @@ def _groups(
     view: View, known: Mapping[Group, tuple[str, ...]] | None, changed: Collection[str] | None
 ) -> Mapping[Group, tuple[str, ...]]:
     if known is None or changed is None:
-        found: dict[Group, list[str]] = {}
+        groups: dict[Group, list[str]] = {}
         for doc_id in view.ids("all"):
-            found.setdefault(view.group(doc_id), []).append(doc_id)
-        return {group: tuple(ids) for group, ids in found.items()}
+            groups.setdefault(view.group(doc_id), []).append(doc_id)
+        return {group: tuple(ids) for group, ids in groups.items()}
     grouped = dict(known)
     for doc_id in changed:
         group = view.group(doc_id)
@@ -369,14 +378,13 @@ def _groups(
 
 def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
     if known is None or changed is None:
-        known, changed = Lines(view.spec), view.owned(*Lines(view.spec).folders)
+        known, changed = Lines(view.spec), view.ids("all") if view.initialised else ()
     mine = (doc_id for doc_id in changed if doc_id.startswith(known.folders))  # no receipt is read
-    found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in mine}
-    return known.after(found, view.drawn, view.is_note) if found or view.drawn is not known.drawn else known
+    news = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in mine}
+    return known.after(news, view.drawn, view.is_note) if news or view.drawn is not known.drawn else known
 
 
 def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
-    """The ids that begin with "folder/", or all for "": they stand together."""
     end = f"{folder[:-1]}0"  # "0" comes after "/"
     return ids[bisect_left(ids, folder) : bisect_left(ids, end)] if folder else ids
 
@@ -384,10 +392,10 @@ def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
 def _topic_rows(
     view: View, known: Map[str, CatalogRow] | None, changed: Collection[str] | None
 ) -> Map[str, CatalogRow]:
-    """The catalog's rows of topics; one also tells of the archives that bear its names."""
+    """Make the catalog's rows of topics; one also tells of the archives that bear its names."""
     if known is None or changed is None:
         known, changed = Map(), view.below(TOPICS)
-    aliases = view.derived(names.by_alias)
+    aliases = view.derived(by_alias)
     due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
     for name in (doc_id.removeprefix(ARCHIVE) for doc_id in changed if doc_id.startswith(ARCHIVE)):
         due.update((f"{TOPICS}{name}", *aliases.get(fold(name), ())))
@@ -404,9 +412,9 @@ def _row(view: View, doc_id: str) -> CatalogRow:
     document = view.document(doc_id)
     archived = 0
     if view.initialised and doc_id.startswith(TOPICS):
-        named = (f"{ARCHIVE}{alias}" for alias in names.aliases_of(document))
-        archives = [found for found in {archive_of(doc_id), *named} if found in view]
-        archived = sum(len(view.document(found).entries) for found in archives)
+        named = (f"{ARCHIVE}{alias}" for alias in aliases_of(document))
+        archives = [one for one in {archive_of(doc_id), *named} if one in view]
+        archived = sum(len(view.document(one).entries) for one in archives)
     size = whole(document.header.values.get("token_count"))
     count = tokens.count(document.body) if size is None else size
     summary = document.summary or next((head.title for head in document.headings if head.title), "")
@@ -414,6 +422,91 @@ def _row(view: View, doc_id: str) -> CatalogRow:
 
 
 def without_seqs(entry: Entry) -> Entry:
-    """What an entry says, without its own seq, those that it had, and its bytes: for comparing."""
+    """Return what an entry says, without its own seq, those that it had, and its bytes: for comparing."""
     fields = {key: value for key, value in entry.fields.items() if key != "was"}
     return replace(entry, seq=1, line="", fields=fields)
+
+
+# ── what documents are called ───────────────────────────────────────────────────────────────────
+
+
+def aliases_of(document: Document) -> list[str]:
+    """Return other names that its header lists, or the one that it gives."""
+    return said_in(document, "aliases")
+
+
+def names_of(document: Document) -> list[str]:
+    """Return what people call a document: by its file, title, first top heading and aliases."""
+    first = next((heading.title for heading in document.headings if heading.level == 1), "")
+    return [document.id.rsplit("/", 1)[-1], document.title, first, *said_in(document, "aliases", "alias")]
+
+
+def said_in(document: Document, *keys: str) -> list[str]:
+    """Return the strings that a header has under some keys, whatever their case, however deep they stand."""
+
+    def strings(value: object) -> Iterator[str]:
+        if isinstance(value, str):
+            yield value
+        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from strings(one)
+
+    held = {key.casefold(): value for key, value in document.header.values.items()}
+    return [one for key in keys for one in strings(held.get(key.casefold())) if one]
+
+
+def _documents_by(name: Callable[[str], str]) -> Derive[Names]:
+    def make(view: View, known: Names | None, changed: Collection[str] | None) -> Names:
+        names = (known or Map[str, tuple[str, ...]]()).mutate()
+        for doc_id in view.ids("all") if known is None or changed is None else changed:
+            key = name(doc_id)
+            ids = {*names.get(key, ())} - {doc_id} | ({doc_id} if doc_id in view else set())
+            if ids:
+                names[key] = tuple(sorted(ids))
+            else:
+                names.pop(key, None)
+        return names.finish()
+
+    return make
+
+
+by_id, by_stem = _documents_by(fold), _documents_by(lambda doc_id: fold(doc_id.rsplit("/", 1)[-1]))
+"""All documents by their folded id, and by their folded stem; for `View.derived`."""
+
+
+def by_alias(
+    view: View, known: Mapping[str, tuple[str, ...]] | None, changed: Collection[str] | None
+) -> Mapping[str, tuple[str, ...]]:
+    """Make the ids of topics, sorted, by their folded aliases; for `View.derived`."""
+    topics = view.below(TOPICS) if changed is None else changed
+    due = {doc_id for doc_id in topics if doc_id.startswith(TOPICS)} if view.initialised else set()
+    if not due and known is not None:
+        return known
+    left = ((alias, tuple(i for i in ids if i not in due)) for alias, ids in (known or {}).items())
+    aliases = {alias: ids for alias, ids in left if ids}
+    for doc_id in filter(view.__contains__, due):
+        for alias in map(fold, aliases_of(view.document(doc_id))):
+            aliases[alias] = tuple(sorted({*aliases.get(alias, ()), doc_id}))
+    return aliases
+
+
+# ── what became of a plan ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The plan was applied; `view` is the library as it is now, `added` the lines that `adds` became."""
+
+    view: View
+    receipt: Receipt | None = None
+    added: tuple[Located, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The plan was refused whole; nothing changed. `view` is the library as it is now."""
+
+    view: View
+    reasons: tuple[Reason, ...]
+
+
+Outcome = Applied | Rejected

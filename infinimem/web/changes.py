@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from infinimem.model import Receipt, ReceiptRow
-from infinimem.operations.provenance import Records, recorded, successor
+from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import log_json, receipt_json, summary
@@ -83,7 +83,7 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     return {"number": one.number, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Records) -> Iterator[Change]:
+def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
     """By where the lines went, as a reader would ask; within it as the receipt lists them."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
         entry = records.entry(row.seq)

@@ -11,7 +11,7 @@ from infinimem import tokens
 from infinimem.hooks.event import Event
 from infinimem.hooks.recall import Recall, said
 from infinimem.results import recall_json
-from infinimem.store.see_also import known
+from infinimem.store.render import topic_names
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.base import Linked
@@ -72,7 +72,7 @@ def graph(asked: Asked) -> Page:
 
 def _topics(view: View) -> dict[str, Any]:
     """Topics and the names that two of them share, in the shape of the command `graph`."""
-    found = view.derived(known)
+    found = view.derived(topic_names)
     most = max(2, len(found.names) // 2)
     shared: dict[tuple[str, str], list[str]] = {}
     for name, topics in sorted(found.topics.items()):

@@ -56,7 +56,7 @@ def home(asked: Asked) -> Page:
         "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
-        "awaiting": status["lines_awaiting_review"] + status["plans_awaiting_review"],
+        "awaiting": status["lines_awaiting_review"],
         "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
         "conversations": len(view.owned(EVIDENCE)),
     }

@@ -27,3 +27,11 @@ def filing(doc_id: str) -> dict[str, Reply]:
         "plan": lambda v: {"assign": [{"doc_id": doc_id, "new_title": None, "fact_ids": ids(v["topics"])}]},
         "compare": lambda _: {"superseded": []},
     }
+
+
+def keeping(doc_id: str) -> dict[str, Reply]:
+    """All tasks of the write path: each turn is an entry, without its full stop, and goes to one document."""
+    return filing(doc_id) | {
+        "extract": lambda v: {"entries": [{"text": t["text"][:-1], "from": [t["id"]]} for t in v["turns"]]},
+        "merge": lambda _: {"groups": []},
+    }

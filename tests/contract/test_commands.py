@@ -22,7 +22,7 @@ ITEM = "doc_id start_line end_line seqs origin text score"
 HIT = "doc_id title heading start_line end_line seqs score snippet"
 COMPARED = "strategy reader answer citations trace usage evidence evidence_tokens ms"
 IMPORTED = "format sessions turns recorded entries skipped skipped_why left_out receipt"
-AWAITING = "lines_awaiting_review plans_awaiting_review"
+AWAITING = "lines_awaiting_review"
 DRY = ("consolidate", "--dry-run", *OFFLINE)
 TYPED = ("consolidate", *OFFLINE)
 WHERE = "Where is the router?"
@@ -58,7 +58,6 @@ add | add I like tea. {RULES} | evidence entries receipt
 import | import ../home/chat.json {RULES} | {IMPORTED}
 consolidate | consolidate {RULES} | receipt
 consolidate | consolidate --dry-run {RULES} | receipt diff
-consolidate | consolidate --dry-run --keep {RULES} | receipt diff kept
 consolidate | consolidate --estimate | receipt estimate
 rebuild | rebuild {CONVERTED} | strategy documents evidence receipts
 ask | ask {QUESTION} {RULES} | answer citations trace usage | citations doc_id seqs | trace stage
@@ -201,28 +200,6 @@ def test_every_read_command_takes_as_of(shell: Shell, command: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["approve", "reject"])
-def test_a_kept_plan_waits_for_a_person(shell: Shell, way: str) -> None:
-    """`review` shows a kept plan; rejected it moves nothing, approved it moves the lines with a receipt."""
-    shell(*TYPED)  # the sample's buffer goes to topics
-    shell("add", "My sister Ines moved to Porto.", *OFFLINE)
-    before = {path: path.read_bytes() for path in shell.library.glob("topics/*.md")}
-    assert shell("--json", *DRY, "--keep").json["kept"] == "p1"
-    assert {row["item"] for row in shell("--json", "review").json["rows"]} == {"p1"}
-    done = shell("--json", "review", f"--{way}", "p1")
-    assert (done.code, done.json["rows"]) == (0, [])
-    lines = [line for line in (shell.library / "CURRENT.md").read_text().splitlines() if "Porto" in line]
-    moved = "".join(path.read_text() for path in shell.library.glob("topics/*.md"))
-    if way == "reject":
-        assert lines
-        assert {path: path.read_bytes() for path in shell.library.glob("topics/*.md")} == before
-    else:
-        assert lines == []
-        assert moved.count("moved to Porto") == 1
-        assert [receipt["op"] for receipt in done.json["receipts"]] == ["review"]
-    assert shell("--json", "review").json == {"rows": []}
-
-
-@pytest.mark.parametrize("way", ["approve", "reject"])
 def test_what_the_law_withholds_waits_for_a_person(shell: Shell, way: str) -> None:
     """A pinned line stays live until `review --approve` archives it, byte for byte; rejected, it stays."""
     topic = shell.library / "topics" / "pepper.md"
@@ -240,3 +217,15 @@ def test_what_the_law_withholds_waits_for_a_person(shell: Shell, way: str) -> No
     archive = (shell.library / "archive" / "pepper.md").read_text()
     assert (line in topic.read_text(), line in archive) == (way == "reject", way == "approve")
     assert shell("--json", "review").json == {"rows": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("consolidate --dry-run --keep", "--keep is gone; `consolidate` makes what `--dry-run` showed"),
+        ("bench locomo --replay kept", "--replay is gone; a run's replies lie in its folder"),
+    ],
+)
+def test_an_option_that_is_gone_says_what_to_do_instead(shell: Shell, words: str, told: str) -> None:
+    """An option of an earlier version fails with one line that says what stands in its place."""
+    shell(*words.split()).failed(2, told)

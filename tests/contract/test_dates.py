@@ -36,6 +36,7 @@ def _when(shell: Shell, text: str) -> list[str | None]:
         "We want a furnished flat in July",
         "I hope to have finished in September",
         "I want to have learned it in May",
+        "Grandpa, who died in March, loved that the garden opens in June",
     ],
 )
 def test_a_verb_of_another_clause_gives_a_date_no_year(shell: Shell, text: str) -> None:
@@ -49,6 +50,7 @@ def test_a_verb_of_another_clause_gives_a_date_no_year(shell: Shell, text: str) 
         ("We moved to Kiel in July and we like it", "2024-07"),
         ("We will move to Kiel in July because Elif got a position", "2025-07"),
         ("In July, we moved to Kiel", "2024-07"),
+        ("She will start in May, as her visa came", "2025-05"),
         ("I started at Nordlicht on March 3 and I will stay", "2025-03-03"),
         ("I need to call Ann on Friday because she called", "2025-04-18"),
     ],

@@ -37,6 +37,8 @@ def _told(shell: Shell, *turns: tuple[str, str]) -> None:
         "My weight is 80 kg",
         "Miete überwiesen",
         "Water the plants",
+        "I ran 5 km",
+        "Blood pressure was 128 over 83",
     ],
 )
 def test_the_same_sentence_on_another_day_is_an_event_of_its_own(shell: Shell, text: str) -> None:

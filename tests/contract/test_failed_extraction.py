@@ -360,3 +360,12 @@ def test_a_server_of_this_machine_is_called_without_a_proxy(
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url.replace("127.0.0.1", host))
     assert DISH in shell("add", DISH).out
+
+
+def test_an_error_behind_a_relay_is_told_in_its_words(shell: Shell, server: FakeServer) -> None:
+    """A relay that reports an error with HTTP 201 is not taken for no model server at all."""
+    (shell.library / "infinimem.toml").write_text("format = 1\n[llm]\nretries = 0\n")
+    server.answers[:] = [Say(201, json.dumps({"error": {"message": "Provider returned error", "code": 502}}))]
+    ran = shell("add", DISH)
+    assert ran.code == 1 and "Provider returned error" in ran.err
+    assert DISH in shell("search", "chicken").out

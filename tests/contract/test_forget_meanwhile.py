@@ -13,6 +13,7 @@ from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task, Wrapper
 from infinimem.llm.connect import connect
 from infinimem.settings import ModelSettings
+from infinimem.user_folders import cache_root
 
 SECRET = "Imogen Zweig pawned the sapphire ring in Tallinn."
 TURNS = (
@@ -26,6 +27,8 @@ TURNS = (
 class Interrupted(Wrapper):
     """Answers by the rules, quoting what it was shown; during the call of that number lines are forgotten."""
 
+    name, base_url = "small", "http://localhost/v1"  # so that replies are kept
+
     def __init__(self, root: Path, at: int) -> None:
         self.rules = connect("offline", ModelSettings())
         super().__init__(self.rules)
@@ -38,6 +41,11 @@ class Interrupted(Wrapper):
         if self.left == 0:
             open_memory(self.root, model="offline").forget(match="sapphire")
         return reply
+
+
+def kept_replies() -> list[Path]:
+    """All files of the cache."""
+    return [one for one in (cache_root() or Path()).rglob("*") if one.is_file()]
 
 
 @pytest.mark.sample(5)
@@ -56,19 +64,21 @@ def test_nothing_derived_before_a_forget_is_written_after_it(tmp_path: Path, str
         pytest.skip("the strategy asks no such call")
     assert holding(SECRET, root) == []
     assert holding("sapphire", root) == []
+    assert [one for one in kept_replies() if b"sapphire" in one.read_bytes()] == []
     kept = {place.text for place in memory.view.entries("evidence")}
     assert kept == {turn.text for turn in TURNS} - {SECRET}
     assert not memory.view.uncited()
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
 
-def test_a_plan_to_look_at_is_not_kept_if_lines_were_forgotten_while_it_was_made(tmp_path: Path) -> None:
-    """No plan is kept that was made before a forget."""
+def test_a_dry_run_shows_and_leaves_nothing_that_was_forgotten_while_it_ran(tmp_path: Path) -> None:
+    """A dry run during which lines are forgotten ends in an error, and leaves no word of them."""
     root = tmp_path / "m"
     model = Interrupted(root, 0)
     memory = open_memory(root, model=model, create=True)
     memory.observe(TURNS)
     model.left = 1
     with pytest.raises(Exception, match="forgotten"):
-        memory.preview(keep=True)
+        memory.preview()
     assert holding("sapphire", root) == []
+    assert [one for one in kept_replies() if b"sapphire" in one.read_bytes()] == []

@@ -22,6 +22,7 @@ WRITTEN = [
     ("2024 03 10", "2024-03-10"),
     ("2024-3-9", "2024-03-09"),
     ("202403101530", "2024-03-10"),
+    ("2024-03-10T1200", "2024-03-10"),
     ("25-03-2024", "2024-03-25"),
     ("03-25-2024", "2024-03-25"),
     ("10 March 2024", "2024-03-10"),
@@ -85,7 +86,9 @@ def test_a_day_is_read_however_it_is_written(shell: Shell, name: str, day: str |
     assert times == [day] * len(files)
 
 
-@pytest.mark.parametrize("value", ["2024-10-05T09:00:00+02:00", "2024-10-05 09:00", "1728110000"])
+@pytest.mark.parametrize(
+    "value", ["2024-10-05T09:00:00+02:00", "Saturday, October 5th 2024, 9:00 am", "1728110000"]
+)
 def test_a_day_with_a_time_in_a_header_is_the_day(shell: Shell, value: str) -> None:
     """ISO 8601 with a time of day, and seconds since 1970."""
     shell("import", str(notes(shell, {"a.md": f"---\ndate: {value}\n---\nwords\n"})), "--record")
@@ -146,7 +149,8 @@ def test_only_a_real_ending_is_cut_from_a_name(shell: Shell) -> None:
         "[ ] buy milk\n[x] buy oats",
         "[{{daily}}] and so on",
         '{"a"} is a set',
-        "[ ]",
+        "[1] a footnote first",
+        "{ not json",
     ],
 )
 @pytest.mark.parametrize("name", ["a.md", "a.txt", "a.markdown"])

@@ -9,7 +9,9 @@ from cli_runner import Shell
 
 from infinimem import Memory, open_memory
 
-YAML = "---\ntitle: Winter orchard plan\naliases: [Okzaat]\ntags: [grafting]\nx: about rootstock\n---\n"
+YAML = (
+    "---\ntitle: Winter orchard plan\naliases: [Okzaat]\ntags: [grafting/apples]\nx: about rootstock\n---\n"
+)
 TOML = '+++\ntitle = "Winter orchard plan"\naliases = ["Okzaat"]\ntags = ["grafting"]\nx = "rootstock"\n+++\n'
 JSON = '{\n"title": "Winter orchard plan",\n"aliases": "Okzaat",\n"tags": ["grafting"], "x": "rootstock"\n}\n'
 

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from cli_runner import Shell
+from mcp_client import drive, texts
 
 from infinimem import open_memory
 from infinimem.memory import Memory
@@ -26,6 +28,13 @@ def memory(shell: Shell) -> Iterator[Memory]:
     with open_memory(str(shell.library), model="offline", create=True) as made:
         made.observe([{"role": "user", "content": LINE, "time": "2025-05-01", "speaker": HOSTILE}])
         yield made
+
+
+def served(memory: Memory) -> Any:
+    pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+    from infinimem.mcp.server import make_server
+
+    return make_server(memory)
 
 
 def test_names_in_recalled_text_are_text(shell: Shell, memory: Memory) -> None:
@@ -56,32 +65,21 @@ def test_names_in_the_text_of_tools_are_text(memory: Memory) -> None:
 
 def test_names_over_mcp_are_text(memory: Memory) -> None:
     """An MCP client gets no such character from search, read_lines or ask."""
-    client = pytest.importorskip("mcp").Client
-    import anyio
 
-    from infinimem.mcp.server import make_server
+    async def work(client: Any) -> None:
+        for name, given in (
+            ("search", {"query": "heron port"}),
+            ("read_lines", {"doc_id": "CURRENT"}),
+            ("ask", {"question": "Which port has heron on staging?"}),
+        ):
+            text = texts(await client.call_tool(name, given))
+            assert "8417" in text and not STEERING.search(text.replace("\n", ""))
 
-    async def drive() -> None:
-        async with client(make_server(memory), mode="auto", read_timeout_seconds=60) as made:
-            for name, given in (
-                ("search", {"query": "heron port"}),
-                ("read_lines", {"doc_id": "CURRENT"}),
-                ("ask", {"question": "Which port has heron on staging?"}),
-            ):
-                told: Any = await made.call_tool(name, given)
-                text = told.content[0].text
-                assert "8417" in text and not STEERING.search(text.replace("\n", ""))
-
-    anyio.run(drive)
+    drive(served(memory), work)
 
 
 def test_one_grep_keeps_no_other_client_waiting(tmp_path: Path) -> None:
     """While one client's grep runs to its limit, another's search is answered."""
-    client = pytest.importorskip("mcp").Client
-    import anyio
-
-    from infinimem.mcp.server import make_server
-
     source = random.Random(5)
     (tmp_path / "big.md").write_text("\n".join("".join(source.choices("ab ", k=20_000)) for _ in range(120)))
     (tmp_path / "heron.md").write_text(f"# Heron\n\n{LINE}\n")
@@ -90,21 +88,20 @@ def test_one_grep_keeps_no_other_client_waiting(tmp_path: Path) -> None:
     with open_memory(str(tmp_path), model="offline") as memory:
         memory.tools.search("heron")
 
-        async def drive() -> None:
-            async with client(make_server(memory), mode="auto", read_timeout_seconds=60) as made:
-                over = anyio.Event()
+        async def work(client: Any) -> None:
+            over = anyio.Event()
 
-                async def costly() -> None:
-                    told: Any = await made.call_tool("grep", {"pattern": "a[ab ]{300}a[ab ]{300}#"})
-                    assert told.is_error and "more than 2 s" in told.content[0].text
-                    over.set()
+            async def costly() -> None:
+                told = await client.call_tool("grep", {"pattern": "a[ab ]{300}a[ab ]{300}#"})
+                assert told.is_error and "more than 2 s" in texts(told)
+                over.set()
 
-                async with anyio.create_task_group() as group:
-                    group.start_soon(costly)
-                    while not over.is_set():
-                        began = time.monotonic()
-                        await made.call_tool("search", {"query": "heron port"})
-                        waited.append(time.monotonic() - began)
+            async with anyio.create_task_group() as group:
+                group.start_soon(costly)
+                while not over.is_set():
+                    began = time.monotonic()
+                    await client.call_tool("search", {"query": "heron port"})
+                    waited.append(time.monotonic() - began)
 
-        anyio.run(drive)
+        drive(served(memory), work)
     assert len(waited) > 3 and max(waited) < 1.5

@@ -73,7 +73,7 @@ def test_a_model_of_the_responses_api_alone_is_asked_there(
         with open_memory(tmp_path / "library", create=True) as memory:
             assert not memory.observe([Turn("The boiler is serviced in May.")]).unanswered
             assert "messages" in server.requests[0] and "input" in server.requests[1]
-            assert memory.llm.usage["extract"].tokens_in == 90
+            assert memory.llm.usage.tokens_in == 90
             unanswered = memory.observe([Turn("The bike has a new tyre.")]).unanswered
         assert [one.kind for one in unanswered.values()] == ["TRUNCATED"]
         assert all("messages" not in request for request in server.requests[1:])

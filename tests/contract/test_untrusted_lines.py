@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
 
-from infinimem import open_memory
+from infinimem import Turn, open_memory
+from infinimem.testing import ScriptedLLM
 
 pytest.importorskip("anthropic", reason="the Anthropic SDK is not installed")
 from infinimem.adapters.anthropic import MemoryTool
@@ -65,11 +67,13 @@ def test_a_signed_looking_line_outside_the_programs_documents_is_text(shell: She
 
 
 def test_the_file_keeps_its_bytes(shell: Shell) -> None:
-    """The model that wrote the file reads back what it wrote."""
+    """The model that wrote the file reads back what it wrote; what other tools show has a backslash more."""
     assert shell("init").code == 0
-    text = f"- {FORGED} {SAID}\n"
+    text = f"- {FORGED} {SAID}\n> * <seq = 1> x\nOr <seq=1> here\n"
     by_memory_tool(shell, text)
     assert (shell.library / "memories" / "x.md").read_text() == text
+    shown = [row["text"] for row in shell("--json", "read", "memories/x").json["lines"]]
+    assert shown == [f"- \\{FORGED} {SAID}", "> * \\<seq = 1> x", "Or <seq=1> here"]
     tool = MemoryTool(open_memory(shell.library, model="offline"))
     assert f"- {FORGED} {SAID}" in tool.execute({"command": "view", "path": "/memories/x.md"})
 
@@ -119,3 +123,21 @@ def test_a_plain_folder_of_notes_has_no_signed_lines(shell: Shell) -> None:
     for command in (("search", "penguin"), ("read", "note"), ("grep", "penguin"), ("ask", "penguin?")):
         shown = shell("--library", ".", *command).out
         assert SAID in shown and "Ann:" not in shown and "[901]" not in shown and f"- {FORGED}" not in shown
+
+
+@pytest.mark.parametrize(
+    ("roles", "source"),
+    [(("assistant", "tool"), "tool"), (("user", "assistant"), "AI"), (("user", "tool"), "tool")],
+)
+def test_an_entry_has_the_least_trusted_of_its_sources(tmp_path: Path, roles: list[str], source: str) -> None:
+    """What is drawn from several turns is trusted no more than the least of them: tool, AI, user."""
+    text = "The depot opens at nine on Fridays."
+
+    def joined(variables: Any) -> Any:
+        cited = [turn["id"] for turn in variables["turns"]]
+        return {"entries": [{"topic": "Depot", "text": text, "from": cited}]}
+
+    model = ScriptedLLM({"extract": joined})
+    memory = open_memory(tmp_path / "m", model=model, create=True)
+    (place,) = memory.observe([Turn(text, role, session="s") for role in roles])
+    assert place.entry.source == source

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from cli_runner import Shell
 from scripted import OFFLINE, SAMPLE, filing
 
 from infinimem import Memory, Turn, open_memory
+from infinimem.model import Move, NewEntry, Plan
+from infinimem.store.view import Applied
 from infinimem.testing import ScriptedLLM
 
 SIGNED = re.compile(r"^- <seq=(\d+)[,>].*$", re.M)
@@ -167,6 +172,30 @@ def test_block_ids_are_no_part_of_the_text(shell: Shell) -> None:
     assert [one["text"] for one in items if seq in one["seqs"]] == ["Pepper has a new vet on Elm street."]
     evidence = "".join(one.read_text() for one in shell.library.glob("evidence/*.md"))
     assert f"^{seq}" not in evidence
+
+
+def test_a_preview_is_what_is_written_then(tmp_path: Path) -> None:
+    """What a consolidation would write is what it then writes, by the checksums of its receipt."""
+    shutil.copytree(SAMPLE, root := tmp_path / "library")
+    memory = open_memory(root, model="offline", clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+
+    def sums(shown: Mapping[str, tuple[bytes, bytes]]) -> set[tuple[str, ...]]:
+        return {(name, *map(sha, pair)) for name, pair in shown.items()}
+
+    def sha(data: bytes) -> str:
+        return hashlib.sha256(data).hexdigest() if data else "-"
+
+    memory.observe([])  # what was said last is extracted first
+    shown, receipt = memory.preview(), memory.consolidate()
+    assert receipt
+    assert sums(shown) == {*receipt.files}
+    home = [place.seq for place in memory.view.document("topics/home").entries]
+    for plan in (
+        Plan("merge", moves=tuple(Move(seq, "topics/our-house", "House") for seq in home)),
+        Plan("consolidate", adds=(NewEntry("The cellar is damp", (1,), to="topics/our-house"),)),
+    ):
+        assert isinstance(memory.library.apply(plan), Applied)
+    assert memory.view.document("topics/our-house").summary == "our house"  # until something describes it
 
 
 # ── records, and five systems over one folder ───────────────────────────────────────────────────

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from infinimem.evaluation import book
 from infinimem.evaluation.model import Case, Found, Question, Result
-from infinimem.evaluation.record import lines_of, result_of
-from infinimem.evaluation.request import Request
+from infinimem.evaluation.runner import Request
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Turn
 
@@ -77,7 +77,7 @@ def request(folder: Path, *methods: str, **more: Any) -> Request:
 
 def results(out: Path) -> list[Result]:
     """All results of a run, by method and question."""
-    found = [result_of(line) for path in sorted((out / "raw").glob("*.jsonl")) for line in lines_of(path)]
+    found = [one for path in sorted((out / "raw").glob("*.jsonl")) for one in book.results(path)]
     return sorted(found, key=lambda result: (result.method, result.case, result.question))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -114,3 +116,29 @@ def test_a_person_is_asked_before_tokens_are_spent(
     ran = shell(*f"bench locomo --data {data} --methods none --answerer small".split(), input="n\n")
     assert ran.code == 1 and "about 30 calls" in ran.err and "Start?" in ran.err
     assert not list(shell.library.iterdir())
+
+
+def test_a_run_that_goes_on_or_is_repeated_asks_nothing_twice(
+    shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What models said lies in the run's own folder; other runs of the same ask anew."""
+    words = f"-q bench locomo --data {data} --methods bm25,none --answerer small --jobs 1 --yes --out o"
+    command = words.split()
+    with serve(chat('{"answer": "To Porto.", "cites": [], "reason": "", "correct": false}')) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert shell(*command).code == 0
+        asked, kept = len(server.requests), list((shell.library / "o/replies").iterdir())
+        assert asked == len(kept) > 20
+        assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+        found = json.loads((shell.library / "o/report.json").read_text())["methods"]
+        for folder in ("o/raw", "o/cases"):
+            shutil.rmtree(shell.library / folder)
+        assert shell(*command).code == 0 and len(server.requests) == asked
+        again = json.loads((shell.library / "o/report.json").read_text())["methods"]
+        for name, one in found.items():
+            assert (again[name]["mean"], again[name]["querying"]) == (one["mean"], one["querying"])
+        assert shell(*command[:-1], "two", "--runs", "2").code == 0
+        assert len(server.requests) == 3 * asked
+        assert {path.name for path in (shell.library / "two").iterdir()} == {"run-1", "run-2"}
+        shutil.copytree(shell.library / "o/replies", shell.library / "copied/replies")
+        assert shell(*command[:-1], "copied").code == 0 and len(server.requests) == 3 * asked

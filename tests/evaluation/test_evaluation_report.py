@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from infinimem.errors import UsageError
+from infinimem.evaluation.book import to_json
 from infinimem.evaluation.model import Found, Ingested, Result
-from infinimem.evaluation.record import to_json
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.tally import UNTIL
 

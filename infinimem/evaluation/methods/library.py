@@ -6,40 +6,36 @@ of each of them.
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from infinimem.evaluation.methods.answering import ALL, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
-from infinimem.evaluation.record import made_of
 from infinimem.evaluation.written import written_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
-from infinimem.retrieval.cache import cache_folder
+from infinimem.retrieval.cache import delete_cache
 from infinimem.store.spec import TOPICS
 from infinimem.strategies.readers.agentic import search
 
 SETTINGS = "infinimem.toml"
 
 
-@dataclass
-class _Record:
-    """What making a library took so far, kept beside it; `done` once it may be read."""
+@dataclass(frozen=True)
+class _Made:
+    """What making a library took, and left."""
 
-    usage: dict[str, Usage] = field(default_factory=dict)
-    seconds: float = 0.0
-    sizes: tuple[int, ...] = ()
-    structure: Mapping[str, Any] = field(default_factory=dict)
-    disk: int = 0
-    done: bool = False
+    usage: Mapping[str, Usage]
+    seconds: float
+    sizes: tuple[int, ...]
+    disk: int
 
 
 class LibraryMethod:
@@ -59,12 +55,8 @@ class LibraryMethod:
         self._making = making
 
     def ingest(self, case: Case) -> Ingested:
-        """Make the library, go on with one that was begun, or open one that is done.
-
-        Raises:
-            ModelUnavailable: what was made so far stays, and is gone on with.
-        """
-        record = self._making.make(self._spec, case)
+        """Make the library, or open one that is made."""
+        made = self._making.make(self._spec, case)
         self._case = case
         self._memory = self._making.open(self._spec, case, building=False)
         self._turn_of = {
@@ -75,12 +67,12 @@ class LibraryMethod:
         return Ingested(
             self._spec.text,
             case.name,
-            record.usage,
-            record.seconds,
-            record.sizes,
+            made.usage,
+            made.seconds,
+            made.sizes,
             written_of(self._memory, case) if self._spec.draws else {},
             len(case.turns),
-            record.disk,
+            made.disk,
         )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
@@ -112,26 +104,21 @@ class Making:
         self._means = means
         self._lock = threading.Lock()
         self._locks: dict[Path, threading.Lock] = defaultdict(threading.Lock)
+        self._made: dict[Path, _Made] = {}
 
     def folder(self, spec: Spec, case: Case) -> Path:
         """Of the library."""
         return self._means.work / spec.library / case.name
 
-    def make(self, spec: Spec, case: Case) -> _Record:
-        """Make the library, unless it is done.
-
-        Raises:
-            ModelUnavailable: what was made stays.
-        """
+    def make(self, spec: Spec, case: Case) -> _Made:
+        """Make the library, unless this start of the run has; one of an earlier start is made anew, of the
+        replies that were kept."""
         folder = self.folder(spec, case)
         with self._exclusive(folder):
-            record = _load(_beside(folder))
-            if record is None:  # nothing there, or a run that was killed: what it cost is not known
-                shutil.rmtree(folder, ignore_errors=True)
-                record = _Record()
-            if not record.done:
-                self._go_on(spec, case, record, folder)
-        return record
+            if (made := self._made.get(folder)) is None:
+                self.remove(spec, case)
+                made = self._made[folder] = self._make(spec, case, folder)
+        return made
 
     def open(self, spec: Spec, case: Case, building: bool) -> Memory:
         """Open a library with a method's settings, those for making it or all of them."""
@@ -140,35 +127,24 @@ class Making:
             return self._open(spec, folder, building)
 
     def remove(self, spec: Spec, case: Case) -> None:
-        """Delete the library; its record goes first, so that what is left is never taken for whole."""
+        """Delete the library."""
         folder = self.folder(spec, case)
-        _beside(folder).unlink(missing_ok=True)
-        if (cache := cache_folder(str(folder.absolute()), "bench")) is not None:
-            shutil.rmtree(cache.parent, ignore_errors=True)
+        self._made.pop(folder, None)
+        delete_cache(str(folder.absolute()))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _go_on(self, spec: Spec, case: Case, record: _Record, folder: Path) -> None:
+    def _make(self, spec: Spec, case: Case, folder: Path) -> _Made:
         began = time.perf_counter()
-        before = dict(record.usage)
-        _beside(folder).unlink(missing_ok=True)  # one that is killed from here on is made anew
         with self._means.spending.account() as spent:
-            try:
-                memory = self._open(spec, folder, building=True)
-                if spec.draws:
-                    memory.observe(case.turns)
-                    memory.consolidate()
-                else:
-                    memory.record(case.turns)
-                record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
-                record.disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-                record.done = True
-            finally:
-                record.usage = {
-                    phase: before.get(phase, Usage()) + spent.get(phase, Usage())
-                    for phase in sorted({*before, *spent})
-                }
-                record.seconds += time.perf_counter() - began
-                _save(_beside(folder), record)
+            memory = self._open(spec, folder, building=True)
+            if spec.draws:
+                memory.observe(case.turns)
+                memory.consolidate()
+            else:
+                memory.record(case.turns)
+        sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
+        disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        return _Made(dict(sorted(spent.items())), time.perf_counter() - began, sizes, disk)
 
     def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
         folder.mkdir(parents=True, exist_ok=True)
@@ -181,22 +157,3 @@ class Making:
     def _exclusive(self, folder: Path) -> threading.Lock:
         with self._lock:
             return self._locks[folder]
-
-
-def _beside(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.json")
-
-
-def _save(path: Path, record: _Record) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(asdict(record)), encoding="utf-8")
-    part.replace(path)
-
-
-def _load(path: Path) -> _Record | None:
-    try:
-        values: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return _Record(**{**values, **made_of(values)})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None

@@ -1,44 +1,40 @@
-"""Forget lines: the one operation that removes text. Documents in one transaction, then the machine state.
+"""The two operations that rewrite what is written: `forget` takes lines out, `rename` changes a name.
 
-The chosen lines go with their sources and everything drawn from the same sources. The receipt keeps numbers
-and places; names stay, and are reported. Afterwards every byte of library and cache is searched.
-Source: docs/FORMAT.md, Forget.
+Each is one transaction over documents and receipts, and then the machine state. The receipt keeps numbers and
+places. Afterwards every byte of library and cache is searched, and what is left is reported.
+Source: docs/FORMAT.md, Forget, Rename.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TypeVar
 
-from infinimem.errors import LibraryError, UsageError
-from infinimem.model import Receipt
-from infinimem.operations.forget import machine_state
-from infinimem.operations.forget.choice import Choice, Wanted, choose
-from infinimem.operations.forget.machine_state import Residue, git_advice
-from infinimem.operations.forget.redaction import Redaction
-from infinimem.spec import ledger_folders
+from infinimem.errors import DocumentNotFound, LibraryError, UsageError
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import flow, quote
+from infinimem.model import CURRENT, Receipt
+from infinimem.operations.forget import BEGUN, residue
+from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, choose, readings, redact
+from infinimem.operations.forget.residue import Residue, Texts, git_advice
+from infinimem.spec import ledger_folders, record_folders
+from infinimem.store import receipts
 from infinimem.store.commit.transaction import Conflict, recheck, recover
+from infinimem.store.files import digest
 from infinimem.store.library import RETRIES, Library
+from infinimem.store.lines import fold
 from infinimem.store.plans import violations
-from infinimem.store.receipts import FORGET, forgotten, next_number
-from infinimem.store.records import stem
-from infinimem.store.render import Rendered
-from infinimem.store.spec import JOURNAL
-from infinimem.store.state import last_seen
-from infinimem.store.view import View
+from infinimem.store.render import Rendered, headed
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
+from infinimem.store.state import last_seen, withheld
+from infinimem.store.view import View, aliases_of, by_id
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A line that would go. `seq` is None for what a person typed and nobody signed yet."""
-
-    seq: int | None
-    doc_id: str
-    line: int
-    text: str
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
 
 
 @dataclass(frozen=True)
@@ -46,14 +42,13 @@ class Forgotten:
     """What would be forgotten, or was.
 
     Args:
-        rows: the lines, in a dry run; none afterwards.
-        seqs: their numbers.
-        files: paths of what would change, in a dry run: documents that hold any of it, or tell of it.
+        rows, files: lines that would go, and paths that would change; none afterwards.
+        seqs, records: numbers of the lines, and ids of the records that go with them.
         receipt: None in a dry run, and where there was nothing to forget.
-        left: what holds some of it still; in a dry run what people own.
+        left: what holds some of it still; in a dry run what a `forget` will not touch.
         repeated: lines that say some of the same words in their own right, and stay.
         history: what to do about git; "" without a repository.
-        records: ids of the records that come from it, or tell of it: they would go, or went, whole.
+        notes: what was taken otherwise than it was written.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -65,7 +60,17 @@ class Forgotten:
     history: str = ""
     records: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was taken otherwise than it was written."""
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """What came of it: the ids of a document, what still holds the old name, and what to do about git."""
+
+    receipt: Receipt
+    was: str
+    now: str
+    left: tuple[Residue, ...]
+    history: str
 
 
 def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
@@ -74,139 +79,224 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     Raises:
         UsageError: a number that no line has.
     """
-    view = looked(library)
+    view = _look(library)
     choice = _chosen(library, view, wanted)
-    redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
-    done = redaction.rendered()
-    held = _holding(redaction, done)
-    rows, files = tuple(_candidates(choice)), tuple(sorted(held))
+    done = redact(view, choice, receipts.next_number(view))
+    found = _report(library, view, choice, done)
+    first = {(p.seq, p.text): p for p in reversed(choice.lines)}  # quotations only where they read otherwise
+    quoted = (JOURNAL, residue.STATE)
+    lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
+    rows = (Candidate(p.seq, p.doc_id if p.start_line else "-", p.start_line, p.text) for p in lines)
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
-    return replace(_report(library, redaction, held, after, preview=True), rows=rows, files=files)
+    left = residue.left(library.files, after, choice.texts, preview=True)
+    return replace(found, rows=(*rows, *choice.unsigned), left=left)
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
-    """Take lines out for good: documents, evidence, receipts' quotations, names, machine state, caches.
+    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
 
     Raises:
         UsageError: a number that no line has.
         NotALibrary: the folder has no infinimem.toml.
         LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
     """
-    library.demand_initialised()
-    return retried(library, lambda: _forget(library, wanted))
+    return _locked(library, lambda view: _forget(library, view, wanted))
 
 
-def retried(library: Library, act: Callable[[], T]) -> T:
+def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
+    choice = rest = _chosen(library, view, wanted)
+    written = list[Receipt]()
+    found = Forgotten()
+    while len(written) <= RETRIES:
+        done = redact(view, rest, receipts.next_number(view))
+        if not written:
+            found = _report(library, view, choice, done)
+        if not done.documents:
+            break
+        known, gone = library.seen_lines(), ", ".join(found.records)
+        notes = [f"records deleted, with all links to them: {gone}"] if gone else []
+        notice: last_seen.Changes = {seq: None for seq in rest.seqs if seq in known}
+        residue.set_aside(library.files, rest.seqs)
+        written.append(_write(library, view, done, receipts.FORGET, notice, notes))
+        view = _look(library)  # what someone saved meanwhile is taken out of their version, too
+        rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
+        rest = replace(rest, texts=choice.texts)
+    left = residue.left(library.files, view, choice.texts)
+    return replace(found, files=(), left=left, receipt=written[0] if written else None)
+
+
+def _locked(library: Library, act: Callable[[View], T]) -> T:
     """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
+    library.demand_initialised()
     for again in reversed(range(RETRIES + 1)):
         try:
             with library.locked():
                 recheck(library.files, library.clock().timestamp())
-                return act()
+                return act(_look(library))
         except Conflict:
             if not again:
                 raise
     raise AssertionError
 
 
-def _forget(library: Library, wanted: Wanted) -> Forgotten:
-    """Under the lock. What someone saves meanwhile is taken out of their version too."""
-    view = looked(library)
-    choice = _chosen(library, view, wanted)
-    first = redaction = _redaction(library, view, choice)
-    receipt, held = None, set[str]()
-    for _ in range(RETRIES + 1):
-        if not (done := redaction.rendered()).documents:
-            break
-        held |= _holding(redaction, done)
-        receipt, earlier = _take_out(library, redaction, done), receipt
-        receipt = earlier or receipt
-        view = looked(library)
-        rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
-        redaction = _redaction(library, view, replace(rest, texts=choice.texts))
-    found = replace(_report(library, first, held, view), receipt=receipt)
-    return replace(found, seqs=tuple(row.seq for row in receipt.rows)) if receipt else found
-
-
-def _report(
-    library: Library, redaction: Redaction, held: set[str], after: View, preview: bool = False
-) -> Forgotten:
-    return Forgotten(
-        seqs=tuple(sorted(redaction.choice.seqs)),
-        left=machine_state.left(library.files, after, redaction.choice.texts, preview),
-        repeated=tuple(sorted({place.seq for place in redaction.choice.texts.repeated})),
-        history=git_advice(library.root.absolute(), held),
-        records=redaction.records.deleted,
-    )
-
-
-def looked(library: Library) -> View:
+def _look(library: Library) -> View:
     """The library to the last file: nothing that somebody has just saved may be passed over."""
     library.fresh.doubt()
     return library.view()
 
 
-def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt:
+def _write(
+    library: Library, view: View, done: Rendered, op: str, notice: last_seen.Changes, notes: Sequence[str]
+) -> Receipt:
     """One transaction, and the machine state after it."""
-    view, known = redaction.view, library.seen_lines()
     if wrong := violations(view, done):
-        raise LibraryError(f"the lines cannot be removed ({wrong[0].code}); run infinimem doctor")
-    machine_state.set_aside(library.files, redaction.choice)
-    machine_state.begin(library.files)
-    notice: last_seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
-    receipt = library.commit(done, view, library.of_people(FORGET), tuple(_notes(redaction)), notice)
+        raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
+    library.files.replace(BEGUN, b"")  # durably: from now on `finish` is to be done
+    receipt = library.commit(done, view, library.of_people(op), notes, notice)
     recover(library.files)
-    machine_state.finish(library.files)
+    residue.finish(library.files)
     return receipt
 
 
-def _notes(redaction: Redaction) -> Iterator[str]:
-    """What the receipt says of records, by number."""
-    records = redaction.records
-    if gone := {stem(name) for name in records.deleted if name not in records.audits}:
-        yield f"records deleted, with all links to them: {', '.join(sorted(gone))}"
-    if records.audits:
-        yield f"deleted whole, for they told of it: {', '.join(records.audits)}"
-
-
-def _holding(redaction: Redaction, done: Rendered) -> set[str]:
-    """Files that held any of it; of records those that go, the others only lose links."""
-    return {
-        f"{doc_id}.md"
-        for doc_id in done.documents
-        if doc_id in redaction.view
-        and (not doc_id.startswith(ledger_folders()) or redaction.records.concerns(doc_id))
-    }
+def _report(library: Library, view: View, choice: Choice, done: Rendered) -> Forgotten:
+    """What is known before it is done; files are those that held any of it, not those that lose links."""
+    lost_links = {one for one, new in done.documents.items() if new and one.startswith(ledger_folders())}
+    files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
+    records = (one for one, new in done.documents.items() if not new and one.startswith(ledger_folders()))
+    return Forgotten(
+        seqs=tuple(sorted(choice.seqs)),
+        files=tuple(files),
+        repeated=tuple(sorted({place.seq for place in choice.texts.repeated})),
+        history=git_advice(library.root.absolute(), files),
+        records=tuple(records),
+    )
 
 
 def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
     choice = choose(view, library.seen_lines(), wanted)
     if missing := sorted(set(wanted.seqs) - choice.seqs):
-        done = forgotten(library.receipts())
-        again = [f"{seq} (receipt {done[seq]})" for seq in missing if seq in done]
-        if len(again) == len(missing):
-            raise UsageError(f"forgotten already: {', '.join(again)}")
-        unknown = ", ".join(str(seq) for seq in missing if seq not in done)
-        raise UsageError(f"no line has seq {unknown}; infinimem grep shows lines with their numbers")
+        done = receipts.forgotten(library.receipts())
+        if unknown := ", ".join(str(seq) for seq in missing if seq not in done):
+            raise UsageError(f"no line has seq {unknown}; infinimem grep shows lines with their numbers")
+        again = ", ".join(f"{seq} (receipt {done[seq]})" for seq in missing)
+        raise UsageError(f"forgotten already: {again}")
     return choice
 
 
-def _redaction(library: Library, view: View, choice: Choice) -> Redaction:
-    typed = len(choice.unsigned)
-    first = library.allocate(typed, view) if typed else view.max_seq + 1
-    return Redaction(view, choice, next_number(view), first)
+# ── rename ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _candidates(choice: Choice) -> Iterator[Candidate]:
-    """Each line where it stands; also how a receipt still quotes it, where that reads otherwise."""
-    shown: set[tuple[int, str]] = set()
-    for place in choice.lines:
-        is_new = (place.seq, place.text) not in shown
-        if place.start_line and (is_new or not place.doc_id.startswith(JOURNAL)):
-            yield Candidate(place.seq, place.doc_id, place.start_line, place.text)
-        elif is_new:
-            yield Candidate(place.seq, "-", 0, place.text)
-        shown.add((place.seq, place.text))
-    for doc_id, line, text in choice.unsigned:
-        yield Candidate(None, doc_id, line, text)
+def rename(library: Library, name: str, new: str) -> Renamed:
+    """As `Memory.rename`."""
+    return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
+
+
+def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
+    was = _resolved(view, name)
+    now = _target(view, was, new)
+    names = {was: now}
+    if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
+        names = {folder + was.split("/", 1)[1]: folder + now.split("/", 1)[1] for folder in (TOPICS, ARCHIVE)}
+    old = next((view.document(one) for one in names if one in view), Document.empty(was))
+    stem = was.rpartition("/")[2]
+    if was.startswith(EVIDENCE):
+        stem = _DATE.sub("", stem)
+    elif was.startswith(MEMORIES):
+        stem = PurePosixPath(stem).stem
+    called = {stem, stem.replace("-", " "), old.title, str(old.header.values.get("session", ""))} - {""}
+    done = _renamed(view, names, called, new)
+    waiting = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
+    withheld.drop(library.files, waiting)
+    known = library.seen_lines()
+    notice: last_seen.Changes = {
+        seq: replace(line, doc_id=names[line.doc_id]) for seq, line in known.items() if line.doc_id in names
+    }
+    receipt = _write(library, view, done, receipts.RENAME, notice, ())
+    view = _look(library)
+    texts = Texts((), called - {new, new.casefold()}, readings(view, library.seen_lines()), whole=True)
+    left = residue.left(library.files, view, texts)
+    files = {f"{doc_id}.md" for doc_id in (*names, *done.documents)}
+    return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), files))
+
+
+def _resolved(view: View, name: str) -> str:
+    """The id of a document, also of one that only receipts know."""
+    found = name.strip().removesuffix(".md")
+    try:
+        found = view.resolve(name)
+    except DocumentNotFound:
+        if found not in residue.named_ids(view):
+            raise
+    if found.startswith((TOPICS, ARCHIVE, EVIDENCE, MEMORIES)) and view.initialised:
+        return found
+    if view.is_note(found):
+        raise UsageError(f"{found} is a person's note: rename the file itself")
+    raise UsageError(f"{found} cannot be renamed: only topics, sessions and a model's own files have names")
+
+
+def _target(view: View, was: str, new: str) -> str:
+    """The id that it gets."""
+    above, _, stem = was.rpartition("/")
+    own = slug(new)
+    if not own:
+        raise UsageError(f"{new!r} is no name; it needs a letter or digit")
+    if was.startswith(EVIDENCE) and (date := _DATE.match(stem)):
+        own = date[0] + own
+    elif was.startswith(MEMORIES):
+        own += PurePosixPath(stem).suffix
+    now = f"{above}/{own}"
+    twin = {TOPICS: ARCHIVE, ARCHIVE: TOPICS}.get(f"{above}/", f"{above}/") + own
+    there = {doc_id for one in (now, twin) for doc_id in view.derived(by_id).get(fold(one), ())}
+    if taken := [one for one in sorted(there) if now != was and fold(one.split("/", 1)[1]) != fold(stem)]:
+        raise UsageError(f"there is {taken[0]} already; give another name")
+    if why := unlawful(now):
+        raise UsageError(f"{now} is no name for a file: {why}")
+    return now
+
+
+def _renamed(view: View, names: dict[str, str], called: Collection[str], new: str) -> Rendered:
+    """The documents that change: headers, headings, receipts; of other documents only what is its id."""
+    sums = receipts.Checksums(receipts.next_number(view))
+    done = Rendered(names=names, sums=sums.known, reverse_diffs=[])
+    ids = re.compile("|".join(rf"(?<![\w-]){re.escape(was)}(?![\w/-])" for was in names))
+    old_name = f"[\"']?(?:{'|'.join(map(re.escape, sorted(called)))})[\"']?"
+    title = re.compile(
+        rf"\A((?:[+-]>)?(?:#+ |(?:title|summary|session): )){old_name}(?=\r?\Z)", re.IGNORECASE
+    )
+
+    def renamed(line: str, is_own: bool = True) -> str:
+        line = ids.sub(lambda found: names[found[0]], line)
+        if is_own or line.startswith("session: "):
+            line = title.sub(lambda found: found[1] + (new if "#" in found[1] else quote(new)), line)
+        return line
+
+    def told(line: str) -> str:
+        now = line if line.startswith(("- <", "+>- <", "->- <")) else renamed(line)
+        file = receipts.file_of(receipts.cells_of(now)) if now != line and now.startswith("| ") else None
+        return receipts.row_of(receipts.file_cells(file[0], *map(sums.of, file[1:]))) if file else now
+
+    for doc_id in view.ids("all"):
+        old, is_own = view.document(doc_id), doc_id in names
+        lines, end, is_titled = old.lines, old.header.end, is_own or doc_id == CURRENT
+        if doc_id.startswith(JOURNAL):
+            lines = tuple(map(told, old.lines))
+        elif is_titled or doc_id.startswith((TOPICS, *record_folders())):
+            lines = tuple(renamed(line, is_titled) for line in old.lines[:end])
+            lines += tuple(
+                renamed(line) if is_titled and line[:1] == "#" else line for line in old.lines[end:]
+            )
+        if is_own and doc_id.startswith(MEMORIES):
+            lines = old.lines
+        document = replace(old, id=names.get(doc_id, doc_id), lines=lines, cache=None)
+        if is_own and doc_id.startswith(TOPICS):
+            aliases = [one for one in aliases_of(old) if not re.fullmatch(old_name, one, re.IGNORECASE)]
+            changes = {"aliases": flow(aliases) if aliases else None} if aliases != aliases_of(old) else {}
+            document = headed(document, {**changes, "title": quote(new)})
+        if is_own:
+            done.documents |= {doc_id: None, document.id: document}
+        elif lines != old.lines:
+            done.documents[doc_id] = document
+    for doc_id in filter(view.__contains__, done.documents):
+        sums.of(digest(view.document(doc_id).to_bytes()))
+    return done

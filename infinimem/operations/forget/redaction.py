@@ -1,281 +1,250 @@
-"""The library without what is forgotten: tombstones for its lines, derived text made anew, receipts. Pure.
+"""Which lines a `forget` takes, and the library without them. Pure.
 
-A line that carries a forgotten seq becomes a tombstone in every file of the program. Names stay as they are.
+Lines go with what they were drawn from and all else that was drawn from that. In every file of the program a
+line that carries such a seq becomes a tombstone; derived text of documents that lost one is made anew, old
+versions of it in receipts go, and so do records of the same turns. Names stay as they are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import chain
 
-from infinimem import tokens
+from infinimem import spec, tokens
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.scan import heading_title
-from infinimem.markdown.signature import forgotten_in, format_seqs, tombstone
-from infinimem.model import CURRENT, ReceiptRow
-from infinimem.operations.forget.choice import Choice, numbered
-from infinimem.operations.forget.records import Records, without_records
-from infinimem.operations.provenance import recorded
-from infinimem.spec import ledger_folders, record_folders, whole_folders
+from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
+from infinimem.model import CURRENT, Located, ReceiptRow
+from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
+from infinimem.operations.provenance import recorded, session_of
+from infinimem.store import receipts
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
-from infinimem.store.receipts import (
-    BEFORE,
-    FORGOTTEN,
-    QUOTED,
-    Checksums,
-    block,
-    cells_of,
-    file_cells,
-    file_of,
-    row_of,
-)
-from infinimem.store.records import held_by
+from infinimem.store.lines import drawn_from, former
+from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
+from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
-_OTHER = "Other"
-"""What a heading of CURRENT says in place of one that said too much."""
 OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
 _KEY = re.compile(r"[a-z_]+: ")
 _NUMBERS = re.compile(
-    r"\s*$|---$|(?:created_time|update_log|date|current_epoch|links|evidence):|  - \{"
+    r"\s*$|---$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
     r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+\)$"
 )
 """Lines that the program writes whatever was said: times and seqs."""
 
 
 @dataclass(frozen=True)
-class Redaction:
-    """A view without the lines of a choice.
+class Wanted:
+    """Lines by number, by what `finds` finds in one or in its speaker's name, by source, session, or both."""
 
-    Args:
-        view: the library.
-        choice: what goes.
-        receipt: number of the receipt.
-        first_seq: of what people typed among it: the receipt names each by a number too.
-    """
+    seqs: Collection[int] = ()
+    finds: Callable[[str], Sequence[str]] = lambda text: ()
+    source: str | None = None
+    session: str | None = None
 
-    view: View
-    choice: Choice
-    receipt: int
-    first_seq: int
 
-    @cached_property
-    def _sums(self) -> Checksums:
-        return Checksums(self.receipt)
+@dataclass(frozen=True)
+class Candidate:
+    """A line that would go; `seq` is None where nobody signed it: a person typed it, or a model wrote it."""
 
-    @cached_property
-    def records(self) -> Records:
-        """What becomes of the records."""
-        holds = self.choice.texts.holds
-        return without_records(self.view, self.choice.seqs, lambda document: holds(document.to_bytes()))
+    seq: int | None
+    doc_id: str
+    line: int
+    text: str
 
-    @cached_property
-    def _typed(self) -> dict[tuple[str, int], int]:
-        """Numbers for what people typed, by document and line."""
-        return {place[:2]: seq for seq, place in enumerate(self.choice.unsigned, self.first_seq)}
 
-    def rendered(self) -> Rendered:
-        """The documents that change, and what the receipt says of them; that tells no word of it."""
-        view, seqs = self.view, self.choice.seqs
-        done = Rendered(sums=self._sums.known, reverse_diffs=[])
-        for doc_id in self._own:
-            if doc_id.startswith((JOURNAL, *ledger_folders())):
-                continue
-            old = view.document(doc_id)
-            new = self._without_lines(old) if doc_id.startswith(MEMORIES) else self._without(old)
-            if new != old:
-                done.documents[doc_id] = new
-                done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in seqs]
-        changed = [*done.documents, *filter(self.records.concerns, view.ids("all"))]
-        for doc_id, new in self.records.changed.items():
-            done.documents[doc_id] = new
-            if new and doc_id in view:  # it lost links alone: numbers
-                done.reverse_diffs = [
-                    *(done.reverse_diffs or ()),
-                    *reverse_diff(doc_id, view.document(doc_id), new),
-                ]
-        done.documents |= self._journal(changed, done.documents)
-        done.rows = [ReceiptRow(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
-        return done
+@dataclass(frozen=True)
+class Choice:
+    """Lines to forget: their numbers, every reading of each, those that nobody signed, and all texts."""
 
-    @cached_property
-    def _own(self) -> list[str]:
-        memories = {doc_id for doc_id, _ in self._typed if doc_id.startswith(MEMORIES)}
-        return [one for one in self.view.ids("all") if not self.view.is_note(one) or one in memories]
+    seqs: frozenset[int]
+    lines: tuple[Located, ...]
+    unsigned: tuple[Candidate, ...]
+    texts: Texts
 
-    def _stood(self) -> dict[int, str]:
-        """In which document each line stands; "-" for none."""
-        stood = dict.fromkeys(self.choice.seqs, "-") | {seq: at for (at, _), seq in self._typed.items()}
-        for place in reversed(self.choice.lines):
-            if place.doc_id in self.view and not place.doc_id.startswith(JOURNAL):
-                stood[place.seq] = place.doc_id
-        return stood
 
-    # ── documents ───────────────────────────────────────────────────────────────────────────────────
+# ── the choice ──────────────────────────────────────────────────────────────────────────────────
 
-    def _without_lines(self, old: Document) -> Document | None:
-        """A model's own file."""
-        left = old.without_lines({line for doc_id, line in self._typed if doc_id == old.id})
-        return left if left == old or any(map(str.strip, left.lines)) else None
 
-    def _without(self, old: Document) -> Document | None:
-        """A document with tombstones for the lines, and derived text anew; None where nothing is left."""
-        seqs, texts = self.choice.seqs, self.choice.texts
-        spans = {p.start_line: (p.end_line, p.seq) for p in old.entries if p.seq in seqs}
-        spans |= {n: (n, seq) for n in old.malformed if (seq := numbered(old.lines[n - 1])) in seqs}
-        spans |= {line: (line, seq) for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
-        above = {heading for start in spans for heading in _headings_over(old, start)}
-        tells = texts.hinted if old.id in self.held else texts.within
-        above |= {heading.line for heading in old.headings if tells(heading.title)}
-        name, lines, end = _name(old).casefold(), list[str](), 0
-        for number, line in enumerate(old.lines, 1):
-            eol = "\r" * line.endswith("\r")
-            if number in spans:
-                end, seq = spans[number]
-                lines.append(tombstone(seq or 0) + eol)
-            elif number > end:
-                is_one = number in above and len(line.rstrip("\r").splitlines()) == 1
-                title = heading_title(line.removesuffix("\r")) if is_one else None
-                is_name = title and title[1].casefold() == name
-                lines.append(f"{'#' * title[0]} {MARK}{eol}" if title and not is_name else line)
-        new = replace(old, lines=tuple(lines), cache=None) if tuple(lines) != old.lines else old
-        if spans and old.id != CURRENT and is_emptied(new, OWN_KEYS):
-            return None
-        if spans and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
-            speakers = (place.entry.fields.get("speaker") for place in new.entries)
-            listed = [name for name in dict.fromkeys(speakers) if name]
-            return headed(new, {"participants": flow(listed) if listed else None})
-        describes = not seqs.isdisjoint(described(old)) or texts.within(old.summary)
-        return made_anew(new, bool(spans) or describes)
+def choose(view: View, known: Mapping[int, last_seen.SeenLine], wanted: Wanted) -> Choice:
+    """The lines that go, as they stand, and as receipts or the list of last seen lines quote them."""
+    lines = readings(view, known)
+    seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
+    going = tuple(place for place in lines if place.seq in seqs)
+    others = tuple(place for place in lines if place.seq not in seqs)
+    unsigned = tuple(_unsigned(view, wanted))
+    said = [text for p in going for text in (p.text, p.entry.fields.get("refers", ""))]
+    said += [one.text for one in unsigned]
+    spoken = (*said, *(place.entry.fields.get("speaker", "") for place in going))
+    words = {word for text in spoken for line in text.split("\n") for word in wanted.finds(line)}
+    if wanted.session and not any(session_of(place, view) == wanted.session for place in others):
+        words.add(wanted.session)
+    return Choice(seqs, going, unsigned, Texts(said, words, others))
 
-    # ── receipts ────────────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
-    def held(self) -> frozenset[str]:
-        """Documents that hold one of the lines, or ever did."""
-        seqs, receipts = self.choice.seqs, recorded(self.view).receipts
-        rows = ((row.was, row.now) for one in receipts for row in one.rows if row.seq in seqs)
-        names = {name for receipt in receipts for name, _, _ in receipt.files}.union(self._own)
-        of_turns = (
-            name
-            for name in names
-            if self.records.concerns(name)
-            or (name.startswith(record_folders()) and not seqs.isdisjoint(held_by(Document.empty(name))))
+def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
+    entry = place.entry
+    told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
+    if entry.seq in wanted.seqs or any(wanted.finds(text) for text in told if text):
+        return True
+    by_place = wanted.source is not None or wanted.session is not None
+    of_source = wanted.source in (None, entry.source)
+    return by_place and of_source and wanted.session in (None, session_of(place, view))
+
+
+def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
+    """List items of people's, and lines of a model's own files, that the choice holds of."""
+    for doc_id in (*last_seen.live(view), *view.below(MEMORIES)):
+        document, is_model = view.document(doc_id), doc_id.startswith(MEMORIES)
+        every = wanted.source == ("AI" if is_model else "human") and wanted.session is None
+        lines = (
+            enumerate(document.lines, 1) if is_model else ((one.line, one.text) for one in document.unsigned)
         )
-        standing = (place.doc_id for place in self.choice.lines)
-        return frozenset(of_turns).union(standing, (doc_id for doc_id, _ in self._typed), *rows)
-
-    def _journal(
-        self, changed: Collection[str], documents: Mapping[str, Document | None]
-    ) -> dict[str, Document]:
-        """The receipts that read otherwise."""
-        untold, found = self.held.union(changed), dict[str, Document]()
-        for doc_id in self.view.below(JOURNAL):
-            old = self.view.document(doc_id)
-            new = replace(old, lines=tuple(self._receipt(old.lines, untold, documents)), cache=None)
-            if new.lines != old.lines:
-                found[doc_id] = new
-        for doc_id in (*changed, *found):
-            self._sums.of(digest(self.view.document(doc_id).to_bytes()))
-        return found
-
-    def _receipt(
-        self, lines: Sequence[str], untold: Collection[str], documents: Mapping[str, Document | None]
-    ) -> Iterator[str]:
-        """Of a receipt: rows, quotations with tombstones, ways back that quote nothing of it."""
-        quoted, before = block(lines, QUOTED), block(lines, BEFORE)
-        at = 0
-        for where in sorted((quoted, before), key=lambda one: one.start):
-            yield from (self._row(line, untold) for line in lines[at : where.start])
-            if where is quoted:
-                yield from self._tombstones(lines[where], "", "")
-            else:
-                for part in parts(lines[where]):
-                    yield from self._way_back(part, documents)
-            at = where.stop
-        yield from (self._row(line, untold) for line in lines[at:])
-
-    def _row(self, line: str, untold: Collection[str]) -> str:
-        file = file_of(cells_of(line)) if line.startswith("| ") else None
-        if file and file[0] in untold:
-            return row_of(file_cells(file[0], *map(self._sums.of, file[1:])))
-        return f"> {MARK}" if line.startswith("> ") and self.choice.texts.within(line) else line
-
-    def _tombstones(self, lines: Sequence[str], before: str, instead: str) -> Iterator[str]:
-        """Lines with tombstones for those that are forgotten and all that belongs to them.
-
-        Args:
-            before: what each line begins with in a diff.
-            instead: how the line of a tombstone begins there, if not with the tombstone.
-        """
-        gone = False
-        for line in lines:
-            text = line.removeprefix(before) if line.startswith(before) else ""
-            goes_on = gone and line.startswith(before) and (text.startswith("  ") or not text)
-            seq = numbered(text)
-            gone = goes_on or seq in self.choice.seqs
-            if not gone:
-                yield line
-            elif not goes_on:
-                yield f"{instead}{seq}" if instead else tombstone(seq or 0)
-
-    def _way_back(self, part: Sequence[str], documents: Mapping[str, Document | None]) -> Sequence[str]:
-        """The reverse diff of a document; of a record that goes none."""
-        doc_id, texts = named(part), self.choice.texts
-        if doc_id.startswith(whole_folders()):
-            is_lost = doc_id in self.held or texts.holds("\n".join(part))
-            return lost(doc_id) if is_lost else part
-        now = documents.get(doc_id, self.view.document(doc_id) if doc_id in self.view else None)
-        standing, rows = set(now.lines) if now else set[str](), list(part[:2])
-        for side in ("+", "-"):
-            part = [*self._tombstones(part, f"{side}>", f"{side}@")]
-        for row in part[2:]:
-            text = row[2:]
-            if row[:2] not in ("+>", "->") or numbered(text) or text in standing or _NUMBERS.match(text):
-                rows.append(row)
-            elif doc_id in self.held or texts.within(text):
-                rows.append(row[:2] + _kind(text) + MARK)
-            else:
-                rows.append(row)
-        return rows
+        yield from (Candidate(None, doc_id, n, text) for n, text in lines if every or wanted.finds(text))
 
 
-def _kind(text: str) -> str:
-    """How a row of its kind begins: a heading of its level, a key of a header."""
-    title, key = heading_title(text), _KEY.match(text)
-    return f"{'#' * title[0]} " if title else key[0] if key else ""
+def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Located, ...]:
+    """Every way in which a line reads anywhere: in documents, in receipts, in the list of seen lines."""
+    standing: list[Located] = []
+    quoted: list[Located] = []
+    for doc_id in view.ids("all"):
+        document = view.document(doc_id)
+        if doc_id.startswith(JOURNAL):
+            quoted += _quoted(document)
+        elif not view.is_note(doc_id):
+            standing += document.entries
+    seen = filter(None, (parse_entry(one.line) for one in known.values()))
+    quoted += [Located(entry, last_seen.PATH, 0, 0) for entry in seen]
+    standing.sort(key=lambda place: (place.doc_id, place.start_line))
+    there = {(place.seq, place.entry.line.rstrip()) for place in standing}
+    once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(quoted)}
+    return (*standing, *(p for key, p in sorted(once.items()) if key not in there))
+
+
+def _quoted(receipt: Document) -> list[Located]:
+    """The lines that a receipt quotes, where they stand in it; in a model's file what looks so is a word."""
+    shown, is_model = list[str](), False
+    for line in receipt.lines:
+        if line.startswith(("--- ", "+++ ")):
+            is_model = line[4:].startswith(MEMORIES)
+        text = line[2:] if line[:2] in ("+>", "->") and not is_model else line
+        shown.append(text if text.startswith(("- <", "  ")) or not text else "…")
+    return [replace(p, doc_id=receipt.id) for p in Document(f"{EVIDENCE}quoted", tuple(shown)).entries]
+
+
+def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:
+    """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
+    kin: dict[int, set[int]] = defaultdict(set)
+    texts = {(place.seq, place.text) for place in lines}
+    for place in lines:
+        copied = (seq for seq in former(place.entry) if (seq, place.text) in texts)
+        for seq in (*drawn_from(place.entry), *copied):
+            kin[place.seq].add(seq)
+            kin[seq].add(place.seq)
+    found, pending = set(seeds), list(seeds)
+    while pending:
+        fresh = kin[pending.pop()] - found
+        found |= fresh
+        pending += fresh
+    return frozenset(found.intersection(place.seq for place in lines))
+
+
+# ── documents ───────────────────────────────────────────────────────────────────────────────────
+
+
+def redact(view: View, choice: Choice, number: int) -> Rendered:
+    """The documents that change, and what the receipt of this number says of them: no word."""
+    seqs, sums = choice.seqs, receipts.Checksums(number)
+    records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
+    done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
+    for doc_id in view.ids("all"):
+        is_note = view.is_note(doc_id) and not doc_id.startswith(MEMORIES)
+        if is_note or doc_id.startswith((JOURNAL, *spec.ledger_folders())):
+            continue
+        old = view.document(doc_id)
+        if (new := _without(old, choice)) != old:
+            done.documents[doc_id] = new
+            done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in seqs]
+    stay = {doc_id: record for doc_id, record in records.items() if record}
+    back = (reverse_diff(one, view.document(one), record) for one, record in stay.items())
+    done.reverse_diffs = list(chain(*back))  # they lost links alone: numbers
+    told = _held(view, choice, records.keys() - stay)
+    for doc_id in view.below(JOURNAL):
+        old = view.document(doc_id)
+        lines = tuple(_receipt(old, choice, told, told.union(done.documents.keys() - stay), sums))
+        if lines != old.lines:
+            done.documents[doc_id] = replace(old, lines=lines, cache=None)
+    for doc_id in done.documents:
+        if doc_id in view and doc_id not in stay:
+            sums.of(digest(view.document(doc_id).to_bytes()))
+    places = (p for p in reversed(choice.lines) if p.doc_id in view and not p.doc_id.startswith(JOURNAL))
+    at = {place.seq: place.doc_id for place in places}
+    done.rows = [ReceiptRow(seq, at.get(seq, "-"), "-", receipts.FORGOTTEN) for seq in sorted(seqs)]
+    return done
+
+
+def _without(old: Document, choice: Choice) -> Document | None:
+    """A document with tombstones for the lines, and derived text anew; None where nothing is left."""
+    seqs, texts = choice.seqs, choice.texts
+    typed = {one.line for one in choice.unsigned if one.doc_id == old.id}
+    if old.id.startswith(MEMORIES):
+        left = old.without_lines(typed)
+        return left if not typed or any(map(str.strip, left.lines)) else None
+    gone = typed | {n for n, line in enumerate(old.lines, 1) if numbered(line) in seqs}
+    over = {line for number in gone for line in _headings_over(old, number)}
+    over |= {heading.line for heading in old.headings if texts.within(heading.title)}
+    name, shown = _name(old).casefold(), list[str]()
+    for number, line in enumerate(old.lines, 1):
+        is_one = len(line.splitlines()) == 1  # else a person's words stand behind a separator
+        title = heading_title(line.removesuffix("\r")) if number in over and is_one else None
+        if title and title[1].casefold() != name:
+            line = f"{'#' * title[0]} {MARK}" + "\r" * line.endswith("\r")
+        if number not in typed:
+            shown.append(line)
+    lines = tuple(tombstoned(shown, seqs, old.id.startswith(EVIDENCE)))
+    new = replace(old, lines=lines, cache=None) if lines != old.lines else old
+    if gone and old.id != CURRENT and is_emptied(new, OWN_KEYS):
+        return None
+    if gone and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
+        speakers = dict.fromkeys(place.entry.fields.get("speaker", "") for place in new.entries)
+        listed = [name for name in speakers if name]
+        return headed(new, {"participants": flow(listed) if listed else None})
+    describes = not seqs.isdisjoint(described(old)) or texts.within(old.summary)
+    return made_anew(new, bool(gone) or describes)
+
+
+def _headings_over(document: Document, line: int) -> Iterator[int]:
+    """The lines of the headings that a line stands under."""
+    level = 7
+    for heading in reversed(document.headings):
+        if heading.line < line and heading.level < level:
+            level = heading.level
+            yield heading.line
 
 
 def made_anew(document: Document, is_touched: bool) -> Document:
-    """With derived text that the program's rules make of what is left.
-
-    Args:
-        document: in which `MARK` stands for headings and other derived text that is gone.
-        is_touched: whether its header spoke of what is gone.
-    """
-    doc_id, lines = document.id, list[str]()
-    body = document.lines[document.header.end :]
+    """Make derived text anew by rule: what is `MARK`, and the header where it spoke of what is gone."""
+    doc_id, lines, end = document.id, list[str](), document.header.end
+    head, body = document.lines[:end], document.lines[end:]
     for number, line in enumerate(body, 1):
-        if not line.rstrip().endswith(MARK) or line.startswith("- <"):
+        title = heading_title(line.strip()) if MARK in line else None
+        if line.strip() != MARK and not (title and title[1] == MARK):
             lines.append(line)
-        elif (title := heading_title(line.strip())) and _stands_below(body[number:]):
-            name = _OTHER if doc_id == CURRENT else _name(document)
+        elif title and _stands_below(body[number:]):
+            name = "Other" if doc_id == CURRENT else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
-    head = document.lines[: document.header.end]
-    if len(lines) != len(body) or tuple(lines) != body:
+    if tuple(lines) != body:
         document = replace(document, lines=(*head, *lines), cache=None)
     is_touched = is_touched or any(line.rstrip().endswith(MARK) for line in head)
     if not is_touched or not doc_id.startswith(TOPICS):
         return document
-    if document.header.problem:  # a person's, that cannot be read
-        blotted = (f"summary: {MARK}" if line.startswith("summary:") else line for line in head)
-        return replace(document, lines=(*blotted, *document.lines[len(head) :]), cache=None)
     titles = dict.fromkeys(heading.title for heading in document.headings if heading.title)
     changes: dict[str, str | None] = {
         "summary": quote(", ".join(titles)[:300] or _name(document)),
@@ -289,22 +258,132 @@ def made_anew(document: Document, is_touched: bool) -> Document:
 
 def _stands_below(lines: Sequence[str]) -> bool:
     """Whether anything but tombstones stands here before the next heading."""
-    for line in map(str.strip, lines):
-        if line and forgotten_in(line) is None:
-            return heading_title(line) is None
-    return False
-
-
-def _headings_over(document: Document, line: int) -> Iterator[int]:
-    """The lines of the headings that a line stands under."""
-    level = 7
-    for heading in reversed(document.headings):
-        if heading.line < line and heading.level < level:
-            level = heading.level
-            yield heading.line
+    there = (line.strip() for line in lines if line.strip() and forgotten_in(line.strip()) is None)
+    return (first := next(there, None)) is not None and heading_title(first) is None
 
 
 def _name(document: Document) -> str:
     """What a document is called."""
     title = "" if document.title == MARK else document.title
     return title or document.id.rpartition("/")[2].replace("-", " ")
+
+
+# ── receipts ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
+    """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
+    seqs, stems = choice.seqs, set(map(stem, records))
+    rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)
+    made = (one for one in named_ids(view) if one.startswith(spec.record_folders()))
+    of_turns = (one for one in made if stem(one) in stems or seqs & {*held_by(Document.empty(one))})
+    standing = {place.doc_id for place in choice.lines} | {one.doc_id for one in choice.unsigned}
+    return frozenset(standing.union(*rows, of_turns, records))
+
+
+def _receipt(
+    receipt: Document,
+    choice: Choice,
+    held: Collection[str],
+    told: Collection[str],
+    sums: receipts.Checksums,
+) -> Iterator[str]:
+    """Its lines: quotations with tombstones, no old derived text, no checksums that could be guessed."""
+    lines = list(receipt.lines)
+    quoted, before = (receipts.block(lines, name) for name in (receipts.QUOTED, receipts.BEFORE))
+    lines[before] = [row for part in parts(lines[before]) for row in _way_back(part, choice, held)]
+    lines[quoted] = tombstoned(lines[quoted], choice.seqs)
+    for line in lines:
+        file = receipts.file_of(receipts.cells_of(line))
+        if file and file[0] in told:
+            line = receipts.row_of(receipts.file_cells(file[0], *map(sums.of, file[1:])))
+        yield f"> {MARK}" if line.startswith("> ") and choice.texts.within(line) else line
+
+
+def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Iterator[str]:
+    """The reverse diff of a document, without old derived text of one that lost a line; of a record none."""
+    doc_id, texts = named(part), choice.texts
+    if doc_id.startswith(spec.whole_folders()):
+        yield from lost(doc_id) if doc_id in held or texts.within("\n".join(part)) else part
+        return
+    for row in tombstoned(part, choice.seqs):
+        text = row[2:]
+        is_derived = row[:2] in ("+>", "->") and not numbered(text) and not _NUMBERS.match(text)
+        if is_derived and (doc_id in held or texts.within(text)):
+            title, key = heading_title(text), _KEY.match(text)
+            row = row[:2] + (f"{'#' * title[0]} " if title else key[0] if key else "") + MARK
+        yield row
+
+
+# ── records ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def without_records(
+    view: View, seqs: Collection[int], doomed: Callable[[Document], bool]
+) -> dict[str, Document | None]:
+    """What becomes of records, ledgers and audits without forgotten turns: None for those that go.
+
+    A record that came from such a turn, or was described with the help of such a record, goes whole, and with
+    it all other records of its turns, and archived ones that only it led to: they are derived, and those of
+    turns that stay are made anew. So does what is `doomed`. What is left loses its links to them.
+    """
+    owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(spec.ledger_folders()))
+    books = {doc_id: view.document(doc_id) for doc_id in owned if not view.is_note(doc_id)}
+    records = {
+        doc_id: document for doc_id, document in books.items() if doc_id.startswith(spec.record_folders())
+    }
+    ledgers = {doc_id for one in spec.strategies().values() for doc_id in one.ledgers}
+    changed: dict[str, Document | None] = dict.fromkeys(sorted(_going(records, seqs, doomed)))
+    names = set(map(stem, changed))
+    called = re.compile(rf"\b{spec.record_name()}\b")
+    for doc_id, document in books.items():
+        if doc_id in changed:
+            continue
+        is_named = any(match[0] in names for match in called.finditer("\n".join(document.lines)))
+        if doc_id in records or doc_id in ledgers:
+            new = _unlinked(document, names) if is_named else document
+            if new.lines != document.lines:
+                changed[doc_id] = new
+        elif is_named or doomed(document):
+            changed[doc_id] = None
+    return changed
+
+
+def _going(
+    records: Mapping[str, Document], seqs: Collection[int], doomed: Callable[[Document], bool]
+) -> set[str]:
+    """Ids of the records that go."""
+    older = {doc_id: set(versions_of(document)) for doc_id, document in records.items()}
+    made_of: dict[str, set[int | str]] = {
+        doc_id: {*held_by(document), *sources_of(document), *older[doc_id], stem(doc_id)}
+        for doc_id, document in records.items()
+    }
+    found, gone = set[str](), set[int | str](seqs)
+    fresh = [doc_id for doc_id, document in records.items() if made_of[doc_id] & gone or doomed(document)]
+    while fresh:
+        found.update(fresh)
+        # Of a turn that stays, no record stays: else it would count as held, and never be drawn from again.
+        for doc_id in fresh:
+            gone.update((stem(doc_id), *evidence_of(records[doc_id])))
+        left = [doc_id for doc_id in records if doc_id not in found]
+        fresh = [doc_id for doc_id in left if made_of[doc_id] & gone]
+        if not fresh:
+            led_to = set[str]().union(*(older[one] for one in found))
+            orphans = led_to.difference(*(older[one] for one in left))
+            fresh = [one for one in left if one.startswith(spec.archive_folders()) and stem(one) in orphans]
+    return found
+
+
+def _unlinked(document: Document, names: Collection[str]) -> Document:
+    """Without the links to these records in a header; of a ledger without their rows, and them in lists."""
+    end, which = document.header.end, "|".join(map(re.escape, sorted(names)))
+    head = [line for line in document.lines[:end] if link_to(line) not in names]
+    at = next((n for n, line in enumerate(head) if line.rstrip() == "links:"), -1)
+    if at >= 0 and link_to(head[at + 1]) is None:  # an empty list reads as no value
+        del head[at]
+    if document.id.startswith(spec.record_folders()):
+        return replace(document, lines=(*head, *document.lines[end:]))
+    listed = re.compile(rf'(?<=\[)"(?:{which})"(?:, )?|, "(?:{which})"(?=[],])')
+    rows = (listed.sub("", line) for line in document.lines[end:])
+    left = (row for row in rows if not re.search(rf'"(?:{which})"', row))
+    return replace(document, lines=(*head, *left))

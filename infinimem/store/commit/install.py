@@ -22,247 +22,13 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.spec import whole_folders
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.folders import is_inside
-from infinimem.store.listing import shows
+from infinimem.store.folders import is_inside, shows
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12
 """Characters of a sha256 in the name of a slot."""
 ATTEMPTS = 3
 """How often the moves are made anew for someone who keeps saving."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A change in a manifest: sha256 before and after, the slot of its staged contents, the moves."""
-
-    path: str
-    old: str
-    new: str
-    slot: str
-    moves: Moves
-
-    @property
-    def deletes(self) -> bool:
-        return self.new == digest(None)
-
-    def to_json(self) -> dict[str, Any]:
-        """For a manifest."""
-        named = {"path": self.path, "old": self.old, "new": self.new, "slot": self.slot}
-        return {**named, **self.moves.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Step:
-        """The inverse of `to_json`.
-
-        Raises:
-            KeyError, TypeError, ValueError: `data` is none of ours: a folder may have come with it.
-        """
-        path, old, new, slot = (str(data[name]) for name in ("path", "old", "new", "slot"))
-        if not (shows(path) and is_inside(path) and slot.startswith(".infinimem/") and is_inside(slot)):
-            raise ValueError(f"not a step of a transaction: {path!r} from {slot!r}")
-        return cls(path, old, new, slot, Moves.from_json(data))
-
-
-@dataclass
-class Done:
-    """What came otherwise than planned: the lines that stayed where they were, and what to say of it."""
-
-    stayed: set[int] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
-
-
-def document(path: str, data: bytes | None) -> Document:
-    """The parsed file; an empty document where there is none."""
-    doc_id = path.removesuffix(".md")
-    return Document.empty(doc_id) if data is None else Document.parse(doc_id, data)
-
-
-def install(files: Files, step: Step, held: Collection[int] = ()) -> Done:
-    """Take a step, unless it is taken already. The names are not durable yet.
-
-    Args:
-        files: the library's files.
-        step: what is to be done.
-        held: lines that are not to move after all.
-    """
-    return Installation(files, step, step.moves.without(held)).run()
-
-
-class _Unreplayable(Exception):
-    """The moves cannot be made on what stands there: a link, a folder, an open fence."""
-
-
-class Installation:
-    """Contents on their way to a path."""
-
-    def __init__(self, files: Files, step: Step, moves: Moves) -> None:
-        self._files = files
-        self._step = step
-        self._moves = moves
-        self._done = Done()
-
-    def run(self) -> Done:
-        step, found = self._step, self._read(self._step.path)
-        with suppress(ValueError):
-            if (stranded := self._stranded(found)) is not None:
-                return self.adopt(stranded)
-        now = digest(found)
-        if now == step.new:
-            return self._done
-        staged = self._read(step.slot)
-        planned = now == step.old and self._moves == step.moves
-        if planned and (step.deletes or digest(staged) == step.new):
-            return self._settle(found, step.slot, None if step.deletes else staged)
-        return self._replayed(found, found)
-
-    def adopt(self, theirs: bytes) -> Done:
-        """Put a version in place that someone saved over a file which was displaced already.
-
-        The moves are made on it too.
-        """
-        self._note_save()
-        return self._replayed(self._read(self._step.path), theirs)
-
-    def _replayed(self, found: bytes | None, theirs: bytes | None) -> Done:
-        try:
-            made = self._made_on(theirs)
-        except _Unreplayable:
-            return self._given_up()
-        return self._settle(found, "", made)
-
-    def _settle(self, found: bytes | None, slot: str, made: bytes | None) -> Done:
-        """Swap until what is displaced is what was expected.
-
-        Args:
-            found: what stands there.
-            slot: where `made` is staged; "" if it is not yet.
-            made: what is to stand there; None for no file.
-        """
-        for _ in range(ATTEMPTS):
-            if made == found or self._swap(slot or self._staged(made), made, found):
-                return self._done
-            self._note_save()
-            found = self._read(self._step.path)
-            try:
-                slot, made = "", self._made_on(found)
-            except _Unreplayable:
-                break
-        return self._given_up()
-
-    def _swap(self, slot: str, made: bytes | None, found: bytes | None) -> bool:
-        """Put `made` in place of what was found; what a person saved there meanwhile goes back at once."""
-        path = self._step.path
-        if found is None:
-            return self._files.put(slot, path)
-        if made is None:
-            out = self._free("out")
-            if not self._files.take(path, out):
-                return False
-            if self._read(out) == found:
-                return True
-            if not self._files.put(out, path):
-                self._aside(self._read(out))
-            return False
-        if not self._files.exchange(slot, path):
-            return False
-        if self._read(slot) == found:
-            return True
-        # Theirs goes back. What was saved over ours in that very moment is newer, and the other goes aside.
-        if self._files.exchange(slot, path) and self._read(slot) != made:
-            self._files.exchange(slot, path)
-            self._aside(self._read(slot))
-        return False
-
-    def _stranded(self, found: bytes | None) -> bytes | None:
-        """A version that a person saved, displaced by a swap that a crash followed: it stands nowhere.
-
-        A slot is named after what was staged in it; what else it holds was displaced, by that or on the way
-        back. What another slot is named after is ours too: bringing a save back displaces what had displaced
-        it. Where a version of theirs stands in the path, nobody knows which is newer: the other goes aside.
-        """
-        step = self._step
-        slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
-        ours = (step.old, step.new, *slots.values())
-        for slot, staged in slots.items():
-            theirs = self._read(slot)
-            if theirs is None or digest(theirs).startswith(ours):
-                continue
-            made = replay(self._moves, document(step.path, theirs)).to_bytes()
-            if digest(made).startswith(staged) or found in (theirs, made):
-                continue
-            if digest(found).startswith(staged):
-                return theirs
-            self._aside(theirs)
-        return None
-
-    def _staged_in(self, slot: str) -> str:
-        """With what the sha256 begins of the contents that were staged in a slot."""
-        if slot == self._step.slot:
-            return self._step.new
-        name = slot.removeprefix(f"{self._step.slot}.").partition(".")[0]
-        return digest(None) if name == "out" else name
-
-    def _read(self, path: str) -> bytes | None:
-        return self._files.read(path, MAX_OWNED)
-
-    def _made_on(self, theirs: bytes | None) -> bytes | None:
-        """The moves made on a version; None where no file is wanted.
-
-        Raises:
-            _Unreplayable: they cannot be.
-        """
-        path = self._step.path
-        if theirs is None:
-            if self._files.exists(path) and not self._files.is_plain(path):
-                raise _Unreplayable
-            if not self._moves.come:
-                return None
-        try:
-            return replay(self._moves, document(path, theirs)).to_bytes()
-        except ValueError:
-            raise _Unreplayable from None
-
-    def _staged(self, made: bytes | None) -> str:
-        """The slot in which `made` lies, named after it: never before it is whole."""
-        slot = self._free(digest(made)[:NAMED])
-        if made is not None:
-            whole = f"{self._step.slot.rpartition('/')[0]}/made"
-            self._files.stage(whole, made, mode_of=self._step.path)
-            self._files.rename(whole, slot)
-        return slot
-
-    def _free(self, name: str) -> str:
-        """A slot of that name that nothing lies in."""
-        stems = (f"{self._step.slot}.{name}{'.' * (n > 0)}{n or ''}" for n in count())
-        return next(slot for slot in stems if not self._files.exists(slot))
-
-    def _note(self, what: str) -> None:
-        self._done.notes = [f"{self._step.path} {what}"]
-
-    def _note_save(self) -> None:
-        """Of a person's version: it has the moves made on it, or of a whole file it stays as it is."""
-        stays = self._step.path.startswith(whole_folders())
-        became = "that version stays" if stays else "its lines moved in that version"
-        self._note(f"was saved by someone meanwhile; {became}")
-
-    def _given_up(self) -> Done:
-        """Theirs stays, what was to come goes aside."""
-        if not self._moves.come:
-            self._note("could not be written; lines that left it may stand there still")
-            return self._done
-        self._done.stayed = {arrival.seq for arrival in self._moves.come}
-        lines = replay(self._moves, document(self._step.path, None)).to_bytes()
-        self._note(f"could not be written; see {self._aside(lines)}")
-        return self._done
-
-    def _aside(self, data: bytes | None) -> str:
-        """Keep what has no place for a person to look at; returns where."""
-        number, name = self._step.slot.split("/")[-2], self._step.path.replace("/", "-")
-        path = f"{CONFLICTS}/{number}-{digest(data)[:NAMED]}-{name}"
-        self._files.stage(path, data or b"")
-        self._files.sync_folder_of(path)
-        return path
 
 
 @dataclass(frozen=True)
@@ -284,7 +50,7 @@ class Moves:
 
     @classmethod
     def between(cls, old: Document | None, new: Document | None) -> Moves:
-        """What was moved to make `new` of `old`; None where there is no file."""
+        """Return what was moved to make `new` of `old`; None for no file."""
         before, after = old.entries if old else (), new.entries if new else ()
         headings = new.headings if new else ()
         had, has = {place.seq for place in before}, {place.seq for place in after}
@@ -298,41 +64,222 @@ class Moves:
         return cls(tuple(gone), tuple(come))
 
     def without(self, seqs: Collection[int]) -> Moves:
-        """The moves of the other lines."""
         return Moves(
             tuple(line for line in self.gone if line[0] not in seqs),
             tuple(arrival for arrival in self.come if arrival.seq not in seqs),
         )
 
+
+@dataclass(frozen=True)
+class FileStep:
+    """A change in a manifest: sha256 before and after, the slot of its staged contents, the moves."""
+
+    path: str
+    old: str
+    new: str
+    slot: str
+    moves: Moves
+
+    @property
+    def deletes(self) -> bool:
+        return self.new == digest(None)
+
     def to_json(self) -> dict[str, Any]:
-        """For a manifest."""
-        return {"gone": self.gone, "come": [(a.seq, a.line, a.level, a.title) for a in self.come]}
+        named = {"path": self.path, "old": self.old, "new": self.new, "slot": self.slot}
+        come = [(a.seq, a.line, a.level, a.title) for a in self.moves.come]
+        return {**named, "gone": self.moves.gone, "come": come}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Moves:
-        """The inverse of `to_json`."""
-        return cls(
-            tuple((seq, line) for seq, line in data.get("gone", ())),
-            tuple(Arrival(*arrival) for arrival in data.get("come", ())),
-        )
+    def from_json(cls, data: Mapping[str, Any]) -> FileStep:
+        """Read it back; KeyError, TypeError or ValueError if it is none of ours, but came with a folder."""
+        path, old, new, slot = (str(data[name]) for name in ("path", "old", "new", "slot"))
+        if not (shows(path) and is_inside(path) and slot.startswith(".infinimem/") and is_inside(slot)):
+            raise ValueError(f"not a step of a transaction: {path!r} from {slot!r}")
+        gone = tuple((seq, line) for seq, line in data.get("gone", ()))
+        come = tuple(Arrival(*arrival) for arrival in data.get("come", ()))
+        return cls(path, old, new, slot, Moves(gone, come))
+
+
+@dataclass
+class Installed:
+    """What came otherwise than planned: the lines that stayed where they were, and what to say of it."""
+
+    stayed: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+
+def document(path: str, data: bytes | None) -> Document:
+    doc_id = path.removesuffix(".md")
+    return Document.empty(doc_id) if data is None else Document.parse(doc_id, data)
+
+
+class _Unreplayable(Exception):
+    """The moves cannot be made on what stands there: a link, a folder, an open fence."""
+
+
+class Installation:
+    """A step on its way to its path, but for lines `held` back. Names are not durable when it is done."""
+
+    def __init__(self, files: Files, step: FileStep, held: Collection[int] = ()) -> None:
+        self._files = files
+        self._step = step
+        self._moves = step.moves.without(held)
+        self._done = Installed()
+
+    def run(self) -> Installed:
+        step, standing = self._step, self._read(self._step.path)
+        with suppress(ValueError):
+            if (stranded := self._stranded(standing)) is not None:
+                return self.adopt(stranded)
+        now = digest(standing)
+        if now == step.new:
+            return self._done
+        staged = self._read(step.slot)
+        planned = now == step.old and self._moves == step.moves
+        if planned and (step.deletes or digest(staged) == step.new):
+            return self._settle(standing, step.slot, None if step.deletes else staged)
+        return self._replayed(standing, standing)
+
+    def adopt(self, theirs: bytes) -> Installed:
+        """Put a version in place that someone saved over a displaced file, with the moves made on it."""
+        self._note_save()
+        return self._replayed(self._read(self._step.path), theirs)
+
+    def _replayed(self, standing: bytes | None, theirs: bytes | None) -> Installed:
+        try:
+            made = self._made_on(theirs)
+        except _Unreplayable:
+            return self._given_up()
+        return self._settle(standing, "", made)
+
+    def _settle(self, standing: bytes | None, slot: str, made: bytes | None) -> Installed:
+        """Put `made`, staged at `slot` or not yet (""), in place until it displaces what was expected."""
+        for _ in range(ATTEMPTS):
+            if made == standing or self._swap(slot or self._staged(made), made, standing):
+                return self._done
+            self._note_save()
+            standing = self._read(self._step.path)
+            try:
+                slot, made = "", self._made_on(standing)
+            except _Unreplayable:
+                break
+        return self._given_up()
+
+    def _swap(self, slot: str, made: bytes | None, standing: bytes | None) -> bool:
+        """Put `made` in place of what is expected; what a person saved there meanwhile goes back at once."""
+        path = self._step.path
+        if standing is None:
+            return self._files.put(slot, path)
+        if made is None:
+            out = self._free("out")
+            if not self._files.take(path, out):
+                return False
+            if self._read(out) == standing:
+                return True
+            if not self._files.put(out, path):
+                self._set_aside(self._read(out))
+            return False
+        if not self._files.exchange(slot, path):
+            return False
+        if self._read(slot) == standing:
+            return True
+        # Theirs goes back. What was saved over ours in that very moment is newer: the other is set aside.
+        if self._files.exchange(slot, path) and self._read(slot) != made:
+            self._files.exchange(slot, path)
+            self._set_aside(self._read(slot))
+        return False
+
+    def _stranded(self, standing: bytes | None) -> bytes | None:
+        """Return a version that a person saved and a crash left only in the staging folder.
+
+        A slot is named after what was staged in it; what else it holds was displaced, by that or on the way
+        back. If a version of theirs stands in the path too, nobody knows which is newer: this is set aside.
+        """
+        step = self._step
+        slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
+        ours = (step.old, step.new, *slots.values())
+        for slot, staged in slots.items():
+            theirs = self._read(slot)
+            if theirs is None or digest(theirs).startswith(ours):
+                continue
+            made = replay(self._moves, document(step.path, theirs)).to_bytes()
+            if digest(made).startswith(staged) or standing in (theirs, made):
+                continue
+            if digest(standing).startswith(staged):
+                return theirs
+            self._set_aside(theirs)
+        return None
+
+    def _staged_in(self, slot: str) -> str:
+        """Return how the sha256 begins of what was staged in a slot."""
+        if slot == self._step.slot:
+            return self._step.new
+        name = slot.removeprefix(f"{self._step.slot}.").partition(".")[0]
+        return digest(None) if name == "out" else name
+
+    def _read(self, path: str) -> bytes | None:
+        return self._files.read(path, MAX_OWNED)
+
+    def _made_on(self, theirs: bytes | None) -> bytes | None:
+        path = self._step.path
+        if theirs is None:
+            if self._files.exists(path) and not self._files.is_plain(path):
+                raise _Unreplayable
+            if not self._moves.come:
+                return None
+        try:
+            return replay(self._moves, document(path, theirs)).to_bytes()
+        except ValueError:
+            raise _Unreplayable from None
+
+    def _staged(self, made: bytes | None) -> str:
+        """Stage contents in a slot that is named after them, never before they are whole."""
+        slot = self._free(digest(made)[:NAMED])
+        if made is not None:
+            whole = f"{self._step.slot.rpartition('/')[0]}/made"
+            self._files.stage(whole, made, mode_of=self._step.path)
+            self._files.rename(whole, slot)
+        return slot
+
+    def _free(self, name: str) -> str:
+        stems = (f"{self._step.slot}.{name}{'.' * (n > 0)}{n or ''}" for n in count())
+        return next(slot for slot in stems if not self._files.exists(slot))
+
+    def _note(self, what: str) -> None:
+        self._done.notes = [f"{self._step.path} {what}"]
+
+    def _note_save(self) -> None:
+        stays = self._step.path.startswith(whole_folders())
+        became = "that version stays" if stays else "its lines moved in that version"
+        self._note(f"was saved by someone meanwhile; {became}")
+
+    def _given_up(self) -> Installed:
+        if not self._moves.come:
+            self._note("could not be written; lines that left it may stand there still")
+            return self._done
+        self._done.stayed = {arrival.seq for arrival in self._moves.come}
+        lines = replay(self._moves, document(self._step.path, None)).to_bytes()
+        self._note(f"could not be written; see {self._set_aside(lines)}")
+        return self._done
+
+    def _set_aside(self, data: bytes | None) -> str:
+        """Keep what has no place for a person to look at; return where."""
+        number, name = self._step.slot.split("/")[-2], self._step.path.replace("/", "-")
+        path = f"{CONFLICTS}/{number}-{digest(data)[:NAMED]}-{name}"
+        self._files.stage(path, data or b"")
+        self._files.sync_folder_of(path)
+        return path
 
 
 def replay(moves: Moves, theirs: Document) -> Document:
-    """Make the moves on another version of the document.
+    """Make the moves on another version of the document; ValueError if the lines cannot be read in it.
 
     A line that a person edited stays as they left it, and one that is there already does not come again, so
     that doing it twice changes nothing.
-
-    Args:
-        moves: what was to happen.
-        theirs: the version that a person saved; an empty document where they removed it.
-
-    Raises:
-        ValueError: the lines cannot be read in it, be it that an open fence swallows them.
     """
     there = {place.seq: place.entry.line for place in theirs.entries}
-    gone = [seq for seq, line in moves.gone if there.get(seq) == line]
-    document = theirs.without(gone)
+    gone = [line for line in moves.gone if there.get(line[0]) == line[1]]
+    document = theirs.without([seq for seq, _ in gone])
     coming = [arrival for arrival in moves.come if arrival.seq not in there]
     if coming and not theirs.lines:
         document = document.with_header({"id": quote(theirs.id)})
@@ -340,13 +287,13 @@ def replay(moves: Moves, theirs: Document) -> Document:
     lines = [(place.seq, place.entry.line) for place in document.entries]
     before = [(place.seq, place.entry.line) for place in theirs.entries]
     arrived = [(arrival.seq, arrival.line) for arrival in coming]
-    if conserved(before, lines, arrived, [line for line in moves.gone if line[0] in gone]):
+    if conserved(before, lines, arrived, gone):
         raise ValueError(f"{theirs.id} has no room for the lines that come")
     return document
 
 
 def _by_section(document: Document, coming: Iterable[Arrival]) -> list[tuple[str, list[str]]]:
-    """Lines for `insert_all`, under headings of their own level where the document has none of that title."""
+    """Sort lines for `insert_all`, under new headings if the document has none of that title."""
     known = {heading.title.casefold() for heading in document.headings}
     sections = []
     for (level, title), group in groupby(coming, key=lambda arrival: (arrival.level, arrival.title)):

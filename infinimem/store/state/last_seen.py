@@ -20,7 +20,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located
 from infinimem.store.files import Files
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
-from infinimem.store.state import append_log
+from infinimem.store.state import lists
 from infinimem.store.view import View, whole
 
 PATH = ".infinimem/seen"
@@ -41,48 +41,38 @@ Changes = dict[int, SeenLine | None]
 """Lines as they are now; None for one that is gone."""
 
 
-def read(files: Files) -> Mapping[int, SeenLine]:
-    """What was last seen, by seq; nothing where the list is lost."""
-    return _read(files).lines
-
-
-def began(files: Files) -> object:
-    """Stays the same object as long as the list only grows; another one once it was replaced."""
-    return _read(files).began
-
-
 @dataclass(frozen=True)
-class _List:
-    """The lines, and how many rows it took to say them."""
+class Seen:
+    """What was last seen, in how many rows; `began` is the same object as long as the list only grows."""
 
     lines: Map[int, SeenLine] = field(default_factory=Map)
     rows: int = 0
     began: object = field(default_factory=object)
 
 
-def _added(before: _List, rows: list[bytes]) -> _List:
-    found = before.lines.mutate()
+def read(files: Files) -> Seen:
+    return lists.read(files, PATH, Seen, _add)
+
+
+def _add(before: Seen, rows: list[bytes]) -> Seen:
+    lines = before.lines.mutate()
     for row in rows:
         checksum, _, rest = row.partition(b"\t")
         if checksum != b"%08x" % crc32(rest):
             continue
         name, doc_id, line = rest.decode("utf-8", "surrogateescape").split("\t", 2)
         if doc_id == GONE:
-            found.pop(whole(name) or 0, None)
+            lines.pop(whole(name) or 0, None)
         else:
-            found[whole(name) or 0] = SeenLine(intern(doc_id), intern(line))  # as the entry holds it
-    return _List(found.finish(), before.rows + len(rows), before.began)
-
-
-def _read(files: Files) -> _List:
-    return append_log.value(files, PATH, _List, _added)
+            lines[whole(name) or 0] = SeenLine(intern(doc_id), intern(line))  # as the entry holds it
+    return Seen(lines.finish(), before.rows + len(rows), before.began)
 
 
 def note(files: Files, changes: Changes) -> None:
     """Add what is seen now. The caller holds the lock."""
     if not changes:
         return
-    known = _read(files)
+    known = read(files)
     if known.rows > SLACK * (len(known.lines) + 256):
         left = {**known.lines, **changes}
         files.replace(PATH, _rows({seq: line for seq, line in left.items() if line}))
@@ -93,7 +83,7 @@ def note(files: Files, changes: Changes) -> None:
 def compact(files: Files) -> None:
     """Write the list anew, without rows that no longer hold. The caller holds the lock."""
     if files.exists(PATH):
-        files.replace(PATH, _rows(_read(files).lines))
+        files.replace(PATH, _rows(read(files).lines))
 
 
 def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:
@@ -106,7 +96,7 @@ def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:
 
 
 def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
-    """Where lines stand that the program wrote or moved; a person's edit stays to be told."""
+    """Return where lines stand that the program wrote or moved; a person's edit stays to be told."""
     changes: Changes = {}
     for place in places:
         before = known.get(place.seq)
@@ -118,12 +108,7 @@ def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Change
 def differences(
     view: View, known: Mapping[int, SeenLine], changed: Mapping[str, Document | None] | None = None
 ) -> Changes:
-    """What `note` has to be told so that the list says what stands in `view`.
-
-    Args:
-        known: what the list says.
-        changed: documents that are about to stand there instead.
-    """
+    """Return what to note so that the list says what stands in `view`, once these documents changed."""
     documents: dict[str, Document | None] = {doc_id: view.document(doc_id) for doc_id in tracked(view)}
     documents |= {doc_id: new for doc_id, new in (changed or {}).items() if not doc_id.startswith(EVIDENCE)}
     now = {
@@ -137,20 +122,14 @@ def differences(
 
 
 def tracked(view: View) -> list[str]:
-    """Documents whose lines are remembered: CURRENT, topics, then the archive, whoever keeps the view.
-
-    Evidence does not change, and records hold no lines.
-    """
-    return [*_own(view, CURRENT, TOPICS), *_own(view, ARCHIVE)]
+    """Return the documents whose lines are remembered: CURRENT, topics, then the archive."""
+    return [*live(view), *_own(view, ARCHIVE)]
 
 
 def live(view: View) -> list[str]:
-    """The documents of entries that stand: CURRENT and topics."""
-    return _own(view, CURRENT, TOPICS)
+    """Return the documents of entries that stand: CURRENT and topics."""
+    return [*((CURRENT,) if CURRENT in view and not view.is_note(CURRENT) else ()), *_own(view, TOPICS)]
 
 
-def _own(view: View, *folders: str) -> list[str]:
-    """Ids of the program's own, each folder's in a row."""
-    buffer = (CURRENT,) if CURRENT in folders and CURRENT in view else ()
-    below = (view.below(folder) for folder in folders if folder != CURRENT)
-    return [doc_id for ids in (buffer, *below) for doc_id in ids if not view.is_note(doc_id)]
+def _own(view: View, folder: str) -> list[str]:
+    return [doc_id for doc_id in view.below(folder) if not view.is_note(doc_id)]

@@ -1,54 +1,71 @@
-"""The one counter of seqs: increasing, and none ever given twice, whatever becomes of its line.
+"""What every append rests on: seqs that are given once, and tails that a crash tore, taken back.
 
     .infinimem/seq          every seq up to this one may have been given; durable before one of them is
     .infinimem/seq.given    the last that was given, and during which boot; never synced
+    .infinimem/append       what is being appended to which file; says nothing once that is done
 
 Syncing each seq would double what a short remark costs, so the durable mark runs ahead by a block. Unsynced
 bytes outlive a killed process but not the machine: after a boot the rest of the block is left out.
+
+After a kill, or a disk that refused even to cut back, the note of an append tells what to take out: nobody
+was told that it is there. A loss of power may take the note. But an append ends with a newline, and is
+acknowledged when that is durable. So after a boot, what stands behind the last newline of CURRENT or of
+evidence was torn, unless a person typed it, or it is known from before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import format_seqs, looks_signed, parse_seqs
+from infinimem.model import CURRENT
 from infinimem.store import disk
-from infinimem.store.files import Files
-from infinimem.store.view import whole
+from infinimem.store.commit.install import CONFLICTS
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.folders import state_of
+from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.view import View, whole
 
-MARK = ".infinimem/seq"
-GIVEN = ".infinimem/seq.given"
+MARK, GIVEN = ".infinimem/seq", ".infinimem/seq.given"
 BLOCK = 64
 WIDTH = 63
 """Bytes of the hint: it is written over, for cutting a file first costs as much as a sync."""
 MAX_SEQ = 10**18 - 1
 """The highest that a signature can carry."""
+INTENT = ".infinimem/append"
+DOUBTFUL = ".infinimem/doubtful"
+_SIGNED = "- <seq="
+_DONE = b"-\n"
+
+
+# ── the counter ─────────────────────────────────────────────────────────────────────────────────
 
 
 def high_water(files: Files) -> int | None:
-    """The durable mark; None where the machine state is lost or garbled."""
+    """Return the durable mark; None if the machine state is lost or garbled."""
     return whole((files.read(MARK) or b"").decode("ascii", "replace").strip())
 
 
 def last(files: Files) -> int | None:
-    """The last seq that was given, as far as the machine knows that gave it; else the mark."""
+    """Return the last seq that was given, as far as the machine knows that gave it; else the mark."""
     given, during = _given(files)
     return given if given is not None and during == disk.boot() else high_water(files)
 
 
 def rebooted(files: Files) -> bool:
-    """Whether the machine may have gone down since the last seq was given: appends may be torn."""
+    """Return whether the machine may have gone down since the last seq was given: appends may be torn."""
     return files.read(MARK) is not None and _given(files)[1] != (disk.boot() or "unknown")
 
 
 def settle(files: Files) -> None:
-    """What there is to mend after a boot is mended."""
     if mark := high_water(files):
         _hint(files, mark)
 
 
 def _given(files: Files) -> tuple[int | None, str]:
-    """The last seq that was given, and the boot."""
     given, _, during = (files.read(GIVEN) or b"").decode("ascii", "replace").strip().partition(" ")
     return whole(given), during
 
@@ -59,22 +76,18 @@ def _hint(files: Files, seq: int) -> None:
 
 
 def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -> int:
-    """Give `count` seqs, under the lock; returns the first.
+    """Give `count` seqs above those on disk, under the lock; return the first.
 
-    Args:
-        on_disk: the highest seq that a line carries.
-        named: the highest that anything else names; asked for only where the mark is lost.
-
-    Raises:
-        LibraryError: a line carries a seq beyond all others.
+    `named` gives the highest that anything else names, asked for where the mark is lost. A LibraryError if a
+    line carries a seq beyond all others.
     """
     mark, boot = high_water(files), disk.boot()
     given, during = _given(files)
     # Without a name for this boot nothing tells whether the hint outlived it.
-    last = given if boot and during == boot else mark
-    if mark is None or last is None:
-        last = max(mark or 0, named())
-    first = max(last, on_disk) + 1
+    highest = given if boot and during == boot else mark
+    if mark is None or highest is None:
+        highest = max(mark or 0, named())
+    first = max(highest, on_disk) + 1
     end = first + count - 1
     if end > MAX_SEQ:
         raise LibraryError(f"seq {first - 1} leaves no room for new ones; mend the line that carries it")
@@ -82,3 +95,73 @@ def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -
         files.replace(MARK, f"{min(end + (BLOCK if boot else 0), MAX_SEQ)}\n".encode())
     _hint(files, end)
     return first
+
+
+# ── torn tails ──────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def noted(files: Files, path: str, data: bytes) -> Iterator[None]:
+    """Say what is about to be appended while it is. The caller holds the lock."""
+    head = f"{disk.boot()}\n{path}\n{files.size(path)} {len(data)}\n".encode("utf-8", "surrogateescape")
+    files.overwrite(INTENT, head + data)
+    yield
+    with suppress(LibraryError):  # it is there whole: the next look at the note finds that
+        files.overwrite(INTENT, _DONE.ljust(len(head) + len(data)))
+
+
+def waiting(files: Files) -> bool:
+    """Return whether an append did not come to its end."""
+    return not (files.read(INTENT, MAX_OWNED) or _DONE).startswith(_DONE)
+
+
+def undo(files: Files) -> None:
+    """Take out what an append left that did not come to its end. The caller holds the lock.
+
+    A note from before a boot may be an old one whose end was lost: it says nothing.
+    """
+    note = files.read(INTENT, MAX_OWNED) or b""
+    boot, name, sizes, data = [*note.split(b"\n", 3), b"", b"", b""][:4]
+    before, _, after = sizes.decode("ascii", "replace").partition(" ")
+    size, length, path = whole(before), whole(after), name.decode("utf-8", "surrogateescape")
+    if boot and boot == disk.boot().encode() and size is not None and length is not None:
+        tail = (files.read(path, MAX_OWNED) or b"")[size:] if state_of(files.root, path) else b""
+        meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
+        if tail and tail != meant and meant.startswith(tail):
+            files.cut(path, size, tail)
+    files.overwrite(INTENT, _DONE.ljust(len(note)))
+
+
+def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
+    """Cut torn tails off, but for known lines, and keep what is cut for people. The caller holds the lock."""
+    had = {*view.cited, *(view.drawn or ()), *known}
+    ends = [place.seq for doc_id in view.ids("evidence") for place in view.document(doc_id).entries[-1:]]
+    if unknown := sorted(set(ends) - had):
+        files.stage(DOUBTFUL, f"{format_seqs(unknown)}\n".encode(), durable=False)  # else it is done again
+    for doc_id in (CURRENT, *view.ids("evidence")):
+        path = f"{doc_id}.md"
+        data = files.read(path, MAX_OWNED) or b""
+        if data and not data.endswith(b"\n"):
+            start = _torn(Document.parse(doc_id, data), had)
+            if start is not None:
+                files.append(f"{CONFLICTS}/torn-{path.replace('/', '-')}", data[start:])
+                files.cut(path, start, data[start:])
+
+
+def doubtful(files: Files) -> tuple[int, ...]:
+    """Return seqs of evidence that was the last of its file at a boot: it may be cut at a line's end."""
+    with suppress(ValueError):
+        return parse_seqs((files.read(DOUBTFUL, MAX_OWNED) or b"").decode("ascii", "replace").strip())
+    return ()
+
+
+def _torn(document: Document, had: set[int]) -> int | None:
+    """Return the offset of a torn tail; None if the last line is whole, or a person's."""
+    entries = [place for place in document.entries if place.end_line == len(document.lines)]
+    line = entries[0].start_line if entries else len(document.lines)
+    text = document.lines[line - 1] if document.lines else ""
+    begun = looks_signed(text) or (text and _SIGNED.startswith(text)) or "\0" in document.lines[-1]
+    if not begun or (entries and entries[0].seq in had):
+        return None
+    head = "\n".join([*document.lines[: line - 1], ""])
+    return len(head.encode("utf-8", "surrogateescape")) + 3 * document.bom

@@ -1,6 +1,7 @@
-"""Archivings that wait for a person's word: a line of theirs, a pinned one, or too many at once.
+"""What waits for people: archivings that need approval, and replies of a model that were refused.
 
-.infinimem/withheld/0007.json   what receipt 7 did not do; the lines stay live meanwhile
+    .infinimem/withheld/0007.json             what receipt 7 did not do; the lines stay live meanwhile
+    .infinimem/rejected/000123-extract.txt    a reply; the newest hundred stay, and no tool reads them
 
 Of the lines a checksum is kept, which tells whether they were edited since, and no word.
 """
@@ -9,16 +10,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from infinimem.model import Located, Move, Withheld
+from infinimem.errors import LibraryError
+from infinimem.markdown.characters import one_line
+from infinimem.model import Located, Move, RejectedReply, Withheld
 from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.view import whole
 
-FOLDER = ".infinimem/withheld"
+FOLDER, REJECTED = ".infinimem/withheld", ".infinimem/rejected"
 ASKED = frozenset({"PROTECTED", "TOO_MANY"})
 """Reasons that a person may overrule; the others say that a proposal is wrong."""
+KEPT = 100
+MAX_BYTES = 64 * 1024
+"""Of one reply; of a longer one the beginning is kept."""
+
+Lookup = Callable[[int], Located | None]
+"""Finds a line by its seq."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +45,16 @@ class Proposal:
 
 
 def mark(text: str) -> str:
-    """A checksum of a line's text; white space at its end does not count."""
+    """Return a checksum of a line's text; white space at its end does not count."""
     return hashlib.sha256(text.rstrip().encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def marks(seqs: Collection[int | None], lookup: Callable[[int], Located | None]) -> dict[int, str]:
-    """The checksums of lines, by seq."""
+def marks(seqs: Collection[int | None], lookup: Lookup) -> dict[int, str]:
     return {seq: mark(place.text) for seq in seqs if seq is not None and (place := lookup(seq))}
 
 
-def keep(
-    files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Callable[[int], Located | None]
-) -> None:
-    """Write down what a person may approve later.
-
-    Args:
-        files: of the library.
-        receipt: the one that withheld it.
-        withheld: what was withheld, for whatever reason.
-        lookup: finds a line by its seq.
-    """
+def keep(files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Lookup) -> None:
+    """Write down what a receipt withheld and a person may approve later."""
     rows = [
         {
             "move": asdict(item.move),
@@ -67,23 +69,22 @@ def keep(
 
 
 def proposals(files: Files) -> tuple[Proposal, ...]:
-    """What waits, oldest first; a file that cannot be read is passed over."""
-    found: list[Proposal] = []
+    """Return what waits, oldest first; pass over a file that cannot be read."""
+    waiting: list[Proposal] = []
     for name in files.names(FOLDER):
-        try:
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             number = int(name.removesuffix(".json"))
-            found += [
+            rows = json.loads(files.read(f"{FOLDER}/{name}", MAX_OWNED) or b"")
+            waiting += [
                 Proposal(
                     number,
                     Move(**row["move"]),
                     row["code"],
                     {int(seq): text for seq, text in row.get("marks", {}).items()},
                 )
-                for row in json.loads(files.read(f"{FOLDER}/{name}", MAX_OWNED) or b"")
+                for row in rows
             ]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue
-    return tuple(found)
+    return tuple(waiting)
 
 
 def drop(files: Files, settled: Collection[tuple[int, int]]) -> None:
@@ -106,3 +107,29 @@ def _path(receipt: int) -> str:
 
 def _write(files: Files, receipt: int, rows: Sequence[Mapping[str, Any]]) -> None:
     files.replace(_path(receipt), json.dumps(rows, indent=1).encode())
+
+
+def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
+    """Write each refused reply into a file of its own, and drop the oldest beyond a hundred, under the lock.
+
+    Nothing is synced, and a disk that refuses stops nothing. The files name the time, `when`.
+    """
+    with suppress(LibraryError):
+        there: list[str] = []
+        for reply in replies:
+            there = there or _numbered(files)
+            number = 1 + (whole(there[-1].partition("-")[0]) or 0) if there else 1
+            task = re.sub("[^a-zA-Z0-9_]", "", reply.task)[:40] or "reply"
+            there.append(f"{number:06d}-{task}.txt")
+            reasons = "".join(f"reason: {one_line(reason)[:500]}\n" for reason in reply.reasons[:100])
+            text = f"time: {when}\ntask: {one_line(reply.task)}\n{reasons}\n{reply.text[:MAX_BYTES]}\n"
+            data = text.encode("utf-8", "backslashreplace")[:MAX_BYTES]
+            files.stage(f"{REJECTED}/{there[-1]}", data, durable=False)
+        for name in there[:-KEPT]:
+            files.remove(f"{REJECTED}/{name}", durable=False)
+
+
+def _numbered(files: Files) -> list[str]:
+    """Return the names that begin with a number, by that number."""
+    names = [(whole(name.partition("-")[0]), name) for name in files.names(REJECTED)]
+    return [name for _, name in sorted((number, name) for number, name in names if number is not None)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from infinimem.llm.base import Task
 from infinimem.llm.tasks import TEXT, TEXTS, list_of, task
 
-TOPIC = task("topic", "turns", 512, "episodes:topic", keywords=TEXTS, summary=TEXT)
+TOPIC = task("topic", "turns", 512, "tell:topic", keywords=TEXTS, summary=TEXT)
 """What turns in a row are about: keywords, the most telling first, and one or two sentences."""
 
 RELATE = task(
     "relate",
     "topic others",
     1024,
-    "episodes:relate",
+    "tell:relate",
     relations=list_of(id=TEXT, relation=TEXT, confidence={"type": "number", "minimum": 0, "maximum": 1}),
 )
 """How a topic that just ended is related to earlier ones, and how sure that is. `topic`, `others`: an anchor,

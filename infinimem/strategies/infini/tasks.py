@@ -9,7 +9,7 @@ EXTRACT = task(
     "extract",
     "turns context topics problems",
     4096,
-    "extract:extract",
+    "keep:extract",
     entries=list_of(
         ("when", "refers", "topic", "standing"),
         text=TEXT,
@@ -29,7 +29,7 @@ REWRITE = task(
     "rewrite",
     "facts docs problems",
     4096,
-    "topics:rewrite",
+    "where:rewrite",
     topics=list_of(title=TEXT, fact_ids=IDS),
 )
 """The buffer's facts that came without a topic, grouped (prompt B as references). `docs`: [{"title",
@@ -39,7 +39,7 @@ PLAN = task(
     "plan",
     "topics docs planned_titles markdown_length problems",
     4096,
-    "filing:plan",
+    "where:plan",
     assign=list_of(doc_id=MAYBE, new_title=MAYBE, fact_ids=IDS),
 )
 """Topics to documents (prompt C), by their own ids or by those of facts. `planned_titles`: titles that the
@@ -49,7 +49,7 @@ COMPARE = task(
     "compare",
     "groups problems",
     2048,
-    "filing:compare",
+    "tell:compare",
     superseded=list_of(old=TEXT, new=TEXT),
 )
 """Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
@@ -58,7 +58,7 @@ LAYOUT = task(
     "layout",
     "doc problems",
     4096,
-    "filing:layout",
+    "where:layout",
     layout=list_of(heading=TEXT, fact_ids=IDS),
 )
 """The crowded sections of a document parted under headings (prompts D and M2).
@@ -68,7 +68,7 @@ MERGE = task(
     "merge",
     "docs",
     1024,
-    "filing:merge",
+    "where:merge",
     groups=list_of(doc_ids=IDS, reason=TEXT),
 )
 """Which small documents belong together (prompt M1). `docs`: [doc, …]."""

@@ -17,9 +17,8 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.lines import fold
-from infinimem.store.names import by_alias, by_stem
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import CatalogRow, View
+from infinimem.store.view import CatalogRow, View, by_alias, by_stem
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -60,14 +59,9 @@ def shown(topic: Topic) -> dict[str, object]:
     return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
 
 
-def known(row: CatalogRow, view: View) -> dict[str, object]:
-    """A document by its name and size."""
-    return {"title": title_of(row.id, view), "tokens": row.tokens}
-
-
 def listed(row: CatalogRow, view: View) -> dict[str, object]:
     """A document as data (llm/tasks.py, shape `doc`)."""
-    return {"id": row.id, "summary": row.summary, **known(row, view)}
+    return {"id": row.id, "summary": row.summary, "title": title_of(row.id, view), "tokens": row.tokens}
 
 
 def size(entries: Iterable[Entry]) -> int:

@@ -11,14 +11,14 @@ from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 TYPES = ("USER_EVENT", "USER_CONSTRAINT_OR_PREFERENCE", "TIME_ANCHORED_UPDATE", "ENTITY_RELATION")
 """Of facts; one of no such type has none."""
 
-EPISODES = task("episodes", "turns", 2048, "episodes:episodes", episodes=list_of(text=TEXT, **{"from": IDS}))
+EPISODES = task("episodes", "turns", 2048, "tell:episodes", episodes=list_of(text=TEXT, **{"from": IDS}))
 """What happened in exchanges that are about one thing: a narrative a thread, and the turns that it tells."""
 
 MERGE = task(
     "merge_episodes",
     "episode turns",
     1024,
-    "episodes:merge_episodes",
+    "tell:merge_episodes",
     should_merge={"type": "boolean"},
     merged=TEXT,
 )
@@ -28,7 +28,7 @@ REFINE = task(
     "refine",
     "episode turns facts",
     2048,
-    "episodes:refine",
+    "tell:refine",
     facts=list_of(text=TEXT, type=TEXT, **{"from": IDS}, replaces=MAYBE),
 )
 """What the turns say that the episode leaves out. `facts`: [fact, …], those that are known already; one of

@@ -8,20 +8,20 @@ from infinimem.llm.base import Task
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.strategies.segment import SEGMENT
 
-EPISODE = task("episode", "turns reason", 2048, "episodes:episode", title=TEXT, content=TEXT, when=MAYBE)
+EPISODE = task("episode", "turns reason", 2048, "tell:episode", title=TEXT, content=TEXT, when=MAYBE)
 """A block told. `turns`: [turn, …] in order; `reason`: why they are one, "" if nobody said."""
 
-FACTS = task("facts", "episode turns", 2048, "episodes:facts", facts=list_of(text=TEXT, **{"from": IDS}))
+FACTS = task("facts", "episode turns", 2048, "tell:facts", facts=list_of(text=TEXT, **{"from": IDS}))
 """What the turns say that will hold for long. `episode`: what was told of them."""
 
-THEME = task("theme", "facts", 256, "episodes:theme", summary=TEXT)
+THEME = task("theme", "facts", 256, "tell:theme", summary=TEXT)
 """A name for what facts have in common. `facts`: [fact, …]."""
 
 GATE = task(
     "gate",
     "question facts episodes",
     512,
-    "episodes:gate",
+    "tell:gate",
     sufficient={"type": "boolean"},
     episodes=IDS,
     messages=IDS,
@@ -29,7 +29,7 @@ GATE = task(
 """Which episodes answer what facts leave open, and of which the messages are needed. `facts`: [fact, …];
 `episodes`: [{"id", "title", "time"}, …], the likeliest first."""
 
-GUESS = replace(task("guess", "question facts episodes", 64, "episodes:guess", answer=TEXT), logprobs=True)
+GUESS = replace(task("guess", "question facts episodes", 64, "tell:guess", answer=TEXT), logprobs=True)
 """A short answer, whose log probabilities tell how sure a model is. `episodes`: [fact, …], what they tell."""
 
 ALL: tuple[Task, ...] = (SEGMENT, EPISODE, FACTS, THEME, GATE, GUESS)

@@ -1,0 +1,319 @@
+"""Commands that serve: web, mcp, hook and what it recalls, fleet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING
+
+import click
+
+from infinimem.cli.locate import library_of, run
+from infinimem.cli.options import (
+    OFFLINE,
+    Command,
+    Options,
+    Section,
+    cap_option,
+    pass_options,
+    project_option,
+    words,
+)
+from infinimem.cli.output import as_json
+from infinimem.errors import InfinimemError, UsageError
+from infinimem.model import Turn
+from infinimem.results import answer_json, counted, recall_json
+
+if TYPE_CHECKING:
+    from infinimem.fleet.fleet import Fleet
+
+URL, DATABASE, CACHE = "INFINIMEM_FLEET", "INFINIMEM_FLEET_DATABASE", "INFINIMEM_FLEET_CACHE"
+
+
+@click.command(cls=Command)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", show_default="any", help="Port to serve."
+)
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
+@pass_options
+def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
+    """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
+    out, memory = options.out, options.asking()
+    try:
+        from infinimem.web.app import make_app
+        from infinimem.web.guard import ENTER, Session
+        from infinimem.web.live import Live
+        from infinimem.web.site import Site
+    except ModuleNotFoundError as error:
+        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
+    from infinimem.serving.http import listen, names, serve
+
+    address = f"127.0.0.1:{port}"
+    with listen(address) as listening:
+        known = names(address, listening)
+        session = Session(listening.getsockname()[1])
+        writes = not (read_only or memory.library.read_only)
+        live = Live(memory)
+        app = make_app(Site(memory, session.csrf if writes else ""), session, known, live)
+        url = f"http://{known[0]}{ENTER}?token={session.token}"
+        if options.json:
+            click.echo(as_json({"url": url}))
+        else:
+            out.say(f"serving {memory.library.root}; Ctrl-C ends it")
+            click.echo(url)
+        if opens:  # by a file of this user's alone: everybody can read what a program is called with
+            descriptor, page = mkstemp(prefix="infinimem-", suffix=".html")
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">')
+            session.used = partial(Path(page).unlink, missing_ok=True)
+            click.launch(page)
+        try:
+            serve(app, listening, live.end)
+        finally:
+            session.used()
+
+
+@click.command(cls=Command)
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
+@click.option("--remote", is_flag=True, help="With --http: allow an address that other machines can reach.")
+@click.option(
+    "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
+)
+@project_option
+@cap_option
+@pass_options
+def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:
+    """They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
+    over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
+    made and printed on standard error.
+    """
+    if remote and not address:
+        raise UsageError("--remote says who may reach --http HOST:PORT; give both")
+    memory, begin = options.serving()
+    try:
+        from infinimem.mcp import http, server
+    except ModuleNotFoundError as error:
+        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
+    from infinimem.serving.http import listen, names
+
+    with memory.llm.cap(options.max_tokens):
+        serving = server.make_server(memory, trust_user, options.folder(), begin)
+        if address is None:
+            if sys.stdin.isatty():
+                options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")
+            # The thread that waits for input hears of no interrupt. To be killed harms nothing written.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            server.serve_stdio(serving)
+            return
+        chosen = os.environ.get(http.TOKEN)
+        token = http.token_of(chosen)
+        with listen(address, remote) as listening:
+            url = f"http://{names(address, listening)[0]}{http.PATH}"
+            if options.json:
+                click.echo(as_json({"url": url, "token": None if chosen else token}))
+            else:
+                options.out.say(f"serving {options.place().path} at {url}; Ctrl-C ends it")
+                if not chosen:  # said even with -q: without it nobody can call
+                    click.echo(f"token: {token}", err=True)
+            http.serve_http(serving, address, listening, token)
+
+
+# ── hooks of agent programs ─────────────────────────────────────────────────────────────────────
+
+
+@click.command(cls=Command, context_settings={"ignore_unknown_options": True})
+@click.argument("event", required=False, default="")
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+@pass_options
+def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
+    """Reads the hook's JSON from standard input.
+
+    SessionStart and UserPromptSubmit print the memory closest to the folder or the prompt, if it is found at
+    once. PreCompact and SessionEnd remember the session in the background. Always exits 0.
+    """
+    run(event, options.library, options.out.say)  # a plain call does not come here (cli/__init__.py)
+
+
+@click.command(cls=Command)
+@words("prompt", required=False)
+@click.option("--cwd", metavar="DIR", default=".", help="The folder that the session is in.")
+@pass_options
+def recall(options: Options, prompt: str | None, cwd: str) -> None:
+    """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
+    what the start of a session is shown.
+    """
+    from infinimem.hooks.event import Event
+    from infinimem.hooks.recall import Recall, said
+    from infinimem.memory import open_memory
+
+    out, folder = options.out, Path(cwd).expanduser().resolve()
+    recalled = Recall(open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE))
+    if prompt is None:
+        text = recalled.text(Event("SessionStart", cwd=str(folder)))
+        hits = [hit for part in recalled.opening(str(folder)) for hit in part]
+    else:
+        text = recalled.text(Event("UserPromptSubmit", cwd=str(folder), prompt=prompt))
+        hits = recalled.near(said(prompt), str(folder))
+    if out.result(recall_json(text, hits)):
+        if rows := [(f"{h.score:.2f}", ", ".join(h.words), h.why or "shown", h.where, h.text) for h in hits]:
+            out.table(("score", "words", "why", "where", "line"), rows)
+        out.line(text or "nothing is injected")
+
+
+# ── many libraries in an object store: docs/FLEET.md ────────────────────────────────────────────
+
+
+@click.group(cls=Section)
+def fleet() -> None:
+    """$INFINIMEM_FLEET names the store (s3://BUCKET/PREFIX), $INFINIMEM_FLEET_DATABASE a PostgreSQL database
+    of its own. Keys and endpoint come from $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_ENDPOINT_URL.
+    """
+
+
+def _opened(options: Options) -> Fleet:
+    try:
+        from infinimem.fleet.fleet import open_fleet
+    except ImportError as error:
+        needed = "pip install 'infinimem[fleet]'"
+        raise InfinimemError(f"{error.name} is not installed, which a fleet needs; run: {needed}") from error
+    if options.library is not None:
+        raise UsageError("a library of a fleet is named after the command; leave --library out")
+    url, database = os.environ.get(URL), os.environ.get(DATABASE)
+    if not url or not database:
+        raise UsageError(f"set {URL if not url else DATABASE}; see: infinimem fleet --help")
+    return open_fleet(url, database=database, cache=os.environ.get(CACHE), model=options.model)
+
+
+@fleet.command()
+@pass_options
+def init(options: Options) -> None:
+    """Make the database's tables, and see that the bucket is there."""
+    with _opened(options) as opened:
+        opened.init()
+        url = opened.home.url
+        options.out.result({"fleet": url}, lambda: options.out.line(f"{url} is ready"))
+
+
+_library = click.argument("name", metavar="LIBRARY")
+_folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+
+
+@fleet.command()
+@_library
+@words("text")
+@click.option("--key", help="What comes twice with the same key is recorded once.")
+@click.option("--session", metavar="NAME", help="Name of the conversation.")
+@pass_options
+def append(options: Options, name: str, text: str, key: str | None, session: str | None) -> None:
+    """Keep TEXT for LIBRARY; a worker draws from it. With `-`, TEXT is read from standard input."""
+    text = sys.stdin.read() if text == "-" else text
+    with _opened(options) as opened:
+        due = opened.append(name, [Turn(text, session=session)], key)
+    if not due:
+        options.out.say("the database does not answer: the library is due at the next look through the store")
+    options.out.result({"library": name, "due": due}, lambda: options.out.line(f"kept for {name}"))
+
+
+@fleet.command()
+@_library
+@words("question")
+@pass_options
+def ask(options: Options, name: str, question: str) -> None:
+    """Answer a question from LIBRARY, as its newest head has it."""
+    from infinimem.cli.reading import show_answer
+
+    with _opened(options) as opened, opened.open(name) as memory:
+        answer = memory.ask(question)
+    options.out.result(answer_json(answer), lambda: show_answer(options.out, answer))
+
+
+@fleet.command()
+@click.option("--concurrency", type=click.IntRange(1, 1000), default=20, help="Libraries at a time.")
+@click.option("--drain", is_flag=True, help="Stop when nothing is due.")
+@pass_options
+def worker(options: Options, concurrency: int, drain: bool) -> None:
+    """Consolidate what is due, until stopped. The model is this process's own (INFINIMEM_MODEL)."""
+    import asyncio  # as `--help` imports this module
+
+    async def work(opened: Fleet) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)  # type: ignore[union-attr]
+        with suppress(asyncio.CancelledError):
+            await opened.work(concurrency, wait=not drain)
+
+    with _opened(options) as opened:
+        opened.status()  # what is wrong with the database is told at once
+        asyncio.run(work(opened))
+
+
+@fleet.command()
+@pass_options
+def status(options: Options) -> None:
+    """Count the libraries that are due, running and failed. Also says how long the oldest has been due."""
+    with _opened(options) as opened:
+        counts = opened.status()
+    rows = [(name.replace("_", " "), value) for name, value in counts.items()]
+    options.out.result(counts, lambda: options.out.table(("what", "value"), rows))
+
+
+@fleet.command()
+@pass_options
+def requeue(options: Options) -> None:
+    """Make each library due whose inbox is not empty. For after a loss of the database."""
+    with _opened(options) as opened:
+        due = opened.requeue()
+    text = f"{due} {'library is' if due == 1 else 'libraries are'} due"
+    options.out.result({"due": due}, lambda: options.out.line(text))
+
+
+@fleet.command()
+@_library
+@_folder
+@pass_options
+def export(options: Options, name: str, folder: Path) -> None:
+    """Write LIBRARY to the new folder DIR, to look at or edit."""
+    with _opened(options) as opened:
+        opened.export(name, folder)
+    options.out.result({"folder": str(folder)}, lambda: options.out.line(f"{name} is in {folder}"))
+
+
+@fleet.command(name="import")
+@_library
+@_folder
+@pass_options
+def import_(options: Options, name: str, folder: Path) -> None:
+    """Bring DIR, edited, back into LIBRARY, or in as a new one."""
+    with _opened(options) as opened:
+        changed = opened.import_(name, folder)
+    text = f"{counted(changed, 'file')} of {name} changed"
+    options.out.result({"changed": changed}, lambda: options.out.line(text))
+
+
+@fleet.command()
+@_library
+@words("pattern")
+@click.option("--yes", is_flag=True, help="Do it; without, only show what would go.")
+@pass_options
+def forget(options: Options, name: str, pattern: str, yes: bool) -> None:
+    """Remove lines of LIBRARY that match PATTERN for good. Head, inbox and caches are rid of them."""
+    out = options.out
+    with _opened(options) as opened:
+        if yes:
+            done = opened.forget(name, match=pattern)
+        else:
+            with opened.open(name) as memory:
+                done = memory.forget(match=pattern, dry_run=True)
+    data = {"seqs": list(done.seqs), "left": [asdict(item) for item in done.left], "forgotten": yes}
+    if out.result(data):
+        what = "forgotten" if yes else "would go; --yes forgets them"
+        out.line(f"{counted(len(done.seqs), 'line')} {what}")
+        for left in done.left:
+            out.line(f"{left.path} still holds some of it ({left.why})", "bold yellow")

@@ -1,0 +1,222 @@
+"""Replies of a model, each kept as text under the hash of its request: what was asked is not asked again.
+
+    FOLDER/<32 hex>.md    a reply, what it took, and the request below it (docs/FORMAT.md, Kept replies)
+
+A reply that fits its schema is kept, whatever the law then says of it; one that is cut, or cannot be read, is
+not. A file that is damaged, or fits its task no more, counts as absent. Files appear whole and never change,
+so that processes need no lock. Nothing of it is needed: a folder that cannot be written only costs calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from infinimem.errors import ModelError, ModelUnavailable, SpendingCapReached
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.markdown.characters import one_line
+from infinimem.model import Usage
+
+_DAY = 24 * 3600
+_FILE = re.compile(r"---\n(.*?)\n---\n\n# Reply\n\n(`{3,})\n(.*?)\n\2\n", re.DOTALL)
+_TOOK = ("calls", "tokens_in", "tokens_out")
+
+
+class Cached(Wrapper):
+    """A client that is asked only what was not asked before, up to a cap. Several threads may ask.
+
+    `usage` is what all replies took, those too that were kept; `spent` what was asked for.
+
+    Args:
+        llm: is asked.
+        folder: of the replies; None keeps none outside of `within`.
+        run: the same question in another run is another request.
+    """
+
+    def __init__(self, llm: LLM, folder: Path | None = None, run: int = 1) -> None:
+        super().__init__(llm)
+        self.usage = self.spent = Usage()
+        self._lock = Lock()
+        self._folder = ContextVar("folder", default=folder)
+        self._run = run
+        self._ceiling: float | None = None
+        self._is_grown = False
+
+    @property
+    def address(self) -> str | None:
+        """Where the client asks; None for one that does not say, whose replies a library keeps not."""
+        return getattr(self._llm, "base_url", None)
+
+    def silent(self) -> Nobody:
+        """A client of the same name and address that asks nobody."""
+        return Nobody(self.name, self.address, ModelUnavailable(f"a reply of {self.name} is kept no more"))
+
+    @contextmanager
+    def cap(self, max_tokens: int | None) -> Iterator[None]:
+        """For the time of the block, refuse calls once `max_tokens` are spent in it; None changes nothing."""
+        before = self._ceiling
+        if max_tokens is not None:
+            self._ceiling = min(_tokens(self.spent) + max_tokens, before if before is not None else inf)
+        try:
+            yield
+        finally:
+            self._ceiling = before
+
+    @contextmanager
+    def within(self, folder: Path | None, days: float = inf, size: float = inf) -> Iterator[None]:
+        """For the time of the block, keep replies in a folder; where they are kept in one already, there.
+
+        Args:
+            folder: for its owner alone. One that somebody deletes meanwhile is not made anew.
+            days, size: where a reply was added, those go that nobody used for so many days, and the oldest
+                beyond so many MiB.
+        """
+        if folder is None or self._folder.get():
+            yield
+            return
+        mark = self._folder.set(folder)
+        try:
+            yield
+        finally:
+            self._folder.reset(mark)
+            if self._is_grown:
+                self._is_grown = False
+                prune(folder, days, size)
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Ask once; see `LLM.complete`. Of calls side by side those under way are let end at the cap.
+
+        Raises:
+            SpendingCapReached: the cap is spent, and no reply is kept; nothing was sent.
+        """
+        folder = self._folder.get()
+        if folder is None:
+            reply = self._ask(task, variables)
+        else:
+            request = self._request(task, variables)
+            path = folder / f"{_key(request)}.md"
+            reply = _read(path, task) or self._ask(task, variables)
+            if reply.data is not None and not reply.kept:
+                self._is_grown = True
+                _write(path, task, request, reply)
+        with self._lock:
+            self.usage += reply.usage
+            self.spent += Usage() if reply.kept else reply.usage
+        return reply
+
+    def _ask(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        if self._ceiling is not None and _tokens(self.spent) >= self._ceiling:
+            raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
+        return self._llm.complete(task, variables)
+
+    def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """What decides the reply; how the server wants to be asked (openai_client.Dialect) does not."""
+        from infinimem.llm import tasks
+
+        prompt = tasks.render(task, variables)
+        return {
+            "messages": [*prompt],
+            "schema": task.schema,
+            "model": self.name,
+            "base_url": self.address or "",
+            "parameters": {"temperature": 0, "max_tokens": task.max_tokens, "logprobs": task.logprobs},
+            "run": self._run,
+        }
+
+
+class Nobody:
+    """Stands for a model that is not to be asked.
+
+    Args:
+        name, base_url: of the model.
+        why: it is not.
+    """
+
+    def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
+        self.name, self.base_url, self._why = name, base_url, why
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """See `LLM.complete`; raises `why`."""
+        raise self._why
+
+
+def prune(folder: Path, days: float, size: float) -> None:
+    """Delete what nobody used for so many days, and the oldest beyond so many MiB."""
+    with suppress(OSError), os.scandir(folder) as listed:
+        files = [(info.st_mtime, info.st_size, item.path) for item in listed if (info := item.stat())]
+        left, oldest = size * 2**20, time.time() - days * _DAY
+        for used, taken, path in sorted(files, reverse=True):
+            left -= taken
+            if left < 0 or used < oldest:
+                with suppress(OSError):
+                    Path(path).unlink()
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.tokens_in + usage.tokens_out
+
+
+def _key(request: Mapping[str, Any]) -> str:
+    text = json.dumps(request, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _read(path: Path, task: Task) -> Reply | None:
+    """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
+    from infinimem.llm import reading
+
+    try:
+        parts = _FILE.match(path.read_bytes().decode("utf-8"))
+        if parts is None:
+            return None
+        head = dict(line.split(": ", 1) for line in parts[1].split("\n"))
+        usage = Usage(*(int(head[name]) for name in _TOOK))
+        logprobs = tuple(
+            (str(token), float(value)) for token, value in json.loads(head.get("logprobs", "[]"))
+        )
+        reply = reading.read(parts[3], task.schema)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if reply.data is None:
+        return None
+    with suppress(OSError):
+        os.utime(path)  # asked for: it stays
+    return replace(reply, usage=usage, logprobs=logprobs, kept=True)
+
+
+def _write(path: Path, task: Task, request: Mapping[str, Any], reply: Reply) -> None:
+    from tempfile import NamedTemporaryFile
+
+    instructions, material = request["messages"]
+    head = {
+        "task": task.name,
+        **{name: one_line(str(request[name])) for name in ("model", "base_url", "run")},
+    }
+    head |= {name: str(getattr(reply.usage, name)) for name in _TOOK}
+    if reply.logprobs:
+        head["logprobs"] = json.dumps(reply.logprobs)
+    text = reply.text or json.dumps(reply.data, ensure_ascii=False)
+    shown = {"Reply": text, "Instructions": instructions, "Material": material}
+    shown["Schema"] = json.dumps(request["schema"], indent=1)
+    lines = "".join(f"{name}: {value}\n" for name, value in head.items())
+    sections = "".join(f"\n# {title}\n\n{_fenced(part)}" for title, part in shown.items())
+    with suppress(OSError), NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as part:
+        part.write(f"---\n{lines}---\n{sections}".encode("utf-8", "backslashreplace"))
+        part.close()
+        Path(part.name).replace(path)
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}\n"

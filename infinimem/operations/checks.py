@@ -1,0 +1,524 @@
+"""What `doctor` checks, one function per rule of docs/FORMAT.md, over one inspection of the library."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote
+
+from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
+from infinimem.grounding.when import day_of, is_outdated
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import flow, quote
+from infinimem.markdown.scan import fences
+from infinimem.markdown.signature import format_seqs
+from infinimem.model import CURRENT, Finding, Level, Located, Receipt
+from infinimem.operations.git import uncommitted
+from infinimem.operations.provenance import at, successor
+from infinimem.operations.review import CODES, awaiting
+from infinimem.operations.status import stale_dependents
+from infinimem.settings import SETTINGS, shown
+from infinimem.spec import broken, ledger_folders, record_folders
+from infinimem.store.commit.install import CONFLICTS
+from infinimem.store.commit.transaction import FOLDER
+from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
+from infinimem.store.files import digest
+from infinimem.store.library import Library
+from infinimem.store.lines import drawn_from, fold, former
+from infinimem.store.receipts import parse_receipt
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+from infinimem.store.state import lists, sequence
+from infinimem.store.state.lists import DRAWN
+from infinimem.store.state.sequence import MARK, MAX_SEQ
+from infinimem.store.view import View, aliases_of, by_id
+
+LISTED = 20
+"""Seqs that one finding lists."""
+ROOM = 1_000_000
+"""Seqs that must be left: a line with one near the end, typed by mistake, must not move the counter there."""
+
+RENAMED = "write the file's id there, and keep the old name as an alias"
+SIGNED = "sign them"
+RENUMBERED = "give all but one a new seq"
+LED = "cite those that it may come from"
+RAISED = "raise the mark"
+FINISHED = "finish it, or drop it if nothing was done yet"
+REBUILT = "rebuild it from lines and receipts"
+UNDATED = "take `when` out; the receipt quotes the line, undo puts it back"
+
+BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
+_SAVED = (
+    "text that someone saved while the program wrote this document, and that could not be merged: take over"
+    " what you want, then delete this file"
+)
+_CONFLICT = ("<<<<<<< ", ">>>>>>> ")
+_UNDECODED = re.compile("[\ud800-\udfff]")
+_ID_OR_ALIAS = re.compile(r"id: \S+\s*\Z|aliases: *(?:\[.*\])?\s*\Z| *- ")
+"""Header lines that `mended` may replace: it writes again what they say."""
+
+# Of links. Bounded and without nested repetition: notes are anybody's text.
+_WIKI = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
+_INLINE = re.compile(r"\]\(\s{0,3}(?:<([^<>\n]{1,300})>|([^()<>\s]{1,300}))")
+_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{0,2000}(?<!`)\1(?!`)")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,30}:")
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
+
+
+def listed(seqs: Sequence[int]) -> str:
+    """Return `12-15+19`, cut after LISTED seqs."""
+    return format_seqs(seqs[:LISTED]) + "…" * (len(seqs) > LISTED)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What all checks of one run share: the documents that can be read, their lines and receipts.
+
+    Args:
+        view: the library, or a folder of notes.
+        documents: those that can be read, by id.
+        unreadable: why the others cannot.
+        opened: the library, for checks of what lies beside the documents; None where only a view is at hand.
+    """
+
+    view: View
+    documents: Mapping[str, Document]
+    unreadable: Mapping[str, str]
+    opened: Library | None = None
+
+    @classmethod
+    def of(cls, view: View, opened: Library | None = None) -> Inspection:
+        documents, unreadable = {}, {}
+        for doc_id in view.ids("all"):
+            try:
+                documents[doc_id] = view.document(doc_id)
+            except LibraryError as error:
+                unreadable[doc_id] = str(error)
+        return cls(view, documents, unreadable, opened)
+
+    @property
+    def library(self) -> Library:
+        if self.opened is None:
+            raise LibraryError("this check needs the library itself, not a view of it")
+        return self.opened
+
+    def own(self, *folders: str) -> Iterator[Document]:
+        """Yield the program's documents in these folders; by default all but receipts and records."""
+        for folder in folders or (EVIDENCE, ARCHIVE, CURRENT, TOPICS):
+            for doc_id, document in self.documents.items():
+                if doc_id.startswith(folder) and not self.view.is_note(doc_id):
+                    yield document
+
+    def entries(self, *folders: str) -> Iterator[Located]:
+        """Yield the lines of `own`."""
+        return (place for document in self.own(*folders) for place in document.entries)
+
+    @cached_property
+    def places(self) -> Mapping[int, Sequence[Located]]:
+        """Where each seq stands: first where it belongs, then its copies."""
+        places: dict[int, list[Located]] = {}
+        for place in self.entries():
+            places.setdefault(place.seq, []).append(place)
+        return places
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a line carries a seq that leaves no room for new ones."""
+        return max(self.places, default=0) > MAX_SEQ - ROOM
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every document of the program could be read."""
+        return all(map(self.view.is_note, self.unreadable))
+
+    @cached_property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Those that can be read, oldest first."""
+        receipts = map(parse_receipt, self.own(JOURNAL))
+        return tuple(sorted(receipts, key=lambda receipt: (receipt.number, receipt.op)))
+
+    @cached_property
+    def deleted(self) -> frozenset[int]:
+        """Seqs that a receipt says a person deleted, or had removed."""
+        rows = (row for receipt in self.receipts for row in receipt.rows)
+        return frozenset(row.seq for row in rows if row.why.startswith(("deleted", "removed")))
+
+    @cached_property
+    def external(self) -> ExternalEdits:
+        """What people and merges did since; nothing where not every document can be read."""
+        return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
+
+
+# ── documents ───────────────────────────────────────────────────────────────────────────────────
+
+
+def documents(inspection: Inspection) -> Iterator[Finding]:
+    """Check names, headers and characters of all documents, people's notes included."""
+    for doc_id, why in inspection.unreadable.items():
+        yield Finding("error", why, doc_id)
+    for same in inspection.view.derived(by_id).values():
+        if len(same) > 1:
+            what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
+            yield Finding("error", what, same[0])
+    for document in inspection.documents.values():
+        note = inspection.view.is_note(document.id)
+        level: Level = "note" if note else "error"
+        if document.header.problem:
+            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
+        nul = undecoded = 0
+        for number, line in enumerate(document.lines, 1):
+            nul = nul or number * ("\x00" in line)
+            undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
+            if line.startswith(_CONFLICT):
+                what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
+                yield Finding(level, what, f"{document.id}:{number}")
+        if nul:
+            yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
+        if undecoded:
+            what = "contains bytes that are not UTF-8; save it as UTF-8 text"
+            yield Finding("note", what, f"{document.id}:{undecoded}")
+        named = None if note else _other_id(document)
+        if named:
+            fix = RENAMED if mended(document, inspection.view) else ""
+            advice = "" if fix else "; write the name of the file there, or rename the file"
+            yield Finding("note", f"the header says id {named}{advice}", f"{document.id}:1", fix)
+
+
+def _other_id(document: Document) -> str | None:
+    """Return the id in the header, where it differs from the file's."""
+    named = document.header.values.get("id")
+    return named if isinstance(named, str) and named != document.id else None
+
+
+def mended(document: Document, view: View) -> Document | None:
+    """Return a document that a person renamed, under the id of its file; a topic keeps its old name as alias.
+
+    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments.
+    """
+    named = _other_id(document)
+    if named is None or not (
+        document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *record_folders()))
+    ):
+        return None
+    changes: dict[str, str | None] = {"id": quote(document.id)}
+    if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:
+        names = dict.fromkeys([*aliases_of(document), named.rsplit("/", 1)[-1]])
+        changes["aliases"] = flow(list(names))
+    try:
+        new = document.with_header(changes)
+    except ValueError:
+        return None
+    lost = Counter(document.lines) - Counter(new.lines)
+    return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
+
+
+# ── links ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def links(inspection: Inspection) -> Iterator[Finding]:
+    """Find `[[names]]` and relative links to Markdown files that lead nowhere, in live documents and notes.
+
+    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, and files that are not
+    Markdown.
+    """
+    view = inspection.view
+    # Logseq writes a/b as a___b, and what no file system takes as %3F.
+    names = (name for doc_id in view.ids("all") for name in (doc_id, unquote(doc_id.replace("___", "/"))))
+    paths = [fold(name).split("/") for name in names]
+    ends = {"/".join(parts[start:]) for parts in paths for start in range(len(parts))}
+    for doc_id in view.ids():
+        document = inspection.documents.get(doc_id)
+        if document is None or (doc_id.startswith(ledger_folders()) and not view.is_note(doc_id)):
+            continue
+        start, end = document.header.end, 0
+        closed = fences(document.lines, start, indented=True)
+        for number, line in enumerate(document.lines[start:], start + 1):
+            end = max(end, closed.get(number, 0))
+            if number <= end or not ("](" in line or "[[" in line):
+                continue
+            for target in _targets(document.text_line(number), doc_id):
+                if fold(target.strip("/")) not in ends and not _resolves(target, view):
+                    what = f"links to {target}, which does not exist"
+                    yield Finding("note", what, f"{doc_id}:{number}")
+
+
+def _targets(line: str, doc_id: str) -> Iterator[str]:
+    """Yield names, or paths from the root without `.md`."""
+    line = _CODE.sub("", line)
+    for match in _WIKI.finditer(line):
+        name = re.split(r"[|#^\\]", match[1], maxsplit=1)[0].strip()
+        if name and not _SCHEME.match(name) and (name.endswith(".md") or not _SUFFIX.search(name)):
+            yield name.removesuffix(".md")
+    for match in _INLINE.finditer(line):
+        path = unquote((match[1] or match[2]).split("#", 1)[0])
+        if path.endswith(".md") and not _SCHEME.match(path):
+            base = "" if path.startswith("/") else posixpath.dirname(doc_id)
+            full = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
+            if not full.startswith("../"):  # outside the folder is not ours to say
+                yield full.removesuffix(".md")
+
+
+def _resolves(name: str, view: View) -> bool:
+    try:
+        view.resolve(name)
+    except DocumentNotFound:
+        return False
+    return True
+
+
+# ── lines ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def lines(inspection: Inspection) -> Iterator[Finding]:
+    """Check entries of the program's documents: signatures, seqs, reasons of the archive, origins."""
+    edits = inspection.external
+    for document in inspection.own():
+        for number in document.malformed:
+            what = (
+                "signature cannot be parsed; write `- <seq=N,source=human> text`, or `- text` for a new seq"
+            )
+            yield Finding("error", what, f"{document.id}:{number}")
+    for document in inspection.own(CURRENT, TOPICS):
+        if typed := document.unsigned:
+            what = f"{len(typed)} line{'s' * (len(typed) > 1)} typed by hand and not signed yet"
+            fix = "" if inspection.crowded else SIGNED
+            yield Finding("note", what, f"{document.id}:{typed[0].line}", fix)
+    yield from _seqs(inspection, edits.renumbered)
+    for one in () if edits.renumbered or inspection.crowded else edits.ambiguous:
+        others = listed([line.seq for line in one.others()])
+        what = f"cites {one.seq}, which another line had before a merge; it may come from {others}"
+        yield Finding("note", what, at(one.by), LED)
+    for place in inspection.entries(ARCHIVE):
+        heir = successor(place.headings[-1]) if place.headings else None
+        if not place.headings:
+            what = "archived without a reason; add a heading above it that gives one"
+            yield Finding("error", what, at(place))
+        elif heir and heir[1] not in inspection.places and inspection.complete:
+            yield Finding("note", f"its successor {heir[1]} is no longer in the library", at(place))
+    if inspection.complete:
+        yield from _origins(inspection)
+
+
+def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[Finding]:
+    high_water = sequence.high_water(inspection.library.files)
+    highest = max(inspection.places, default=0)
+    doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for seq, places in sorted(inspection.places.items()):
+        if len(places) > 1:
+            doubled[tuple(place.doc_id for place in places)].append(seq)
+    for _, seqs in sorted(doubled.items()):
+        places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in renumbered)
+        advice = "" if inspection.complete else "; repair the unreadable document first"
+        fix = "" if inspection.crowded or not inspection.complete else RENUMBERED
+        stand = "stands" if len(seqs) == 1 else "stand"
+        times = "twice" if len(places) == 2 else f"{len(places)} times"
+        names = " and ".join(dict.fromkeys(place.doc_id for place in places))
+        where = ", ".join(map(at, places)) if len(seqs) == 1 else names
+        what = f"seq {listed(seqs)} {stand} {times}: {where}{advice}"
+        yield Finding("error", what, at(places[-1]), fix)
+    if inspection.crowded:
+        free = 1 + max((seq for seq in inspection.places if seq <= MAX_SEQ - ROOM), default=0)
+        what = f"seq {highest} leaves no room for new ones; give the line a lower one, {free} is free"
+        yield Finding("error", what, at(inspection.places[highest][0]))
+    elif high_water is not None and highest > high_water:
+        what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
+        yield Finding("error", what, at(inspection.places[highest][0]), RAISED)
+
+
+def _origins(inspection: Inspection) -> Iterator[Finding]:
+    drawn = inspection.view.drawn or frozenset()
+    for place in inspection.entries(ARCHIVE, CURRENT, TOPICS):
+        missing = {seq for seq in place.entry.origin if seq not in inspection.places} - inspection.deleted
+        if missing:
+            # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
+            existed = missing <= drawn or place.entry.source == "human"
+            absent = "no longer" if existed else "not"
+            what = f"its origin {listed(sorted(missing))} is {absent} in the library"
+            yield Finding("note" if existed else "error", what, at(place))
+        cited = drawn_from(place.entry)
+        for line in (line for seq in cited for line in inspection.places.get(seq, ())[:1]):
+            if same := set(former(line.entry)) & set(cited):  # a person may know which it was
+                both = f"{listed(sorted(same))} and {line.seq}"
+                what = (
+                    f"cites {both}, which had one number before a merge; take out of `origin` what is wrong"
+                )
+                yield Finding("note", what, at(place))
+
+
+def misdated(inspection: Inspection) -> Iterator[Finding]:
+    """Find entries with a `when` that an older version's rule derived, though their words do not tell."""
+    edited = {place.seq for place, _ in inspection.external.edited}
+    for line in outdated(inspection.entries(CURRENT, TOPICS, ARCHIVE)):
+        if line.seq not in edited:
+            what = f"an older version's rule derived when={line.entry.fields['when']}; the words do not tell"
+            yield Finding("note", what, at(line), UNDATED)
+
+
+def outdated(places: Iterable[Located]) -> Iterator[Located]:
+    """Yield the lines of `misdated`; never one in a model's words or of a person."""
+    for place in places:
+        entry, when = place.entry, place.entry.fields.get("when")
+        ours = when and entry.source != "human" and "by" not in entry.fields
+        if ours and is_outdated(when or "", entry.text, day_of(entry.time)):
+            yield place
+
+
+def stale(inspection: Inspection) -> Iterator[Finding]:
+    """Find live text that depends on a superseded line."""
+    for one in stale_dependents(inspection.view) if inspection.complete else ():
+        what = "the summary describes" if one.seq is None else "was drawn from"
+        yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
+
+
+# ── receipts ────────────────────────────────────────────────────────────────────────────────────
+
+
+def receipts(inspection: Inspection) -> Iterator[Finding]:
+    """Find lines that receipts name and that stand nowhere; numbers that several receipts have.
+
+    A receipt gives the sha256 of each file after it. While a file is as the program left it, a line missing
+    from it is the program's fault: an error. Once a person changed the file (an edit, a checkout, a merge),
+    what they took out is theirs to take out: a note.
+    """
+    by_number: dict[int, list[str]] = defaultdict(list)
+    for receipt in inspection.receipts:
+        by_number[receipt.number].append(receipt.id)
+    for number, same in sorted(by_number.items()):
+        if number and len(same) > 1:
+            yield Finding("note", f"several receipts have the number {number}: {', '.join(same)}", same[1])
+    if not inspection.complete:
+        return
+    last: dict[int, tuple[str, str]] = {}
+    for receipt in inspection.receipts:
+        last.update((row.seq, (row.now, receipt.id)) for row in receipt.rows)
+    in_notes = {place.seq for document in inspection.documents.values() for place in document.entries}
+    missing: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for seq, (now, receipt_id) in sorted(last.items()):
+        if seq not in inspection.places and seq not in in_notes and now not in ("", "-"):
+            missing[now, receipt_id].append(seq)
+    for (doc_id, receipt_id), seqs in sorted(missing.items()):
+        which = f"{'line' if len(seqs) == 1 else 'lines'} {listed(seqs)}"
+        if _is_ours(inspection, doc_id, receipt_id):
+            what = f"{receipt_id} put {which} here, and it is lost; restore it from a backup or from git"
+            yield Finding("error", what, doc_id)
+        else:
+            what = f"{which}, put here by {receipt_id}, went when the file was changed by hand"
+            yield Finding("note", what, doc_id)
+
+
+def _is_ours(inspection: Inspection, doc_id: str, receipt_id: str) -> bool:
+    """Tell whether only the program changed a file since a receipt that names it."""
+    steps = [  # receipt, checksum before, checksum after
+        (receipt.id, before, after)
+        for receipt in inspection.receipts
+        for name, before, after in receipt.files
+        if name == doc_id
+    ]
+    since = next((n for n, (named, *_) in enumerate(steps) if named == receipt_id), len(steps))
+    steps = steps[since:]
+    if not steps or any(one[2] != then[1] for one, then in pairwise(steps)):
+        return False
+    document = inspection.documents.get(doc_id)
+    present = digest(document.to_bytes() if document else None)
+    newest, before, after = steps[-1]
+    if present == after:
+        return True
+    # As it was before the newest receipt, and untouched since: what that says was never done. A checkout of
+    # an old version would have touched the file.
+    return (
+        document is not None
+        and present == before
+        and _changed(inspection, doc_id) < _changed(inspection, newest)
+    )
+
+
+def _changed(inspection: Inspection, doc_id: str) -> int:
+    """Return when a file's bytes, or its name, last changed: nanoseconds."""
+    info = (inspection.library.root / f"{doc_id}.md").stat(follow_symlinks=False)
+    return max(info.st_mtime_ns, info.st_ctime_ns)
+
+
+# ── what lies beside the documents ──────────────────────────────────────────────────────────────
+
+
+def passed_over(inspection: Inspection) -> Iterator[Finding]:
+    """Find settings that are not read, and files that no tool shows although they may be meant as notes."""
+    library = inspection.library
+    if not library.initialised and os.path.lexists(library.root / SETTINGS):
+        what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
+        yield Finding("error", what, SETTINGS)
+    for path, why in library.fresh.passed_over().items():
+        yield Finding("note", f"passed over: {why}", path)
+
+
+def suspended_settings(inspection: Inspection) -> Iterator[Finding]:
+    """Find settings that do not count, because the user does not trust the library."""
+    for name, value in inspection.library.configuration.suspended.items():
+        what = f"{name} = {shown(name, value)} has no effect: the library is not trusted (infinimem trust)"
+        yield Finding("note", what, SETTINGS)
+
+
+def broken_packages(inspection: Inspection) -> Iterator[Finding]:
+    """Find strategies that packages add and that cannot be used."""
+    for name, why in broken().items():
+        yield Finding("note", why, f"strategy {name}")
+
+
+def machine_state(inspection: Inspection) -> Iterator[Finding]:
+    """Find what a crash left, what could not be put in place, what was lost."""
+    root = inspection.library.root
+    left = _entries(root / FOLDER)
+    try:
+        with inspection.library.files.exclusive(1.0) if left else nullcontext():
+            left = _entries(root / FOLDER)  # what stays then is no writer's
+    except LockTimeout:
+        yield BUSY
+        return
+    except LibraryError:  # a folder that may only be read
+        pass
+    for path in left:
+        yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
+    for path in _entries(root / CONFLICTS):
+        yield Finding("note", _SAVED, f"{CONFLICTS}/{path.name}")
+    # A clone has no machine state at all, and needs none before it is written to.
+    lost = any(os.path.lexists(root / path) for path in (MARK, DRAWN))
+    if lost and sequence.high_water(inspection.library.files) is None and inspection.places:
+        fix = "" if inspection.crowded else REBUILT
+        yield Finding("note", "the high-water mark of seqs is lost", MARK, fix)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def withheld(inspection: Inspection) -> Iterator[Finding]:
+    """Find archivings that need approval, while both lines are live."""
+    for row in awaiting(inspection.library) if inspection.complete else ():
+        if row.code in CODES and not row.void:
+            words = "outdated by" if row.why == "superseded" else "a duplicate of"
+            what = f"line {row.seq} may be {words} {row.by}; archiving it awaits review ({CODES[row.code]})"
+            yield Finding("note", what, row.was)
+
+
+def unanswered(inspection: Inspection) -> Iterator[Finding]:
+    """Find turns about which no answer of a model was of use."""
+    if failed := inspection.view.unanswered():
+        what = f"{lists.unanswered_message(failed)}; turns {listed(sorted(failed))}"
+        yield Finding("note", what, f"{lists.UNANSWERED}-{inspection.view.spec.name}")
+
+
+def uncommitted_receipts(inspection: Inspection) -> Iterator[Finding]:
+    """Find receipts that git does not have, where `git = true`."""
+    library = inspection.library
+    waiting = uncommitted(library.files, inspection.view) if library.settings.git else None
+    if waiting and waiting.why:
+        count = len(waiting.receipts)
+        what = f"{count} receipt{'s' * (count != 1)} not committed: {waiting.why}" if count else waiting.why
+        yield Finding("note", f"git = true: {what}", waiting.receipts[0] if count else JOURNAL)

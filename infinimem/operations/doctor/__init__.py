@@ -1,1 +1,0 @@
-"""Checks of a library as it lies on disk, and repairs that lose nothing."""

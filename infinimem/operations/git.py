@@ -1,0 +1,441 @@
+"""`git = true`: each receipt is one commit of the program's own files. It never fails a write.
+
+    .infinimem/git      the newest receipt that git has, and the last reason for waiting that was logged
+
+Called under the library's lock, so that a commit holds a consistent state and two processes never commit at
+once. Git itself is asked what it has; the note only saves asking. A crash before the commit loses nothing:
+the next receipt's commit includes both. A message never contains the text of a line.
+
+Git is run so that it can neither ask, hang nor take in what is not named; of programs only those run that the
+user's own configuration names, never the repository's. Source: git's documentation of `--only` and pathspecs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from infinimem.errors import LibraryError
+from infinimem.log import log
+from infinimem.model import CURRENT, Receipt
+from infinimem.spec import owned_folders
+from infinimem.store.files import Files
+from infinimem.store.library import Library
+from infinimem.store.receipts import number_of, parse_receipt
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
+from infinimem.store.view import View
+
+PATH = ".infinimem/git"
+LENGTH = 30_000
+"""Characters of a message, which ends there: it is one argument of a command."""
+IGNORED = ".gitignore leaves out journal/, and commits are made of receipts; take it out of there"
+
+TIMEOUT = 3.0
+"""Seconds for one commit, with all that is asked before it. A receipt takes two at most, and others wait for
+the library's lock meanwhile (store/files.py)."""
+LOCK_WAIT = 0.25
+"""Seconds that another git command is given to finish: editors look at a repository all the time."""
+
+IDENTITY = {"user.name": "infinimem", "user.email": "infinimem@localhost"}
+"""Who commits where nobody is configured."""
+_CONFIG = {
+    "commit.gpgSign": "false",  # may ask for a passphrase
+    "core.hooksPath": os.devnull,  # `--no-verify` leaves half of them on
+    "core.fsmonitor": "false",
+    "core.safecrlf": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "i18n.commitEncoding": "UTF-8",
+}
+_PROGRAM = re.compile(
+    r"(?s).*(clean|smudge|process|command|cmd|textconv|driver|program|external|helper|hook)"
+)
+"""Names of settings that name a program which a commit may run."""
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_EDITOR": "false",
+    "LC_ALL": "C",
+}
+_KEPT = (
+    *("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+    *("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"),
+    *("GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"),
+    *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
+)
+"""Of git's environment what a person sets; a hook's GIT_DIR or GIT_INDEX_FILE must not lead elsewhere."""
+_UNDER_WAY = {
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "sequencer": "a cherry-pick",
+    "BISECT_LOG": "a bisect",
+}
+_UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+
+
+# ── when, of which files, or why not ────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Uncommitted:
+    """Receipts that no commit has, oldest first, and why: "" where nothing is in the way."""
+
+    receipts: tuple[str, ...] = ()
+    why: str = ""
+
+
+def keep(library: Library, unless_known: bool = False) -> None:
+    """Commit what no commit has, under the lock. A problem with git is logged once, and stops nothing.
+
+    Args:
+        library: the library.
+        unless_known: ask git only where there is a receipt that it is not known to have.
+    """
+    files, note, known = library.files, _read_note(library.files), None
+    try:
+        view = library.view()
+        newest = _receipts(view)[-1:]
+        if unless_known and note.get("newest", []) == newest:
+            return
+        _commit(files, view, library.clock())
+        reason, known = "", newest
+    except (GitUnusable, LibraryError, OSError) as error:
+        reason = _advice(error)
+    if reason and reason != note.get("said"):
+        log.warning("git = true: %s", reason)
+    with suppress(LibraryError):
+        files.stage(f"{PATH}.new", json.dumps({"newest": known, "said": reason}).encode(), durable=False)
+        files.rename(f"{PATH}.new", PATH)
+
+
+def _commit(files: Files, view: View, now: datetime) -> None:
+    """Commit all that differs."""
+    repository = Repository(files.root)
+    if obstacle := repository.obstacle():
+        raise GitUnusable(obstacle)
+    changed = repository.changed(_ours())
+    if fault := _fault(changed, view):
+        raise GitUnusable(fault)
+    ours = changed.only(lambda path: _is_ours(path, files))
+    if ours.paths:
+        waiting = _new_receipts(changed, view)
+        receipts = [parse_receipt(view.document(doc_id)) for doc_id in waiting]
+        said = now
+        with suppress(ValueError, IndexError):
+            said = datetime.strptime(receipts[-1].time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        repository.commit(ours, message(receipts, *_since(view, waiting, ours.paths)), said, now)
+
+
+def uncommitted(files: Files, view: View) -> Uncommitted:
+    """Return what no commit has. Reads only."""
+    try:
+        repository = Repository(files.root)
+        changed = repository.changed(_ours())
+        receipts = tuple(_new_receipts(changed, view))
+        why = (repository.obstacle() or str(_read_note(files).get("said", ""))) if receipts else ""
+        return Uncommitted(receipts, _fault(changed, view) or why)
+    except NoRepository as error:
+        return Uncommitted(tuple(_receipts(view)), _advice(error))
+    except (GitUnusable, OSError) as error:
+        return Uncommitted((), _advice(error))
+
+
+def _fault(changed: Changed, view: View) -> str:
+    """Return what a person has to mend before anything can be committed; "" for nothing."""
+    if changed.unmerged:
+        return f"{changed.unmerged[0]} has an unresolved conflict"
+    newest = [f"{doc_id}.md" for doc_id in _receipts(view)[-1:]]
+    return IGNORED if newest and {"", JOURNAL, *newest}.intersection(changed.left_out) else ""
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, NoRepository):
+        return f"{error}; to begin one, run: git init"
+    return f"{error}; the commit is made with the next receipt"
+
+
+def _ours() -> tuple[str, ...]:
+    return (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*owned_folders(), MEMORIES)))
+
+
+def _is_ours(path: str, files: Files) -> bool:
+    """Tell whether the program writes it: Markdown in its folders, no link, nothing half written."""
+    hidden = any(part.startswith(".") for part in path.split("/"))
+    plain = path.endswith(".md") and path.isprintable() and not hidden
+    return plain and (files.is_plain(path) or not files.exists(path))
+
+
+def _receipts(view: View) -> list[str]:
+    """Return ids of all receipts, oldest first."""
+    return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
+
+
+def _new_receipts(changed: Changed, view: View) -> list[str]:
+    new = set(changed.new)
+    return [doc_id for doc_id in _receipts(view) if f"{doc_id}.md" in new]
+
+
+def _since(view: View, waiting: Collection[str], paths: Collection[str]) -> tuple[int, int]:
+    """Count turns and lines in these files that came after the newest receipt that does not wait."""
+    done = [doc_id for doc_id in _receipts(view) if doc_id not in waiting]
+    high = parse_receipt(view.document(done[-1])).high if done else 0
+    documents = [view.document(doc_id) for path in paths if (doc_id := path.removesuffix(".md")) in view]
+    came = [place for document in documents for place in document.entries if place.seq > high]
+    turns = sum(place.doc_id.startswith(EVIDENCE) for place in came)
+    return turns, sum(bool(place.entry.origin) for place in came)
+
+
+def _read_note(files: Files) -> dict[str, object]:
+    try:
+        note = json.loads(files.read(PATH) or b"{}")
+    except (ValueError, RecursionError, LibraryError):
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+# ── messages ────────────────────────────────────────────────────────────────────────────────────
+
+
+def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
+    """Write a subject, and a paragraph for each receipt.
+
+    Args:
+        receipts: oldest first; none where there is only what was said and written since, more than one where
+            some had to wait.
+        turns, lines: how many were said, and drawn from that, since the receipts that were committed before.
+    """
+    said = ", ".join([f"{n} {what}{'s' * (n != 1)}" for n, what in ((turns, "turn"), (lines, "line")) if n])
+    if not receipts:
+        return f"record: {said}\n" if said else "edit: by hand\n"
+    *earlier, last = receipts
+    more = f" (and {len(earlier)} earlier)" if earlier else ""
+    parts = [f"{_subject(last)}{more}", *("\n".join(_paragraph(receipt)) for receipt in receipts)]
+    text = "\n\n".join([*parts, *([f"record: {said}"] if said else [])])
+    # A receipt is a file, and may say anything.
+    return "".join(c if c == "\n" or c.isprintable() else " " for c in text)[:LENGTH] + "\n"
+
+
+def _subject(receipt: Receipt) -> str:
+    what, number = ("line", len(receipt.rows)) if receipt.rows else ("file", len(receipt.files))
+    return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
+
+
+def _paragraph(receipt: Receipt) -> Iterator[str]:
+    """Yield the receipt's name, and what went where."""
+    by = f", {receipt.strategy}" if receipt.strategy not in ("", "people") else ""
+    model = f", {receipt.model[:60]}" if receipt.model not in ("", "none") else ""
+    yield f"{receipt.id}: {_subject(receipt)}{by}{model}"
+    ways = sorted(Counter((row.was, row.now) for row in receipt.rows if row.was != row.now).items())
+    listed = [f"  {was} -> {now}: {count}" for (was, now), count in ways]
+    yield from listed or (f"  {name}" for name, *_ in receipt.files)
+
+
+# ── git itself ──────────────────────────────────────────────────────────────────────────────────
+
+
+class GitUnusable(Exception):
+    """Nothing can be committed now; one line says why."""
+
+
+class NoRepository(GitUnusable):
+    """There is no repository around the folder."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What differs from HEAD, as paths below the folder, sorted."""
+
+    known: tuple[str, ...] = ()
+    """Files of HEAD that are changed or gone."""
+    added: tuple[str, ...] = ()
+    """Files that the index has and HEAD has not."""
+    untracked: tuple[str, ...] = ()
+    unmerged: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Files that a person ignores or is taking out; ignored folders end in "/"."""
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """Files that HEAD does not have."""
+        return (*self.added, *self.untracked)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All that can be committed."""
+        return (*self.known, *self.new)
+
+    def only(self, wanted: Callable[[str], bool]) -> Changed:
+        """Those of the paths that are wanted."""
+        return Changed(*(tuple(filter(wanted, some)) for some in (self.known, self.added, self.untracked)))
+
+
+class Repository:
+    """The work tree that a folder lies in, at its top or anywhere below.
+
+    Args:
+        folder: the library.
+
+    Raises:
+        NoRepository: there is none.
+        GitUnusable: git is missing, or refuses.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._deadline = time.monotonic() + TIMEOUT
+        self._configured: dict[str, str] = {}
+        self._off: dict[str, str] = {}
+        self._read_configuration()
+        places = self._run("rev-parse", "--absolute-git-dir", "--show-prefix")
+        self._git, _, prefix = places.decode("utf-8", "surrogateescape").partition("\n")
+        self._prefix = prefix.removesuffix("\n")
+
+    def obstacle(self) -> str | None:
+        """Return what a commit has to wait for: the repository is in the middle of something."""
+        for name, what in _UNDER_WAY.items():
+            if os.path.lexists(f"{self._git}/{name}"):
+                return f"{what} is under way"
+        until = min(self._deadline, time.monotonic() + LOCK_WAIT)
+        while os.path.lexists(f"{self._git}/index.lock"):
+            if time.monotonic() > until:
+                return "another git command runs (or one was killed: then delete index.lock)"
+            time.sleep(0.02)
+        return None
+
+    def changed(self, paths: Sequence[str]) -> Changed:
+        """Return what is not committed of files and folders below the folder."""
+        status = self._run(
+            *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
+            *("--ignored=matching", "--ignore-submodules=all", "--", *paths),
+        )
+        paths_of: dict[str, set[str]] = {name: set() for name in Changed.__annotations__}
+        for item in status.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            code, path = item[:2], item[3:].removeprefix(self._prefix)
+            there = os.path.lexists(self.folder / path)
+            if code in _UNMERGED:
+                paths_of["unmerged"].add(path)
+            elif code == "!!" or (code[0] == "D" and there):
+                paths_of["left_out"].add(path)
+            elif code == "??":
+                paths_of["untracked"].add(path)
+            else:
+                paths_of["added" if "A" in code and there else "known"].add(path)
+        paths_of["untracked"] -= paths_of["left_out"]
+        return Changed(**{name: tuple(sorted(some)) for name, some in paths_of.items()})
+
+    def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
+        """Commit whole files and nothing else; what a person staged of others stays staged.
+
+        Args:
+            changed: what to commit.
+            message: the whole message.
+            said: the author's date.
+            now: the committer's date.
+
+        Raises:
+            GitUnusable: it could not be done; no other file's state has changed.
+        """
+        configured = {name for name, value in self._configured.items() if value.strip()}
+        if os.environ.get("EMAIL"):
+            configured.add("user.email")
+        identity = [
+            part for pair in IDENTITY.items() if pair[0] not in configured for part in ("-c", "=".join(pair))
+        ]
+        author, committer = said.isoformat(timespec="seconds"), now.isoformat(timespec="seconds")
+        untracked, paths = (
+            b"".join(os.fsencode(path) + b"\0" for path in some)
+            for some in (changed.untracked, changed.paths)
+        )
+        if untracked:  # `--only` takes what the index names; by intent, so that no one else's commit has it
+            self._run("add", "--intent-to-add", *_FROM_STDIN, given=untracked)
+        try:
+            self._run(
+                *(*identity, "commit", "--only", "--quiet", "--no-verify", "--no-status"),
+                *("--cleanup=verbatim", "--message", message, *_FROM_STDIN),
+                given=paths,
+                env={"GIT_AUTHOR_DATE": author, "GIT_COMMITTER_DATE": committer},
+            )
+        except GitUnusable:
+            if untracked and time.monotonic() < self._deadline:
+                with suppress(GitUnusable):
+                    self._run("reset", "--quiet", *_FROM_STDIN, given=untracked)
+            raise
+
+    def _read_configuration(self) -> None:
+        """Read what is configured; programs that the repository names are as the user has them, or off.
+
+        A filter that is `required` stays so: git then refuses, rather than commit what was to be encrypted.
+        """
+        listed = self._run("config", "--list", "--show-scope", "--null").decode("utf-8", "surrogateescape")
+        users, named, fields = {}, set(), iter(listed.split("\0"))
+        for scope, row in zip(fields, fields, strict=False):
+            name, _, value = row.partition("\n")
+            self._configured[name] = value
+            if scope not in ("local", "worktree"):
+                users[name] = value
+            elif _PROGRAM.fullmatch(name):
+                named.add(name)
+        if wrong := [name for name in named if "=" in name]:  # `-c` would set another
+            raise GitUnusable(f".git/config names a program as {wrong[0]!r}; take it out")
+        self._off = {name: users.get(name, "") for name in sorted(named)}
+
+    def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        configured = (self._off | _CONFIG).items()
+        options = [part for name, value in configured for part in ("-c", f"{name}={value}")]
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("GIT_") or name.startswith(_KEPT)
+        }
+        try:
+            process = subprocess.Popen(
+                ["git", "--no-pager", *options, *command],
+                cwd=self.folder,
+                env={**own, **_ENVIRONMENT, **(env or {})},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # so that what it started, a filter say, ends with it
+            )
+        except FileNotFoundError:
+            raise GitUnusable("git is not installed, or not on PATH") from None
+        except OSError as error:
+            raise GitUnusable(f"git cannot be run: {error.strerror}") from error
+        with process:
+            try:
+                out, err = process.communicate(given, max(0.1, self._deadline - time.monotonic()))
+            except BaseException as error:
+                for how in (signal.SIGTERM, signal.SIGKILL):  # asked politely git takes its index.lock along
+                    with suppress(OSError):
+                        os.killpg(process.pid, how)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(0.5)
+                        break
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise GitUnusable(f"git took longer than {TIMEOUT:g} s") from None
+                raise
+        if process.returncode:
+            lines = err.decode("utf-8", "replace").strip().split("\n")
+            fatal = next((line for line in lines if line.startswith("fatal: ")), lines[0])[:200]
+            if "not a git repository" in fatal:
+                raise NoRepository(f"there is no git repository around {self.folder}")
+            off = f" (off, as .git/config names it: {min(self._off)})" if self._off else ""
+            raise GitUnusable(f"git failed: {fatal.removeprefix('fatal: ') or command[0]}{off}")
+        return out

@@ -1,0 +1,106 @@
+"""What a person did to lines is taken in, told, and can be taken back (docs/FORMAT.md, Entry)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted import keeping
+
+from infinimem import Memory, Turn, open_memory
+from infinimem.testing import ScriptedLLM
+
+A, B = "topics/boiler", "topics/garden"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """Two topics of two lines each; nobody has touched them yet."""
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    (tmp_path / "m/topics").mkdir(exist_ok=True)
+    for topic in (A, B):
+        (tmp_path / f"m/{topic}.md").write_text(f"# {topic[7:].capitalize()}\n")
+        model = open_memory(tmp_path / "m", model=ScriptedLLM(keeping(topic)))
+        model.observe([Turn(f"The {topic[7:]} is {word}.", session=word) for word in ("new", "blue")])
+        assert model.consolidate()
+    return memory
+
+
+def line(text: str, words: str) -> str:
+    return next(one for one in text.splitlines(True) if one.startswith("- <") and words in one)
+
+
+def without(text: str, words: str) -> str:
+    return text.replace(line(text, words), "")
+
+
+def paste(a: str, b: str) -> tuple[str, str]:
+    return a, b + line(a, "new")
+
+
+def paste_and_edit(a: str, b: str) -> tuple[str, str]:
+    return line(a, "new").replace("new", "old").join([a[: a.index("- <")], a[a.index("- <") :]]), b
+
+
+HANDS: dict[str, tuple[Callable[[str, str], tuple[str, str]], list[str]]] = {
+    "typed": (lambda a, b: (f"{a}- It hums.\n", b), ["stamped"]),
+    "edited": (lambda a, b: (a.replace("> The boiler is new", "> The boiler is old"), b), ["edited"]),
+    "pasted": (paste, ["renumbered from N"]),
+    "pasted and edited": (paste_and_edit, ["renumbered from N"]),
+    "broken": (lambda a, b: (a.replace("source=user", "source=me", 1), b), []),
+    "deleted": (lambda a, b: (without(a, "new"), b), ["deleted"]),
+    "moved": (lambda a, b: (without(a, "new"), b + line(a, "new")), ["moved by hand"]),
+    "all at once": (
+        lambda a, b: (f"{without(a, 'new')}- It hums.\n", without(b, "blue") + line(a, "new")),
+        ["deleted", "moved by hand", "stamped"],
+    ),
+}
+
+
+TORN = (b"\x00" * 50, b"0000\t3\ttopics/boiler\tnothing\n", b"\xff\xfe\n\n\t\t\t")
+
+
+@pytest.mark.parametrize(
+    ("hand", "torn"), [*((hand, b"") for hand in HANDS), *(("edited", one) for one in TORN)]
+)
+def test_what_was_done_by_hand_is_taken_in_and_can_be_taken_back(
+    memory: Memory, hand: str, torn: bytes
+) -> None:
+    """The next receipt names each line and quotes what it was; no word changes; undo restores every byte."""
+    root = memory.library.root
+    with (root / ".infinimem/seen").open("ab") as seen:
+        seen.write(torn)
+    paths = [root / f"{topic}.md" for topic in (A, B)]
+    untouched, receipts = [path.read_text() for path in paths], memory.receipts()
+    act, reasons = HANDS[hand]
+    mine = list(act(*untouched))
+    for path, text in zip(paths, mine, strict=True):
+        path.write_text(text)
+    memory.consolidate()
+    new = memory.receipts()[len(receipts) :]
+    assert [receipt.op for receipt in new] == ["stamp"] * bool(reasons)
+    assert sorted(re.sub(r"\d+", "N", row.why) for receipt in new for row in receipt.rows) == reasons
+    signed = [path.read_text() for path in paths]
+    for text, was in zip(signed, mine, strict=True):
+        assert re.sub(r"^- <.*?> ", "- ", text, flags=re.M) == re.sub(r"^- <.*?> ", "- ", was, flags=re.M)
+    seqs = [int(seq) for text in signed for seq in re.findall(r"^- <seq=(\d+)", text, re.M)]
+    assert len(seqs) == len({*seqs}) == sum(text.count("\n- ") for text in mine)
+    if hand in ("edited", "deleted"):
+        journal = (root / f"{new[0].id}.md").read_text()
+        assert f"## As it was\n```markdown\n{line(untouched[0], 'new')}```\n" in journal
+    if hand == "edited":
+        was = line(untouched[0], "new").replace("source=user,by=model", "source=human")
+        assert line(signed[0], "old") == was.replace("new", "old")
+    if hand.startswith("pasted"):
+        (seq, origin) = (
+            re.findall(rf"{key}=(\d+)", line(untouched[0], "new"))[0] for key in ("seq", "origin")
+        )
+        assert sum(f"origin={origin}+{seq},was={seq}>" in text for text in signed) == (hand != "pasted")
+    assert memory.view.uncited() == ()
+    for expected in (mine, signed)[: 1 if hand.startswith("pasted") else 2] if new else ():
+        memory.undo(memory.receipts()[-1].id)
+        assert [path.read_text() for path in paths] == expected
+    memory.consolidate()
+    assert hand == "broken" or [one for one in memory.doctor() if one.level == "error"] == []
