@@ -115,7 +115,7 @@ class OpenAIEmbedder:
         import numpy as np
 
         request = {"model": self.model, "input": texts, "encoding_format": "float"}
-        answer = self._endpoint.ask("/embeddings", request)
+        answer = self._endpoint.ask("embeddings", request)
         self.usage["embed"] = self.usage.get("embed", Usage()) + used(answer)
         try:
             data = sorted(answer["data"], key=lambda item: int(item["index"]))

@@ -1,123 +1,39 @@
-"""Asking a model for ids, once more with the problems listed, and reading what it named.
-
-What comes back is a reply that fits its schema and may still be wrong; `once` says how, and gives what
-can be used of it. It also holds what a model's sentence owes to the texts that it came from. It knows
-nothing of documents.
+"""What a model named: ids read, each line in the one place that it is named first; and what its sentences owe
+to the texts that they came from. It knows nothing of documents.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 from infinimem import terms, tokens
 from infinimem.grounding import claims
-from infinimem.llm.base import LLM, Reply, Task
-from infinimem.model import Reason, RejectedReply
+from infinimem.llm.base import Task
+from infinimem.model import Reason
+from infinimem.strategies.records.asking import Asker, Data
 
-Data = Mapping[str, Any]
 
+def ask_groups(
+    asker: Asker, task: Task, variables: Mapping[str, Any], known: Collection[int]
+) -> tuple[list[tuple[Data, list[int]]], Sequence[Reason]]:
+    """Ask for groups of facts, of which each is in one, by a task whose reply is a list of items with
+    "fact_ids".
 
-class Asker:
-    """Asks a model, and keeps the replies that were not taken as they came until someone takes them.
-
-    Args:
-        llm: the model.
+    Returns the items of the better reply, each with the facts that it is the first to name; and what is
+    wrong.
     """
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
-        self._rejected: dict[tuple[str, str], list[str]] = {}
+    def read(data: Data) -> tuple[Sequence[Data], list[list[int]], list[Reason]]:
+        (items,) = data.values()
+        return (items, *once((item["fact_ids"] for item in items), known))
 
-    def another(self) -> Asker:
-        """One that asks the same model in another thread."""
-        return Asker(self._llm)
-
-    def take(self, other: Asker) -> None:
-        """Keep what another one kept."""
-        for reply, lines in other._rejected.items():
-            self._rejected.setdefault(reply, []).extend(lines)
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Ask as `LLM.complete` does; a reply that cannot be read is kept."""
-        reply = self._llm.complete(task, variables)
-        if reply.data is None:
-            self.reject(task, reply, [unreadable(reply)])
-        return reply
-
-    def ask(
-        self, task: Task, variables: Mapping[str, Any], check: Callable[[Data], Sequence[Reason]]
-    ) -> tuple[Reply, tuple[Reason, ...]]:
-        """Ask, and if the reply is wrong ask once more with its problems.
-
-        Args:
-            variables: all of the task's but `problems`.
-            check: what is wrong with a reply.
-
-        Returns:
-            The better of the replies (one without data if neither could be read), and what is still wrong
-            with it.
-        """
-        best: Reply | None = None
-        left: tuple[Reason, ...] = ()
-        problems: tuple[Reason, ...] = ()
-        for _ in range(2):
-            reply = self.complete(task, {**variables, "problems": [str(reason) for reason in problems]})
-            if reply.data is None:
-                problems = (unreadable(reply),)
-                if best is None or best.data is None:
-                    best, left = reply, problems
-                continue
-            problems = tuple(check(reply.data))
-            self.reject(task, reply, problems)
-            if best is None or best.data is None or len(problems) <= len(left):
-                best, left = reply, problems
-            if not problems:
-                break
-        assert best is not None
-        return best, left
-
-    def grouped(
-        self, task: Task, variables: Mapping[str, Any], known: Collection[int]
-    ) -> tuple[list[tuple[Data, list[int]]], tuple[Reason, ...]]:
-        """Ask for groups of facts, of which each is in one: the items of the better reply (none if none could
-        be read), each with the facts that it is the first to name; and what is still wrong.
-
-        Args:
-            task: its reply is a list of items with "fact_ids".
-            known: the seqs of the facts.
-        """
-
-        def read(data: Data) -> tuple[Sequence[Data], list[list[int]], list[Reason]]:
-            (items,) = data.values()
-            return (items, *once((item["fact_ids"] for item in items), known))
-
-        reply, wrong = self.ask(task, variables, lambda data: read(data)[2])
-        items, seqs, _ = read(reply.data) if reply.data is not None else ((), [], None)
-        return list(zip(items, seqs, strict=True)), wrong
-
-    def reject(self, task: Task, reply: Reply, reasons: Iterable[Reason]) -> None:
-        """Keep a reply because of these reasons; without any, nothing is kept."""
-        lines = [str(reason) for reason in reasons]
-        if lines:
-            text = reply.text or ("" if reply.data is None else json.dumps(reply.data, ensure_ascii=False))
-            self._rejected.setdefault((task.name, text), []).extend(lines)
-
-    def rejected(self) -> tuple[RejectedReply, ...]:
-        """What was kept since this was last called, in the order in which it came."""
-        kept, self._rejected = self._rejected, {}
-        return tuple(
-            RejectedReply(task, text, tuple(dict.fromkeys(lines))) for (task, text), lines in kept.items()
-        )
-
-
-def unreadable(reply: Reply) -> Reason:
-    """Why a reply has no data."""
-    return Reason(reply.failure or "EMPTY", (), reply.detail)
+    data, wrong = asker.ask_checked(task, variables, lambda data: read(data)[2])
+    items, seqs, _ = read(data) if data is not None else ((), [], None)
+    return list(zip(items, seqs, strict=True)), wrong
 
 
 def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
@@ -133,15 +49,10 @@ def seq_of(name: str) -> int | None:
 
 
 def once(groups: Iterable[Iterable[str]], known: Collection[int]) -> tuple[list[list[int]], list[Reason]]:
-    """Every id in the one place that it is named first.
+    """Put every id in the one place that it is named first.
 
-    Args:
-        groups: ids as a model grouped them.
-        known: the seqs that it was shown, all of which should be named.
-
-    Returns:
-        The groups as seqs (some may be empty now), and the reasons why that is not what was asked for:
-        UNKNOWN, REPEATED and MISSING ids.
+    Returns the groups as seqs (some may be empty now), and why that is not what was asked for: UNKNOWN,
+    REPEATED and MISSING ids.
     """
     placed: list[list[int]] = []
     seen: set[int] = set()
@@ -180,11 +91,7 @@ _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "
 
 
 def unsupported(text: str, origins: Sequence[str], people: Iterable[str] = ()) -> list[str]:
-    """What the origins do not bear out; or that text and origins share no word at all.
-
-    Args:
-        people: names that may stand for "I" and "you".
-    """
+    """What the origins, or `people` for "I" and "you", do not bear out; or that no word is shared."""
     missing = claims.unsupported(text, [*origins, *people])
     if not missing and _terms("\n".join(origins)).isdisjoint(terms.tokens(text)):
         return ["no word in common"]
@@ -214,8 +121,8 @@ def verbatim(text: str, origin: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _folded(text: str) -> tuple[str, str, Mapping[str, Sequence[int]]]:
-    """The text with single blanks and line breaks, none at the ends of lines; the same on one line; and where
-    its sentences and lines begin, by the first characters."""
+    """The text with single blanks and line breaks; on one line; where sentences begin, by their first
+    words."""
     told = _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
     flat = told.replace("\n", " ")
     begins: dict[str, list[int]] = {}

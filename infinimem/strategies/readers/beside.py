@@ -24,14 +24,7 @@ FIRST = 5
 
 
 def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: int) -> list[Retrieved]:
-    """The pieces with what belongs beside them, within a budget of tokens.
-
-    Args:
-        view: the snapshot that they are of.
-        question: in plain words.
-        items: best first.
-        budget: tokens of all texts together.
-    """
+    """The pieces, best first, with what belongs beside them, within a budget of tokens."""
     share = budget // 8
     past = superseded(view, items, min(SUPERSEDED_TOKENS, share)) if about_past(question) else {}
     found = [
@@ -42,14 +35,8 @@ def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: i
 
 
 def standing(view: View, question: str, budget: int) -> list[Retrieved]:
-    """What the user asked for once and for all: the newest instructions, and the preferences that share a
-    word with the question, the nearest first.
-
-    Args:
-        view: the snapshot.
-        question: in plain words.
-        budget: tokens of all that is shown.
-    """
+    """What the user asked for once and for all, in a part of the budget: the newest instructions, and the
+    preferences that share a word with the question, the nearest first."""
     if STANDING not in view or view.group(STANDING) != "live":  # another strategy's
         return []
     search, document = searcher(view), view.document(STANDING)
@@ -64,10 +51,7 @@ def standing(view: View, question: str, budget: int) -> list[Retrieved]:
 
 
 def superseded(view: View, items: Iterable[Retrieved], room: int) -> dict[int, list[Retrieved]]:
-    """The archived lines that lines of these pieces replaced, by the seq of the one that replaced them.
-
-    A line that has gone to another topic since is not followed: its past lies in the archive of the first.
-    """
+    """The archived lines that lines of these pieces replaced, by the seq of the one that replaced them."""
     shown = {seq: item.doc_id for item in items for seq in item.seqs if item.doc_id.startswith(TOPICS)}
     archives = (archive_of(doc_id) for doc_id in dict.fromkeys(shown.values()))
     places = (place for doc_id in archives if doc_id in view for place in view.document(doc_id).entries)

@@ -17,13 +17,7 @@ ROOM = 16
 def best_that_fit(
     ranked: Callable[[int], Sequence[Retrieved]], budget: int, count: Callable[[str], int] = tokens.count
 ) -> list[Retrieved]:
-    """The best pieces that fit, more of them being ranked until the budget is spent.
-
-    Args:
-        ranked: gives so many pieces, best first.
-        budget: tokens of all texts together.
-        count: gives the tokens of a text.
-    """
+    """The best pieces that fit, as many being ranked as it takes to spend the budget, counted by `count`."""
     limit = FIRST
     while True:
         items = ranked(limit)
@@ -37,31 +31,23 @@ def best_that_fit(
 def pack(
     items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
 ) -> list[Retrieved]:
-    """The best items that fit, in their order.
+    """The best items that fit, best first, in their order.
 
     A piece that does not fit is passed over for smaller ones behind it; a line that an earlier piece
     already shows is left out.
-
-    Args:
-        items: best first.
-        budget: tokens of all texts together.
-        count: gives the tokens of a text.
     """
     packed: list[Retrieved] = []
     left = budget
     for item in items:
-        if any(_covers(taken, item) for taken in packed):
+        if any(
+            taken.doc_id == item.doc_id
+            and taken.start_line <= item.start_line
+            and item.end_line <= taken.end_line
+            for taken in packed
+        ):
             continue
         size = count(item.text)
         if size <= left:
             packed.append(item)
             left -= size
     return packed
-
-
-def _covers(taken: Retrieved, item: Retrieved) -> bool:
-    return (
-        taken.doc_id == item.doc_id
-        and taken.start_line <= item.start_line
-        and item.end_line <= taken.end_line
-    )

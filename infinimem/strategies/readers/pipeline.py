@@ -34,8 +34,7 @@ RECENT = 20
 
 
 class Trace:
-    """The steps of a reader as they end, behind those `before`; the time of each runs from the end of the one
-    before."""
+    """The steps of a reader as they end, behind those `before`, each with its time."""
 
     def __init__(self, before: Iterable[Stage] = ()) -> None:
         self._steps = list(before)
@@ -80,7 +79,6 @@ def ranked(
     """Candidates with their scores, best first.
 
     Args:
-        found: with their parts.
         formula: what parts come to; a strategy has one.
         ties: what orders those of equal score; it ends in an id.
     """

@@ -21,8 +21,7 @@ CANDIDATES = 2000
 
 
 def best_lines(view: View, question: str, budget: int) -> list[Retrieved]:
-    """The lines that answer a question, within a budget of tokens: the nearest, or where it asks for the
-    order of things or for a summary the nearest of each session and turn."""
+    """The lines that answer a question, within a budget of tokens: the nearest, or as `spread`."""
     if about_all(question):
         return pack(spread(view, question), budget)
     return best_that_fit(partial(searcher(view).entries, question), budget)
