@@ -22,8 +22,7 @@ from infinimem.strategies.gam.consolidate import KIND
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.graph.links import SharedDict
 from infinimem.strategies.graph.walk import either_way
-from infinimem.strategies.readers.budget import pack
-from infinimem.strategies.readers.pipeline import ranked
+from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of

@@ -26,12 +26,12 @@ from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import ask_groups, seq_of
 from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE, REWRITE
 from infinimem.strategies.infini.topics import (
     Topic,
+    ask_groups,
     brief,
     clean_title,
     entries_of,
@@ -41,6 +41,7 @@ from infinimem.strategies.infini.topics import (
     movable,
     packed,
     sections,
+    seq_of,
     size,
     title_of,
     unsorted,

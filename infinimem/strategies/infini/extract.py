@@ -30,11 +30,21 @@ from infinimem.model import CURRENT, Entry, Located, NewEntry, Plan, Reason
 from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import cut, seqs_of, unsupported, verbatim
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import EXTRACT
-from infinimem.strategies.infini.topics import INBOX, clean_title, heading_of, same, title_of, unsorted
+from infinimem.strategies.infini.topics import (
+    INBOX,
+    clean_title,
+    cut,
+    heading_of,
+    same,
+    seqs_of,
+    title_of,
+    unsorted,
+    unsupported,
+    verbatim,
+)
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
 from infinimem.terms import query_terms
 

@@ -20,13 +20,13 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.spec import load
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import ask_groups, seqs_of
 from infinimem.strategies.infini.compare import Claim, allowed
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
     Topic,
+    ask_groups,
     brief,
     clean_title,
     entries_of,
@@ -36,6 +36,7 @@ from infinimem.strategies.infini.topics import (
     movable,
     packed,
     sections,
+    seqs_of,
     shown,
 )
 from infinimem.strategies.records.asking import Asker

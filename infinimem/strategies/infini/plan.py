@@ -18,7 +18,6 @@ from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
-from infinimem.strategies.infini.asking import once, seq_of, seqs_of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN
 from infinimem.strategies.infini.topics import (
@@ -31,9 +30,12 @@ from infinimem.strategies.infini.topics import (
     halves,
     joined,
     listed,
+    once,
     packed,
     parted,
     same,
+    seq_of,
+    seqs_of,
     shown,
     size,
     slugify,

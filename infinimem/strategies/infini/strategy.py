@@ -39,10 +39,8 @@ from infinimem.strategies.infini.topics import (
     title_of,
     unsorted,
 )
-from infinimem.strategies.readers.beside import with_beside
 from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.readers.pipeline import Trace
-from infinimem.strategies.readers.spread import best_lines
+from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
 from infinimem.strategies.records.asking import Asker
 
 

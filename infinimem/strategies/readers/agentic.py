@@ -21,8 +21,7 @@ from infinimem.model import Retrieved, Stage
 from infinimem.retrieval.pieces import LONG
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
-from infinimem.strategies.readers.budget import FIRST, pack
-from infinimem.strategies.readers.pipeline import candidates, near, size
+from infinimem.strategies.readers.pipeline import FIRST, candidates, near, pack, size
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.compact import rows
 from infinimem.tools.tool import scope_of

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
-from infinimem.strategies.readers.beside import FIRST
-from infinimem.strategies.readers.budget import pack
-from infinimem.strategies.readers.pipeline import near, ranked
+from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held
 from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found

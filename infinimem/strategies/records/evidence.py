@@ -17,8 +17,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.readers.budget import MOST, pack
-from infinimem.strategies.readers.pipeline import Trace, size
+from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
 from infinimem.strategies.records.record import Quote, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex

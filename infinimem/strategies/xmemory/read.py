@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple
 from infinimem.llm.base import LLM, Reply
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
-from infinimem.strategies.readers.budget import pack
-from infinimem.strategies.readers.pipeline import ranked
+from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import bare
 from infinimem.strategies.records.evidence import (
     EvidenceBuilder,
