@@ -15,8 +15,8 @@ from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evide
 from infinimem.evaluation.grading import says_nothing
 from infinimem.evaluation.metrics import answers, retrieval
 from infinimem.evaluation.model import Case, Found, Question
+from infinimem.importers.exports import LONGMEMEVAL
 from infinimem.importers.fields import Json, moment, rows
-from infinimem.importers.simple import LONGMEMEVAL
 from infinimem.model import Turn
 
 ABSTENTION = "abstention"
