@@ -1,7 +1,7 @@
 """The nouns of the write path: topics, their facts as a model is shown them, titles, slugs, packing.
 
-And what a model named of them, read: each line in the one place that it is named first, and what sentences owe
-to the texts that they came from. It knows nothing of plans.
+And what a model named of them, read: each line in the one place that it is named first, and what sentences
+owe to the texts that they came from. It knows nothing of plans.
 """
 
 from __future__ import annotations
