@@ -26,7 +26,7 @@ from infinimem.evaluation.datasets.locomo import LoCoMo
 from infinimem.evaluation.model import Case
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.vector_index import Loaded
-from infinimem.strategies.xmemory.partition import Partition
+from infinimem.strategies.xmemory.partition import ThemePartition
 from infinimem.strategies.xmemory.spec import XmemorySettings, scaled
 
 WANTED = 4.48
@@ -55,7 +55,7 @@ def grouped(facts: Rows, scale: float) -> tuple[Counter[int], int]:
         made.append(record_id("xt", len(made) + 1))
         return made[-1]
 
-    themes = Partition({}, facts.__getitem__, name, lambda one: (number_of(one), one), own)
+    themes = ThemePartition({}, facts.__getitem__, name, lambda one: (number_of(one), one), own)
     first: dict[str, str] = {}
     for block in dict.fromkeys(number_of(fact)[0] for fact in facts):
         first |= {fact: themes.attach(fact) for fact in facts if number_of(fact)[0] == block}

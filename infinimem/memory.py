@@ -37,6 +37,8 @@ from infinimem.store.view import Applied, Outcome, Rejected, View
 if TYPE_CHECKING:
     from typing import Self
 
+    from openai import OpenAI
+
     from infinimem.messages import Message
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
@@ -67,7 +69,7 @@ class _Attempt:
 def open_memory(
     path: str | Path,
     *,
-    model: str | LLM | None = None,
+    model: str | LLM | OpenAI | None = None,
     strategy: str | None = None,
     create: bool = False,
     clock: Clock = system_clock,
@@ -79,7 +81,8 @@ def open_memory(
 
     Args:
         path: the folder.
-        model: a model's name, "offline", or a client; None takes the settings', else "offline".
+        model: a model's name, "offline", or what answers in its place; None takes the settings', else
+            "offline". A ready `openai.OpenAI` or `AzureOpenAI` asks the model that the settings name.
         strategy: the name of the system that keeps it; None takes infinimem.toml.
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
@@ -97,9 +100,8 @@ def open_memory(
         library = init(Path(path), clock, embedder, kept_by, trust)
     else:
         library = Library(Path(path), clock, embedder, kept_by, trust=trust, read_only=read_only)
-    if model is None or isinstance(model, str):
-        model = permitted(model, library.configuration, library.root)
-    return Memory(library, model)
+    llm = model if isinstance(model, LLM) else permitted(model, library.configuration, library.root)
+    return Memory(library, llm)
 
 
 class Memory(Reader):

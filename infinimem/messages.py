@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from infinimem.errors import UsageError
+from infinimem.importers.exports import OPENAI
 from infinimem.importers.fields import ROLES
-from infinimem.importers.simple import OPENAI
 from infinimem.model import Turn
 
 Message = Mapping[str, Any]

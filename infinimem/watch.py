@@ -17,18 +17,14 @@ from infinimem.model import CURRENT
 from infinimem.store.folders import Stamp
 from infinimem.store.spec import TOPICS
 
-QUIET = 1.0
-"""Seconds without a change of a document after which what was typed there is signed."""
-PATIENCE = 1.0
-"""Seconds between two looks where the system tells of no change."""
-GATHER = 0.05
-"""Seconds after a change was told: a rename or a save by renaming comes in several steps."""
+QUIET = 1.0  # seconds without a change of a document after which what was typed there is signed
+PATIENCE = 1.0  # seconds between two looks where the system tells of no change
+GATHER = 0.05  # seconds after a change was told: a rename or a save by renaming comes in several steps
 
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """What became of a document, as it is called now: its name before if it was renamed, the receipt of the
-    signing if it was stamped."""
+    """What became of a document, with its name before if it was renamed, the receipt if it was stamped."""
 
     event: Literal["saved", "created", "deleted", "renamed", "stamped"]
     doc_id: str
@@ -70,7 +66,11 @@ def _watch(
             yield from changes
             if unsettled is not None and at - unsettled >= QUIET:
                 unsettled = None
-                yield from _settle(memory)
+                receipt = memory.library.adopt_edits()
+                memory.tools.search("any", k=1)  # any search first updates the index
+                if receipt is not None:
+                    for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
+                        yield DocumentChange("stamped", doc_id, receipt=receipt.id)
     finally:
         fresh.stop()
 
@@ -93,12 +93,3 @@ def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Itera
         else:
             yield DocumentChange("created", doc_id)
     yield from (DocumentChange("deleted", doc_id) for doc_id in sorted(gone.values()))
-
-
-def _settle(memory: Memory) -> Iterator[DocumentChange]:
-    """Sign what people typed, and update the index."""
-    receipt = memory.library.adopt_edits()
-    memory.tools.search("any", k=1)  # any search first updates the index
-    if receipt is not None:
-        for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
-            yield DocumentChange("stamped", doc_id, receipt=receipt.id)

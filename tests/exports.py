@@ -69,7 +69,7 @@ CHATGPT = [
         "create_time": 1714557600.0,
         "current_node": "n2",
         "mapping": {
-            "n1": chatgpt_node("n1", None, "user", "Where can Runa rent a kayak in Bergen?", 1714557600.0),
+            "n1": chatgpt_node("n1", None, "user", "Runa wants to rent a kayak in Bergen.", 1714557600.0),
             "n2": chatgpt_node(
                 "n2",
                 "n1",
@@ -416,7 +416,7 @@ EXPORTS: dict[str, Export] = {
         "chatgpt",
         {"conversations.json": CHATGPT},
         [
-            ("user", "Where can Runa rent a kayak in Bergen?", None, "2024-05-01T10:00:00Z"),
+            ("user", "Runa wants to rent a kayak in Bergen.", None, "2024-05-01T10:00:00Z"),
             (
                 "assistant",
                 "At Fjord Kajakk near the harbour. It opens at nine, see https://fjordkajakk.example/rent",

@@ -16,9 +16,8 @@ import pytest
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.hooks import answer
-from infinimem.hooks.event import Event
-from infinimem.hooks.rendezvous import Rendezvous, rendezvous
-from infinimem.hooks.serve import serve
+from infinimem.hooks.answer import Event, Rendezvous, rendezvous
+from infinimem.hooks.processes import serve
 
 FACTS = (
     "The deploy key of Heron lies in the safe.",

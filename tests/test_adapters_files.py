@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adapters_paths import HARMLESS, HOSTILE
 
-from infinimem.adapters.file_tree import MAX_BYTES, FileTree
-from infinimem.adapters.paths import Refused
+from infinimem.adapters.file_tree import MAX_BYTES, FileTree, Refused
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.operations.undo import undo

@@ -7,7 +7,7 @@ from cases import each
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from infinimem.adapters.paths import MAX_PATH, MemoryPath, Refused, namesake, path_of
+from infinimem.adapters.file_tree import MAX_PATH, MemoryPath, Refused, namesake, path_of
 from infinimem.law import MAX_NAME
 
 KEPT = {

@@ -16,16 +16,15 @@ from cases import each
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.buffer import BUFFER
-from infinimem.strategies.allmem.operators import Editor
-from infinimem.strategies.allmem.plans import Invalid, Part, split_plan
+from infinimem.strategies.allmem.operators import Editor, Part, split_plan
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
+from infinimem.strategies.allmem.write import BUFFER
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.descriptor import Descriptor
 from infinimem.strategies.records.record import Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.testing import ScriptedLLM
 
@@ -395,4 +394,4 @@ def bank() -> RecordStore:
     ],
 )
 def test_a_split_that_is_not_of_the_text_is_refused(bank: RecordStore, data: Any, sub: str) -> None:
-    assert split_plan(bank, A, data, 0.8) == Invalid(sub)
+    assert split_plan(bank, A, data, 0.8) == sub

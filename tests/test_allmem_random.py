@@ -12,16 +12,14 @@ from allmem_library import Library
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.invariants import faults
-from infinimem.strategies.allmem.operators import Editor
-from infinimem.strategies.allmem.plans import Part
+from infinimem.strategies.allmem.operators import Editor, Part
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, VERSION
+from infinimem.strategies.allmem.write import SEMANTIC, SURFACE, VERSION, faults
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.descriptor import Descriptor
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
+from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()

@@ -18,7 +18,7 @@ from infinimem.memory import Memory
 from infinimem.model import Candidate, Evidence, Plan, Stage
 from infinimem.retrieval.vectors import Vectors
 from infinimem.store.view import Applied, View
-from infinimem.strategies.allmem import read
+from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
@@ -109,17 +109,16 @@ class Measured:
         return self.library.view()
 
     def retrieve(self, query: str = "?", budget: int = 1000, **settings: Any) -> Evidence:
-        return self._ask(read.retrieve, query, budget, settings)
+        return self._search(query, budget, AllmemSettings(**{**PAPER, **settings})).by_rank()
 
     def block(self, query: str = "?", budget: int = 4096, **settings: Any) -> Evidence:
-        return self._ask(read.block, query, budget, settings)
+        own = AllmemSettings(**{**PAPER, **settings})
+        return self._search(query, min(budget, own.block_tokens), own).for_answer()
 
-    def _ask(self, face: Any, query: str, budget: int, settings: dict[str, Any]) -> Evidence:
+    def _search(self, query: str, budget: int, own: AllmemSettings) -> UnitSearch:
         space = VectorIndex(Vectors(None, Angles()))
         space.sync(self.bank)
-        found = face(self.view(), self.bank, space, query, budget, AllmemSettings(**{**PAPER, **settings}))
-        assert isinstance(found, Evidence)
-        return found
+        return UnitSearch(self.view(), (self.bank, space), query, budget, own)
 
 
 def texts(evidence: Evidence) -> list[str]:

@@ -24,10 +24,9 @@ from trusting import write_trusted
 from infinimem import Turn, memory, open_memory
 from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
-from infinimem.hooks import answer, remember
-from infinimem.hooks.event import EVENTS, Event
+from infinimem.hooks import answer, processes
+from infinimem.hooks.answer import EVENTS, LONGEST, Event, held, rendezvous
 from infinimem.hooks.recall import Recall
-from infinimem.hooks.rendezvous import LONGEST, held, rendezvous
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
@@ -38,7 +37,7 @@ STARTED = list[tuple[Any, ...]]
 
 @pytest.fixture(autouse=True)
 def met(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(remember, "STILL", 0.0)
+    monkeypatch.setattr(processes, "STILL", 0.0)
     with meeting(monkeypatch) as folder:
         yield folder
 
@@ -207,10 +206,10 @@ def test_a_runtime_folder_that_others_can_enter_is_not_used(shell: Shell, met: P
 def test_what_was_said_since_the_last_time_is_recorded_and_drawn_from(shell: Shell) -> None:
     facts(shell.library)
     log = transcript(shell.home / "log.jsonl", "My sister Ana moved to Lisbon in March.", "Noted.")
-    assert remember.remember(shell.library, log) == 2
-    assert remember.remember(shell.library, log) == 0
+    assert processes.remember(shell.library, log) == 2
+    assert processes.remember(shell.library, log) == 0
     transcript(log, "My sister Ana moved to Lisbon in March.", "Noted.", "Ana is allergic to peanuts.")
-    assert remember.remember(shell.library, log) == 1
+    assert processes.remember(shell.library, log) == 1
     memory = open_memory(shell.library, model="offline")
     assert [entry for entry in texts(shell.library) if "Ana" in entry] == [
         "My sister Ana moved to Lisbon in March.",
@@ -236,7 +235,7 @@ def test_memory_never_remembers_its_own_recall(shell: Shell) -> None:
     with log.open("a") as file:  # how the program keeps what a hook gave it
         attachment = {"type": "hook_additional_context", "content": [recalled], "hookEvent": "SessionStart"}
         file.write(json.dumps({"type": "attachment", "sessionId": "abc123", "attachment": attachment}) + "\n")
-    remember.remember(shell.library, log)
+    processes.remember(shell.library, log)
     new = texts(shell.library)[len(before) :]
     assert [text.strip() for text in new] == ["Which port was it?", "Port 8443.", "So the safe it is."]
     assert not any(BEGIN in text or "safe." in text for text in new)
@@ -248,7 +247,7 @@ def test_a_dead_model_loses_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     log = transcript(shell.home / "log.jsonl", "I moved to Lisbon.")
     with pytest.raises(ModelUnavailable):
-        remember.remember(shell.library, log)
+        processes.remember(shell.library, log)
     assert "I moved to Lisbon." in texts(shell.library)
     with serving(shell.library, Event("SessionStart")):  # recalling calls no model
         asked = said("UserPromptSubmit", shell.library, prompt="Heron port")
@@ -270,7 +269,7 @@ def test_a_paid_model_draws_up_to_a_cap_a_day(shell: Shell, monkeypatch: pytest.
     write_trusted(shell.library, "[hooks]\ndaily_tokens = 1000\n")
     for number, told in enumerate(("Ana moved to Lisbon.", "Ana has a dog.")):
         log = transcript(shell.home / "log.jsonl", told, session=f"s{number}")
-        assert remember.remember(shell.library, log) == 1
+        assert processes.remember(shell.library, log) == 1
         assert told in texts(shell.library)
     assert asked == ["extract"]
     assert [place.text for place in open_memory(shell.library).view.uncited()] == ["Ana has a dog."]
@@ -301,7 +300,7 @@ def test_a_session_ends_up_in_the_evidence_and_two_at_once_harm_nothing(shell: S
     assert place is not None
     with held(place.remembering, wait=True):  # whoever came second has had its turn, or has it after
         pass
-    remember.remember(shell.library, logs[0])
+    processes.remember(shell.library, logs[0])
     assert sorted(texts(shell.library)[len(FACTS) :]) == sorted(wanted)
     memory = open_memory(shell.library, model="offline")
     assert not memory.view.uncited()
@@ -315,7 +314,7 @@ def test_the_default_library_is_made_when_something_is_remembered(shell: Shell, 
     shell("hook", "SessionEnd", input=said("SessionEnd", shell.library, transcript_path=str(log)))
     default = shell.home / ".local" / "share" / "infinimem" / "default"
     assert [(call[1], call[3:]) for call in started] == [(default, ("--create",))]
-    remember.remember(default, log, create=True)
+    processes.remember(default, log, create=True)
     assert texts(default) == ["I moved to Lisbon."]
 
 

@@ -93,5 +93,4 @@ def test_status_counts(library: Shell) -> None:
     assert counts["last_receipt"]["id"] == "journal/0001-consolidate"
     shown = library("status").out
     assert "buffer tokens\t0" in shown
-    assert "plans awaiting review\t0" in shown
     assert "not usable" in library("status", "--model", "gpt-x").out

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cli_runner import Shell
 
-from infinimem.importers import files
+from infinimem.importers import read
 from infinimem.memory import Memory
 from infinimem.model import Located, Turn
 
@@ -170,7 +170,7 @@ def test_twice_interrupted_it_goes_on_and_repeated_it_adds_nothing(
     library: Shell, export: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: bool
 ) -> None:
     args = ("import", export, "--json", *(["--record"] if record else []))
-    monkeypatch.setattr(files, "BATCH_TURNS", 3)
+    monkeypatch.setattr(read, "BATCH_TURNS", 3)
     plainly, calls = Memory.record, 0
 
     def interrupted(memory: Memory, turns: Iterable[Turn]) -> tuple[Located, ...]:
@@ -241,11 +241,11 @@ def test_a_folder_tells_the_files_that_it_passed_over(library: Shell, export: st
 def test_a_file_that_changes_under_the_import_is_told(
     library: Shell, export: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plainly = files.Survey.batches
+    plainly = read.Survey.batches
 
-    def cut(found: files.Survey) -> Any:
+    def cut(found: read.Survey) -> Any:
         Path(export).write_text(Path(export).read_text()[:-5])
         return plainly(found)
 
-    monkeypatch.setattr(files.Survey, "batches", cut)
+    monkeypatch.setattr(read.Survey, "batches", cut)
     library("-q", "import", export).failed(1, "damaged JSON")

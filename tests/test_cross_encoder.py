@@ -11,7 +11,7 @@ from recmem_library import Angles
 from trusting import write_trusted
 
 from infinimem import Turn, open_memory
-from infinimem.embedders.cross_encoder import connect
+from infinimem.embedders.local import cross_encoder
 from infinimem.errors import ModelNotConfigured
 
 FLOAT, INT64 = 1, 7
@@ -68,14 +68,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_probability_is_the_sigmoid_of_what_the_network_says_of_the_pair(folder: Path) -> None:
-    found = connect(folder).probabilities("who plays", ["zither", "the oboe", ""])
+    found = cross_encoder(folder).probabilities("who plays", ["zither", "the oboe", ""])
     means = (8 / 3, 14 / 4, 7 / 2)
     assert found == pytest.approx([1 / (1 + exp(-mean)) for mean in means], abs=1e-6)
 
 
 def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(ModelNotConfigured, match="cross-encoder"):
-        connect(tmp_path)
+        cross_encoder(tmp_path)
 
 
 def first(root: Path) -> str:

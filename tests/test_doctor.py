@@ -17,8 +17,7 @@ from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
-from infinimem.store.commit import transaction
-from infinimem.store.commit.install import Installed
+from infinimem.store.commit.install import Installation, Installed
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
 from infinimem.store.state import withheld
@@ -317,14 +316,12 @@ def test_a_file_that_was_never_put_in_place_is_an_error(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that skips one installation of a transaction and goes on."""
-    real = transaction.install
+    real = Installation.run
 
-    def skip(files: object, step: object, *rest: object) -> object:
-        if getattr(step, "path", "") == FOOD:
-            return Installed()
-        return real(files, step, *rest)  # type: ignore[arg-type]
+    def skip(self: Installation) -> Installed:
+        return Installed() if self._step.path == FOOD else real(self)  # private: which step it is
 
-    monkeypatch.setattr(transaction, "install", skip)
+    monkeypatch.setattr(Installation, "run", skip)
     seq = more(library, "I eat figs", "topics/food").receipt.rows[0].seq  # type: ignore[union-attr]
     monkeypatch.undo()
     (found,) = [line for line in findings(library) if f"line {seq}" in line]

@@ -16,7 +16,7 @@ import pytest
 from cases import each
 from fake_server import Say, refuse, serve
 
-from infinimem.embedders import minilm, static
+from infinimem.embedders import local
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import connect
 from infinimem.embedders.local import folder_of
@@ -144,8 +144,7 @@ def test_a_semantic_model_finds_what_says_the_like(name: str, tmp_path: Path) ->
 def test_what_is_not_installed_is_told_in_one_line(
     name: str, package: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (static, minilm):
-        monkeypatch.setattr(module, "folder_of", lambda _: None)
+    monkeypatch.setattr(local, "folder_of", lambda _: None)
     with pytest.raises(ModelNotConfigured, match=f"{package}; .*{re.escape(advice)}"):
         connect(name, EmbedderSettings())
 

@@ -21,7 +21,7 @@ from infinimem.memory import Memory
 from infinimem.model import SOURCES, Entry, Plan, RejectedReply
 from infinimem.store.view import View
 from infinimem.strategies.infini import layout
-from infinimem.strategies.infini.asking import unsupported, verbatim
+from infinimem.strategies.infini.topics import unsupported, verbatim
 
 SETTINGS = {
     "feed": ['"turn"', '"exchange"', '"chunk"'],

@@ -8,8 +8,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infinimem.strategies.graph.draw import Topology, around
 from infinimem.strategies.graph.links import Graph, Link
+from infinimem.strategies.graph.walk import Topology, around
 
 NODES = "abcdefgh"
 KINDS = ("version", "like")

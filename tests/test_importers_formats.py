@@ -17,8 +17,7 @@ from exports import EML, EXPORTS, TELEGRAM
 from infinimem.importers import read_turns, survey
 from infinimem.importers.exports import without_citations
 from infinimem.importers.fields import iso, moment, role_of
-from infinimem.importers.mail import text_of_html
-from infinimem.importers.messengers import is_whatsapp, whatsapp_turns
+from infinimem.importers.messengers import is_whatsapp, text_of_html, whatsapp_turns
 
 LOCOMO = {
     "sample_id": "conv-9",

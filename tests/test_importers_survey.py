@@ -15,7 +15,7 @@ import pytest
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import read_turns, reading, survey
-from infinimem.importers.files import Survey
+from infinimem.importers.read import Survey
 
 CHAT = [{"role": "user", "content": "one", "session": "a"}, {"role": "assistant", "content": "two"}]
 LOG = {

@@ -14,8 +14,8 @@ from infini_library import Library
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
 from infinimem.store.spec import STANDING
-from infinimem.strategies.infini.asking import unsupported, verbatim
 from infinimem.strategies.infini.strategy import Infini
+from infinimem.strategies.infini.topics import unsupported, verbatim
 from infinimem.testing import ScriptedLLM
 
 

@@ -8,7 +8,6 @@ from cases import each
 from infini_library import Library, assigned, document, entry, ids, outdated
 
 from infinimem.model import CURRENT
-from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.compare import Claim, Comparison, allowed, compare
 from infinimem.strategies.infini.plan import Planner
 from infinimem.strategies.infini.topics import (
@@ -17,6 +16,7 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     slugify,
 )
+from infinimem.strategies.records.asking import Asker
 from infinimem.testing import ScriptedLLM
 
 FOOD = document("# Drinks", entry(101, "Drinks oat milk"), summary="food and drinks")

@@ -20,8 +20,8 @@ from cli_runner import Shell
 
 from infinimem import open_memory
 from infinimem.cli.app import COMMANDS
-from infinimem.hooks.event import EVENTS
-from infinimem.mcp import ask, remember
+from infinimem.hooks.answer import EVENTS
+from infinimem.mcp.tools import ask_tool, remember_tool
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "integrations" / "claude-code"
@@ -117,7 +117,7 @@ def test_every_command_that_a_model_is_told_of_runs(path: Path, shell: Shell) ->
 
 def test_the_tools_that_the_skill_names_are_there(tmp_path: Path) -> None:
     memory = open_memory(tmp_path, model="offline", create=True)
-    there = {tool.name for tool in (*memory.tools, remember.tool(memory), ask.tool(memory))}
+    there = {tool.name for tool in (*memory.tools, remember_tool(memory), ask_tool(memory))}
     told = {name for path in SKILLS for name in re.findall(r"(?:\||tool) `([a-z_]+)`", path.read_text())}
     assert {"search", "remember"} <= told <= there
 

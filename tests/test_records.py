@@ -17,7 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.unit import KINDS
+from infinimem.strategies.allmem.write import KINDS
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.codec import Parsed, clean_prose, parse, render
 from infinimem.strategies.records.open_turns import exchanges

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from infinimem.embedders.lexical import Lexical
+from infinimem.embedders.local import Lexical
 from infinimem.retrieval import cache
 from infinimem.retrieval.rows import text_key
 from infinimem.retrieval.vectors import Vectors
@@ -104,7 +104,7 @@ def test_what_was_harmed_is_computed_anew(part: str, harm: str) -> None:
 
 WRITER = """
 import sys
-from infinimem.embedders.lexical import Lexical
+from infinimem.embedders.local import Lexical
 from infinimem.retrieval.vectors import Vectors
 store = Vectors("/library", Lexical())
 for at in range(int(sys.argv[1]), int(sys.argv[2]), 5):

@@ -48,7 +48,6 @@ def test_a_small_model_gives_data_that_fits_or_a_failure_code(
     client = HastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     reply = client.complete(task, variables)
     assert reply.usage.calls == 1 and reply.usage.tokens_in > 100 and reply.usage.tokens_out > 0
-    assert client.usage == {task.name: reply.usage}
     if reply.data is None:
         assert reply.failure in get_args(Failure)
     else:

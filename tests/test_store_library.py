@@ -241,7 +241,6 @@ def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> N
     (copy,) = library.view().entries()
     assert (copy.seq, copy.entry.origin, copy.text) == (3, (one.seq,), "one")
     assert library.view().entry(one.seq) == one
-    assert library.unsigned() == 0
 
 
 def drawn(library: Library, *turns: Turn) -> Entry:

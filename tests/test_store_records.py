@@ -106,7 +106,6 @@ def test_what_looks_like_a_line_in_a_record_is_none(memory: Memory) -> None:
     path = root(memory) / f"{doc(REX)}.md"
     path.write_text(path.read_text() + "- <seq=900,source=user> Not a line\n- nor this\n")
     assert memory.view.entry(900) is None
-    assert memory.library.unsigned() == 0
     assert memory.library.adopt_edits() is None
     typed = path.read_bytes()
     applied(memory, put(unit(REX, summary="Rex")))
@@ -213,7 +212,6 @@ def test_strategies_take_turns_in_one_library(memory: Memory) -> None:
     assert dict(memory.library.seen_lines()) == known
     path = root(memory) / "topics/home.md"
     path.write_text(path.read_text().replace("Lisbon", "Lisboa") + "- typed\n")
-    assert memory.library.unsigned() == 1
     receipt = memory.library.adopt_edits()  # whoever looks
     assert receipt
     assert sorted(row.why for row in receipt.rows) == ["edited", "stamped"]

@@ -36,9 +36,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.objective import Theme, objective
-from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
-from infinimem.strategies.xmemory.select import pick
+from infinimem.strategies.xmemory.partition import Change, Memo, Theme, ThemePartition, objective
+from infinimem.strategies.xmemory.read import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
 
 Vector = Sequence[float]

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from infinimem.adapters.file_tree import FileTree
-from infinimem.adapters.paths import Refused
+from infinimem.adapters.file_tree import FileTree, Refused
 from infinimem.memory import Memory
 
 try:
@@ -32,23 +31,15 @@ __all__ = ["AsyncMemoryTool", "MemoryTool"]
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool over a library's folder memories/, for `Anthropic`.
-
-    Args:
-        memory: an opened library; other tools and processes may use it at the same time.
-        cache_control: for the tool's definition, as in the SDK.
-    """
+    """The memory tool over the folder memories/ of an opened library, for `Anthropic`; `cache_control` as in
+    the SDK."""
 
     def __init__(self, memory: Memory, *, cache_control: _Cache = None) -> None:
         super().__init__(cache_control=cache_control)
         self._files = FileTree(memory)
 
     def execute(self, command: object) -> str:
-        """Do what the model asked for.
-
-        Raises:
-            ToolError: it cannot be done; its text is for the model.
-        """
+        """Do what the model asked for; ToolError, with a text for it, if that cannot be done."""
         return _told(partial(self._files.run, _arguments(command)))
 
     view = create = str_replace = insert = delete = rename = execute
@@ -59,11 +50,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """The same for `AsyncAnthropic`; the files are read and written in a thread.
-
-    Args:
-        memory, cache_control: as of `MemoryTool`.
-    """
+    """The same for `AsyncAnthropic`; the files are read and written in a thread."""
 
     def __init__(self, memory: Memory, *, cache_control: _Cache = None) -> None:
         super().__init__(cache_control=cache_control)

@@ -1,35 +1,46 @@
 """A tree of text files below `/memories`, for a model: six commands over the library's folder memories/.
 
-Each change is one plan of whole files, with a receipt, made anew where somebody else was faster. What a
-command says is worded as Anthropic documents it for the memory tool, for models know that wording.
+    /memories/notes.md        memories/notes.md
+    /memories/plan.txt        memories/plan.txt.md       every document of a library is Markdown
+    /memories/todo            memories/todo..md          a name without an extension
+    /memories/next.js.md      memories/next.js.md.md     for `next.js.md` is the file of `next.js`
+
+Paths come from a model: what is no plain name is refused, never mended. Each change is one plan of whole
+files, with a receipt, made anew if somebody else was faster. What a command says is worded as Anthropic
+documents it for the memory tool, for models know that wording.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
-from infinimem.adapters import wording
-from infinimem.adapters.paths import ROOT, MemoryPath, Refused, namesake, path_of
-from infinimem.errors import InfinimemError
+from infinimem.errors import InfinimemError, UsageError
+from infinimem.law import MAX_NAME
 from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
+from infinimem.store.lines import fold
 from infinimem.store.plans import MEMORY
 from infinimem.store.spec import MEMORIES
 from infinimem.store.view import Applied, View
 
-MAX_BYTES = 1_000_000
-"""Of a file."""
-MAX_LINES = 999_999
-"""That have a number of six figures, in a file that is shown."""
-SESSION = "memories"
-"""Of the evidence that `[memory_tool] observe` records."""
-_TRIES = 5
-"""How often a change is made anew for others who change the same files."""
+ROOT = "/memories"
+MAX_PATH = 1000  # bytes of a path
+
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+MAX_BYTES = 1_000_000  # of a file
+DEPTH = 2  # levels that a listing shows
+MAX_LINES = 999_999  # that have a number of six figures, in a file that is shown
+SESSION = "memories"  # of the evidence that `[memory_tool] observe` records
+_TRIES = 5  # how often a change is made anew for others who change the same files
 _SNIPPET = "Here is the snippet showing the change (with line numbers):"
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "view": ("path",),
@@ -39,6 +50,97 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "delete": ("path",),
     "rename": ("old_path", "new_path"),
 }
+
+
+class Refused(UsageError):
+    """What a model asked for is not done; the message is for it, and names no path of this machine."""
+
+
+@dataclass(frozen=True)
+class MemoryPath:
+    """A path of a model's, checked: names below `/memories`, none for that folder itself."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, path: object) -> MemoryPath:
+        """Return what a model's path names, even if it is not there; Refused if it leads elsewhere, or a part
+        of it is no plain name."""
+        if not isinstance(path, str):
+            raise Refused("The path must be text")
+        shown = ascii(path[:80])
+        if path != ROOT and not path.startswith(f"{ROOT}/"):
+            raise Refused(f"Path must start with {ROOT}, got: {shown}")
+        if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH:
+            raise Refused(f"Path {shown} is too long; {MAX_PATH} bytes are the most")
+        rest = path.removeprefix(ROOT).removeprefix("/").removesuffix("/")
+        place = cls(tuple(rest.split("/")) if rest else ())
+        for part in place.parts:
+            if wrong := _wrong(part):
+                raise Refused(f"Path {shown} is refused: {wrong}")
+        if any(part.casefold().endswith(".md") for part in place.parts[:-1]):
+            raise Refused(f"Path {shown} is refused: the name of a directory may not end in .md")
+        return place
+
+    def __str__(self) -> str:
+        return "/".join((ROOT, *self.parts))
+
+    @property
+    def doc_id(self) -> str:
+        """Return the document that holds a file of this path."""
+        *folders, name = self.parts
+        return MEMORIES + "/".join((*folders, _stem(name)))
+
+    @property
+    def folder(self) -> str:
+        """Return what the documents below it begin with, if it is a directory."""
+        return MEMORIES + "".join(f"{part}/" for part in self.parts)
+
+    @property
+    def above(self) -> Iterator[MemoryPath]:
+        """Return the directories that it lies in, but for `/memories`."""
+        return (MemoryPath(self.parts[:length]) for length in range(1, len(self.parts)))
+
+
+def path_of(doc_id: str) -> str:
+    """Return the path of a document of the folder, below `/memories/`."""
+    folder, slash, stem = doc_id.removeprefix(MEMORIES).rpartition("/")
+    name = stem.removesuffix(".") if _marked(stem) else f"{stem}.md"
+    return f"{folder}{slash}{name}"
+
+
+def namesake(new: str, ids: Iterable[str]) -> str | None:
+    """Return a document or folder that some file systems would take for one of `new`, or for it."""
+
+    def ways(doc_id: str) -> Iterator[str]:
+        return accumulate(doc_id.split("/"), "{}/{}".format)
+
+    taken = {fold(name): name for doc_id in ids for name in ways(doc_id)}
+    return next((taken[fold(name)] for name in ways(new) if taken.get(fold(name), name) != name), None)
+
+
+def _stem(name: str) -> str:
+    if name.endswith(".md") and not _marked(name[:-3]):
+        return name[:-3]
+    return name if _EXTENSION.search(name) else f"{name}."
+
+
+def _marked(stem: str) -> bool:
+    """Return whether a stem stands for another name than itself with ".md"."""
+    return stem.endswith(".") or _EXTENSION.search(stem) is not None
+
+
+def _wrong(part: str) -> str:
+    """Return why a part of a path is no plain name; "" if it is one."""
+    if part in ("", ".", ".."):
+        return "every part of it must be a name"
+    if part.startswith(".") or part != part.strip(" "):
+        return "no name may begin with a dot, or begin or end with a space"
+    if not part.isprintable() or "\\" in part or _ENCODED.search(part):
+        return "a name may hold no control or invisible characters, no backslash and no %-encoding"
+    if len(_stem(part).encode()) > MAX_NAME:
+        return f"a name is too long; {MAX_NAME} bytes are the most"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -52,22 +154,14 @@ class _Change:
 
 
 class FileTree:
-    """The files. Safe to use from several threads; other processes may write too.
-
-    Args:
-        memory: an opened library; in a folder of plain notes nothing can be written.
-    """
+    """The files of an opened library. Safe to use from several threads; other processes may write, too."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._lock = threading.Lock()
 
     def run(self, arguments: Mapping[str, Any]) -> str:
-        """Do what a model asked for: `command`, and its arguments by name.
-
-        Raises:
-            Refused: it cannot be done; `str(error)` is for the model, and names no path of this machine.
-        """
+        """Do what a model asked for: `command`, and its arguments by name. Refused if it cannot be done."""
         command = arguments.get("command")
         names = _ARGUMENTS.get(command) if isinstance(command, str) else None
         if names is None:
@@ -83,20 +177,18 @@ class FileTree:
         except Refused:
             raise
         except InfinimemError as error:
-            raise Refused(self._without_root(str(error))) from error
+            root = str(self._memory.library.files.root)
+            raise Refused(str(error).replace(f"{root}/", "").replace(root, "the library")) from error
 
     def clear(self) -> str:
-        """Delete all files.
+        """Delete all files. Refused as of `run`."""
 
-        Raises:
-            Refused: as `run`.
-        """
+        def change(view: View) -> _Change:
+            gone = tuple(Put(doc_id, None) for doc_id in _ids(view))
+            return _Change("delete all", gone, "All memory cleared")
+
         with self._lock:
-            return self._apply(
-                lambda view: _Change(
-                    "delete all", tuple(Put(doc_id, None) for doc_id in _ids(view)), "All memory cleared"
-                )
-            )
+            return self._apply(change)
 
     def _apply(self, change: Callable[[View], _Change]) -> str:
         """Make a change on the files as they are."""
@@ -110,25 +202,16 @@ class FileTree:
             plan = Plan(op=MEMORY, records=records, notes=(done.note,))
             outcome = library.apply(plan, base=view, strategy="memory-tool", model="client")
             if isinstance(outcome, Applied):
-                self._observe(done.came)
+                if library.settings.memory_tool.observe and done.came.strip():
+                    try:  # the file is written, come what may
+                        self._memory.observe([Turn(done.came, role="assistant", session=SESSION)])
+                    except InfinimemError as error:
+                        log.warning("a memory file was not drawn from: %s", error)
                 return done.said
             if any(reason.code not in ("STALE_RECORD", "FORGOTTEN") for reason in outcome.reasons):
                 raise Refused(f"Refused: {'; '.join(map(str, outcome.reasons))}")
             view = outcome.view
         raise Refused("Others keep changing this file; look at it and try again")
-
-    def _observe(self, text: str) -> None:
-        """Feed what came to extraction, where the settings say so. The file is written, come what may."""
-        if not self._memory.library.settings.memory_tool.observe or not text.strip():
-            return
-        try:
-            self._memory.observe([Turn(text, role="assistant", session=SESSION)])
-        except InfinimemError as error:
-            log.warning("a memory file was not drawn from: %s", error)
-
-    def _without_root(self, message: str) -> str:
-        root = str(self._memory.library.files.root)
-        return message.replace(f"{root}/", "").replace(root, "the library")
 
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────
@@ -141,8 +224,20 @@ def _shown(view: View, path: str, view_range: object) -> str:
     lines = _read(view, place).split("\n")
     if len(lines) > MAX_LINES:
         raise Refused(f"File {path} exceeds maximum line limit of 999,999 lines.")
-    first, last = wording.line_range(view_range, len(lines))
-    return f"Here's the content of {path} with line numbers:\n{wording.numbered(lines, first, last)}"
+    first, last = 1, len(lines)
+    if view_range is not None:  # two line numbers, -1 for the last line
+        if not isinstance(view_range, list | tuple) or [type(one) for one in view_range] != [int, int]:
+            invalid = f"Invalid `view_range`: {ascii(view_range)[:60]}."
+            raise Refused(f"{invalid} It should be a list of two integers.")
+        first, last = max(1, view_range[0]), last if view_range[1] == -1 else min(view_range[1], last)
+        if first > last:
+            raise Refused(f"Invalid `view_range`: {list(view_range)}. The file has {len(lines)} lines.")
+    return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first, last)}"
+
+
+def _numbered(lines: Sequence[str], first: int, last: int) -> str:
+    """Show lines `first` to `last`, which count from 1, each behind its number."""
+    return "\n".join(f"{number:6}\t{lines[number - 1]}" for number in range(first, last + 1))
 
 
 def _create(path: str, text: str, view: View) -> _Change:
@@ -160,14 +255,15 @@ def _replace(path: str, old: str, new: str, view: View) -> _Change:
     if at < 0:
         raise Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if text.find(old, at + 1) >= 0:
-        lines = ", ".join(map(str, wording.occurrences(text, old)))
+        places = (one.start() for one in re.finditer(f"(?={re.escape(old)})", text))  # overlapping ones, too
+        numbers = dict.fromkeys(text.count("\n", 0, place) + 1 for place in places)
         raise Refused(
-            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
-            " Please ensure it is unique"
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines:"
+            f" {', '.join(map(str, numbers))}. Please ensure it is unique"
         )
     after = text[:at] + new + text[at + len(old) :]
     lines_after, line = after.split("\n"), text.count("\n", 0, at) + 1
-    snippet = wording.numbered(lines_after, max(1, line - 2), min(len(lines_after), line + 2))
+    snippet = _numbered(lines_after, max(1, line - 2), min(len(lines_after), line + 2))
     said = f"The memory file has been edited. {_SNIPPET}\n{snippet}"
     return _Change(f"str_replace {place}", (_put(place, after),), said, new)
 
@@ -228,7 +324,6 @@ def _ids(view: View) -> tuple[str, ...]:
 
 
 def _below(view: View, place: MemoryPath) -> tuple[str, ...]:
-    """The documents in a directory."""
     return tuple(doc_id for doc_id in _ids(view) if doc_id.startswith(place.folder))
 
 
@@ -237,12 +332,12 @@ def _is_file(view: View, place: MemoryPath) -> bool:
 
 
 def _at(view: View, place: MemoryPath) -> tuple[str, ...]:
-    """The document of a file, or those of a directory; none where there is neither."""
+    """Return the document of a file, or those of a directory; none if there is neither."""
     return (place.doc_id,) if _is_file(view, place) else _below(view, place)
 
 
 def _there(view: View, place: MemoryPath, path: str) -> tuple[str, ...]:
-    """As `_at`, where there is something."""
+    """As `_at`, if there is something."""
     if not (ids := _at(view, place)):
         raise Refused(f"The path {path} does not exist")
     return ids
@@ -259,7 +354,6 @@ def _read(view: View, place: MemoryPath) -> str:
 
 
 def _edited(view: View, place: MemoryPath, path: str) -> str:
-    """The text of a file that is to be edited."""
     if not _is_file(view, place):
         if not place.parts or _below(view, place):
             raise Refused(f"The path {path} is not a file.")
@@ -268,7 +362,6 @@ def _edited(view: View, place: MemoryPath, path: str) -> str:
 
 
 def _new(view: View, place: MemoryPath, text: str) -> Put:
-    """A file where none is."""
     for above in place.above:
         if _is_file(view, above):
             raise Refused(f"{above} is a file, not a directory")
@@ -292,11 +385,25 @@ def _listing(view: View, place: MemoryPath, path: str) -> str:
     ids = _below(view, place)
     if place.parts and not ids:
         raise Refused(f"The path {path} does not exist. Please provide a valid path.")
-    top = f"{place}/"
-    sizes = {
-        f"{ROOT}/{path_of(doc_id)}".removeprefix(top): len(view.document(doc_id).to_bytes()) for doc_id in ids
-    }
-    return wording.listing(str(place), sizes)
+    sizes = Counter({str(place): 0})
+    for doc_id in ids:
+        size, file = len(view.document(doc_id).to_bytes()), f"{ROOT}/{path_of(doc_id)}"
+        parts = file.removeprefix(f"{place}/").split("/")
+        sizes[str(place)] += size
+        for level in range(1, min(len(parts), DEPTH) + 1):
+            sizes[f"{place}/{'/'.join(parts[:level])}{'/' * (level < len(parts))}"] += size
+    head = f"Here're the files and directories up to {DEPTH} levels deep in {place}, excluding hidden items:"
+    return "\n".join((head, *(f"{_size(size)}\t{path}" for path, size in sorted(sizes.items()))))
+
+
+def _size(count: int) -> str:
+    """Write bytes for people: 0B, 512B, 1.5K, 3M."""
+    size, unit = float(count), "B"
+    for larger in "KMG":
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.1f}".removesuffix(".0") + unit
 
 
 def _text(value: object, name: str) -> str:

@@ -108,8 +108,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
         option: the value of --library.
         say: prints what is wrong, a line each; None writes to standard error.
     """
-    from infinimem.hooks.answer import answer
-    from infinimem.hooks.event import RECALLS, REMEMBERS, given
+    from infinimem.hooks.answer import RECALLS, REMEMBERS, answer, given
 
     say = say or _say
     try:
@@ -156,7 +155,7 @@ def _is_off(library: Path) -> bool:
 
 def _say_daily(say: Say, library: Path, text: str) -> None:
     """Say it once a day a library: a hook runs at each prompt."""
-    from infinimem.hooks.rendezvous import first_today
+    from infinimem.hooks.answer import first_today
 
     if first_today(library):
         say(f"infinimem hook: {text}")

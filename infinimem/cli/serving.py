@@ -47,9 +47,8 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     try:
-        from infinimem.web.app import make_app
+        from infinimem.web.app import Live, make_app
         from infinimem.web.guard import ENTER, Session
-        from infinimem.web.live import Live
         from infinimem.web.site import Site
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
@@ -149,7 +148,7 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
     what the start of a session is shown.
     """
-    from infinimem.hooks.event import Event
+    from infinimem.hooks.answer import Event
     from infinimem.hooks.recall import Recall, said
     from infinimem.memory import open_memory
 

@@ -17,21 +17,18 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the model and its weights: vectors of two names are never mixed."""
+        """Name the model and its weights: vectors of two names are never mixed."""
 
     @property
     def size(self) -> int:
-        """Dimensions of a vector."""
+        """Return the dimensions of a vector."""
 
     @property
     def semantic(self) -> bool:
-        """Whether its vectors know more than which words a text holds."""
+        """Return whether its vectors know more than which words a text holds."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of texts.
-
-        Args:
-            texts: any text, of any length; a model may read only the beginning of a long one.
+        """Return the vectors of texts, of any length; a model may read only the beginning of a long one.
 
         Returns:
             One row of length 1 a text, float32; zeros for a text without any token. The row of a text is the
@@ -44,12 +41,12 @@ class Embedder(Protocol):
 
 
 def readable(text: str) -> str:
-    """The text as tokenizers take it: a byte that was no UTF-8 becomes a question mark."""
+    """Return the text as tokenizers take it: a byte that was no UTF-8 becomes a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def unit(rows: Matrix) -> Matrix:
-    """Rows of length 1; what has no length, or is no number, becomes zeros."""
+    """Scale rows to length 1; what has no length, or is no number, becomes zeros."""
     import numpy as np
 
     found = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0)

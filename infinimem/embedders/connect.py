@@ -12,19 +12,13 @@ from infinimem.errors import InfinimemError, UsageError, meant
 from infinimem.settings import EMBEDDERS, Configuration, EmbedderSettings, embedder_names
 from infinimem.spec import load, plugins, unusable
 
-_LOCAL = ("lexical", "static", "minilm")
-"""Those of ours that ask no server."""
+_LOCAL = ("lexical", "static", "minilm")  # those of ours that ask no server
 
-Choice = str | Embedder | None
-"""An embedder, the name of one, or what the settings say."""
+Choice = str | Embedder | None  # an embedder, the name of one, or what the settings say
 
 
 def chosen(name: str | None, settings: EmbedderSettings) -> str:
-    """The name of the embedder that is meant: the one given, else the settings'.
-
-    Raises:
-        UsageError: no embedder is called so.
-    """
+    """Return the name of the embedder that is meant: the one given, else the settings'; or UsageError."""
     found = name or settings.name
     if found not in (names := embedder_names()):
         raise UsageError(
@@ -34,7 +28,7 @@ def chosen(name: str | None, settings: EmbedderSettings) -> str:
 
 
 def permitted(choice: Choice, found: Configuration) -> Choice:
-    """The choice; words alone where the server that it would ask stands in settings that nobody trusted."""
+    """Return the choice; words alone if the server that it would ask is set by nobody who is trusted."""
     named = choice if isinstance(choice, str) else None
     if "embedder.base_url" not in found.suspended or choice != named:
         return choice
@@ -42,11 +36,8 @@ def permitted(choice: Choice, found: Configuration) -> Choice:
 
 
 def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
-    """Connects to what was chosen when it is first called, and gives the same from then on.
-
-    Raises:
-        UsageError: no embedder is called so. What `connect` raises, the call does.
-    """
+    """Return what connects when it is first called, and gives the same from then on. UsageError if there is
+    no such embedder; what `connect` raises, the call does."""
     if choice is not None and not isinstance(choice, str):
         return lambda: choice
     chosen(choice, settings)
@@ -54,7 +45,7 @@ def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]
 
 
 def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> Embedder:
-    """The embedder of a name.
+    """Connect to an embedder.
 
     Args:
         name: None takes the settings'.
@@ -68,34 +59,27 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     env = os.environ if env is None else env
     kind = chosen(name, settings)
     if kind not in EMBEDDERS:
-        return _of_others(plugins("embedders")[kind], settings)
+        value = plugins("embedders")[kind]
+        try:
+            found: Embedder = load(value)(settings)
+            return found
+        except InfinimemError:
+            raise
+        except Exception as error:  # whatever the code of others may raise
+            raise unusable(value, f"{type(error).__name__}: {error}") from error
+    if kind == "openai":
+        from infinimem.embedders.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
+    from infinimem.embedders import local
+
     path = Path(settings.path).expanduser() if settings.path else None
     if kind == "static":
-        from infinimem.embedders import static
-
-        return static.connect(path)
+        return local.static(path)
     if kind == "minilm":
         if settings.model:
             raise UsageError(
                 "the embedder 'minilm' takes no model's name; give a folder with its files as [embedder] path"
             )
-        from infinimem.embedders import minilm
-
-        return minilm.connect(path)
-    if kind == "openai":
-        from infinimem.embedders.openai import OpenAIEmbedder
-
-        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
-    from infinimem.embedders.lexical import Lexical
-
-    return Lexical()
-
-
-def _of_others(value: str, settings: EmbedderSettings) -> Embedder:
-    try:
-        found: Embedder = load(value)(settings)
-        return found
-    except InfinimemError:
-        raise
-    except Exception as error:  # whatever the code of others may raise
-        raise unusable(value, f"{type(error).__name__}: {error}") from error
+        return local.minilm(path)
+    return local.Lexical()

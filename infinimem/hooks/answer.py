@@ -1,44 +1,164 @@
-"""The light half: what a hook does in its own process, which the person waits for."""
+"""What a hook does in its own process, which the person waits for: so it imports little.
+
+In: the JSON that Claude Code gives each hook on standard input (code.claude.com/docs/en/hooks, "Hook input").
+A library's processes meet at a socket and two locks, in a folder of this user alone; nothing that was said is
+ever written there.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
+import os
 import socket
+import stat
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from infinimem.hooks.event import RECALLS, Event
-from infinimem.hooks.rendezvous import Rendezvous, held, rendezvous
+import infinimem
+from infinimem import user_folders
 from infinimem.user_folders import SETTINGS
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
-PATIENCE = 0.2
-"""Seconds that a hook waits for memory; what comes later is not shown."""
+RECALLS = ("SessionStart", "UserPromptSubmit")
+REMEMBERS = ("PreCompact", "SessionEnd")
+EVENTS = (*RECALLS, *REMEMBERS)
+
+PROMPT_LENGTH = 2000
+"""Characters of a prompt that are searched for: half from its start, half from its end, where people ask."""
+_FIELDS = {
+    "name": "hook_event_name",
+    "session": "session_id",
+    "cwd": "cwd",
+    "prompt": "prompt",
+    "transcript": "transcript_path",
+}
+"""Of an event, as the input calls them."""
+LONGEST = 100  # bytes of a socket's path; systems allow 104 to 108
+PATIENCE = 0.2  # seconds that a hook waits for memory; what comes later is not shown
 WAKING = 1.5
 """Seconds that a prompt waits for a process that is only starting: later prompts come too late for what the
 start of the session missed."""
 
 
+class Event(NamedTuple):
+    """A hook's occasion: one of `EVENTS`, the session's id, folder and log, and what the person typed (its
+    middle left out where it is long). What the input lacks is empty."""
+
+    name: str
+    session: str = ""
+    cwd: str = ""
+    prompt: str = ""
+    transcript: str = ""
+
+    def as_json(self) -> bytes:
+        return json.dumps({theirs: getattr(self, ours) for ours, theirs in _FIELDS.items()}).encode()
+
+
+def given(data: bytes, name: str | None = None) -> Event:
+    """Return the event of a hook's input; `name` replaces the one that it gives. ValueError, in one line, if
+    there is no such event, or the input is not a JSON object of texts."""
+    try:
+        found = json.loads(data) if name is None or name in EVENTS else {}
+    except (ValueError, RecursionError) as error:
+        raise ValueError("the hook's input is not JSON") from error
+    if not isinstance(found, dict):
+        raise ValueError("the hook's input is not a JSON object")
+    values = {ours: found.get(theirs) or "" for ours, theirs in _FIELDS.items()}
+    if wrong := [name for name, value in values.items() if not isinstance(value, str)]:
+        raise ValueError(f"{_FIELDS[wrong[0]]} of the hook's input is not text")
+    event = Event(**{**values, "name": values["name"] if name is None else name})
+    if event.name not in EVENTS:
+        raise ValueError(f"no hook for {event.name or 'nothing'}; use one of {', '.join(EVENTS)}")
+    if len(event.prompt) > PROMPT_LENGTH:
+        half = PROMPT_LENGTH // 2
+        return event._replace(prompt=f"{event.prompt[:half]} {event.prompt[-half:]}")
+    return event
+
+
+class Rendezvous(NamedTuple):
+    """The files of one library; the locks are held by the process that answers and the one that writes."""
+
+    socket: Path
+    serving: Path
+    remembering: Path
+
+
+def rendezvous(library: Path) -> Rendezvous | None:
+    """Return the meeting place of a library; None if there can be none, or its folder is someone else's.
+
+    A program that was installed anew meets nobody of the old one.
+    """
+    folder = _folder()
+    if folder is None:
+        return None
+    changed = Path(str(infinimem.__file__)).stat().st_mtime_ns
+    name = _digest(f"{library.resolve()}\0{changed}\0{infinimem.__file__}")
+    made = Rendezvous(*(folder / f"{name}.{kind}" for kind in ("sock", "serving", "remembering")))
+    return made if len(os.fsencode(made.socket)) <= LONGEST else None
+
+
+def first_today(library: Path) -> bool:
+    """Return whether this is the first call of the day for a library; True if that cannot be noted."""
+    folder = _folder()
+    return folder is None or user_folders.first_today(folder / f"{_digest(str(library.resolve()))}.told")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
+
+
+def _folder() -> Path | None:
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    base = Path(named) if Path(named).is_absolute() else Path("/tmp")
+    folder = base / f"infinimem-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return folder if ours else None
+
+
+@contextmanager
+def held(path: Path, wait: bool) -> Iterator[int | None]:
+    """Hold a lock while the block runs; the kernel frees that of a killed process.
+
+    Yields the lock's descriptor (a process that is given it holds the lock as well), or None at once if
+    somebody else holds it and nobody wants to wait.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield None
+        else:
+            yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def answer(event: Event, library: Path, is_default: bool) -> str:
-    """Do what an event asks for.
+    """Do what an event asks for; return what the hook prints, JSON with recalled memory or nothing.
 
-    Args:
-        event: what happened.
-        library: its folder.
-        is_default: nobody named it: it may be missing, and is made when something is to be remembered.
-
-    Returns:
-        What the hook prints: JSON with recalled memory, or nothing.
-
-    Raises:
-        ValueError: the library is none; says so in one line.
+    A library that nobody named (`is_default`) may be missing, and is made when something is to be remembered.
+    ValueError, in one line, if another one is not a library.
     """
     if event.name not in RECALLS:
-        _remember(event, library, is_default)
+        if not event.transcript or not Path(event.transcript).is_file():
+            return ""  # a session in which nothing was said has none
+        if not is_default and not (library / SETTINGS).is_file():
+            raise ValueError(f"{library} is not a library; run: infinimem init {library}")
+        start("remember", library, event, *(["--create"] if is_default else [])).returncode = 0
         return ""
     if not library.is_dir():
         if is_default:
@@ -50,16 +170,8 @@ def answer(event: Event, library: Path, is_default: bool) -> str:
     return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
 
 
-def _remember(event: Event, library: Path, is_default: bool) -> None:
-    if not event.transcript or not Path(event.transcript).is_file():
-        return  # a session in which nothing was said has none
-    if not is_default and not (library / SETTINGS).is_file():
-        raise ValueError(f"{library} is not a library; run: infinimem init {library}")
-    start("remember", library, event, *(["--create"] if is_default else [])).returncode = 0
-
-
 def _recalled(event: Event, library: Path) -> str:
-    """Memory for an event, if a warm process gives it in time; one is started where there is none."""
+    """Return memory for an event, if a warm process gives it in time; start one if there is none."""
     place = rendezvous(library)
     if place is None:
         return ""
@@ -98,20 +210,12 @@ def _asked(place: Rendezvous, event: Event) -> str:
 
 
 def start(what: str, library: Path, event: Event, *options: str, keep: int | None = None) -> Popen[bytes]:
-    """Start a process that outlives the hook and the program that ran it.
-
-    Args:
-        what: "serve" or "remember", of infinimem.hooks.
-        library: its folder.
-        event: told to it on its standard input.
-        options: further arguments.
-        keep: a descriptor that it gets, too.
-    """
+    """Start a process of processes.py that outlives the hook and the program that ran it."""
     import subprocess  # seldom needed, and slow to import
 
     # Not in the session's folder, and with -P: what lies there must not be imported.
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "infinimem.hooks", what, str(library.resolve()), *options],
+        [sys.executable, "-P", "-m", "infinimem.hooks.processes", what, str(library.resolve()), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

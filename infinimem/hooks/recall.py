@@ -1,55 +1,175 @@
-"""What of a memory is put before a model, and how it is marked.
+"""Which remembered lines a prompt deserves, and how they are put before a model. Most prompts are about work
+and deserve none; silence is better than noise.
 
-As data, and so that it never comes in again: importers leave out what stands between these marks.
+A line counts by the telling words of the prompt that it holds, and by words of the same matter
+("indentation", "tabs"; retrieval/kin.txt). Of what was said in the prompt's own project one is enough; of the
+rest it takes two, or a code ("GL-0417"), or a rare one where somebody asks briefly for themselves. What was
+said in another project counts for nothing, unless it is about the person who said it; neither does what an
+assistant said. Of lines that hold the same words only the newest is shown, and all of them between marks,
+so that importers leave them out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import PurePath
 
-from infinimem import tokens
 from infinimem.errors import InfinimemError
-from infinimem.hooks.event import Event
-from infinimem.hooks.telling import RARE, RARE_SHARE, Asked, read, score, spaced
+from infinimem.grounding.sentences import common_terms
+from infinimem.hooks.answer import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.markdown.characters import name
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
-from infinimem.retrieval.priors import related
+from infinimem.retrieval.priors import kin, related
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import folders_of
 from infinimem.store.view import View
-from infinimem.terms import analyzer
+from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
+from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
 
-ENOUGH = 2.0
-"""The score beyond which more words of a long prompt tell nothing more."""
-LINES = 6
-"""Lines of each part at most."""
-SESSIONS = 64
-"""Sessions of which it is known what they were shown."""
-CANDIDATES = 2000
-"""Tokens of lines that are looked at."""
+NEEDED, ONE = 1.1, 1.0
+"""Weight that a line needs, more than one word has; and where the person asks briefly: one rare word."""
+BRIEF = 2  # telling words of a brief prompt at most: in its project one word of everyday work is enough
+RARE, RARE_SHARE = 10, 0.02
+"""Lines, evidence too, or their share of all, up to which a word that so many hold is rare."""
+KIN, WEAK, WORK, DAY = 0.7, 0.4, 0.5, 0.3
+"""Weights of words: of the same matter; not rare, or in what is pasted below the prompt's first line; of
+everyday work; a day of the week. A rare word weighs 1, and in its own project any."""
+SEVERAL = 2  # words of one matter that count beside each other
+
+_WORK = """
+add api app argument assert branch bug build call case check class client code column command commit config
+copy create data default delete dependency directory document edit empty error example exception fail field
+file fix folder format function host import index input install issue item json key library line list log loop
+machine merge method migration module name null number object open option output package page param
+parameter parse path pipeline print project prompt property pull push query refactor release remove rename
+replace report repo repository request response return review row run schema script server service setting
+setup show source spec sql start state string syntax table task test text tool trace traceback type update
+use user utf value variable version view warning web website write
+"""
+_DAYS = " ".join(DAYS)
+_MONTHS = " ".join(MONTHS)
+_PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
+_ON_TEXT = re.compile(
+    r"\s*(?:please |can you |could you )?"
+    r"(?:summari[sz]e|translate|proofread|rephrase|paraphrase|shorten|explain|tl;?dr)\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|`[^`\n]*`')
+_CODE = re.compile(r"\b[A-Za-z]{1,5}-\d{2,}\b")
+ENOUGH = 2.0  # the score beyond which more words of a long prompt tell nothing more
+LINES = 6  # lines of each part at most
+SESSIONS = 64  # sessions of which it is known what they were shown
+CANDIDATES = 2000  # tokens of lines that are looked at
 
 
 _ONESELF = re.compile(r"\b(?:I|I['’]\w+|my|mine|me)\b")
 _HERE = re.compile(r"\b(?:this|the|our) (?:project|repo\w*|code\w*|branch|app|site|shop)\b|\bhere\b", re.I)
 
 
+@cache
+def _terms(words: str) -> frozenset[str]:
+    return frozenset(term for word in words.split() for term in tokens(word))
+
+
+@cache
+def _common() -> frozenset[str]:
+    """What tells nothing: function words and common words, but not the names of days and months."""
+    return common_terms() - _terms(_DAYS) - _terms(_MONTHS)
+
+
 @dataclass(frozen=True)
-class Hit:
-    """A line that came near, and what speaks for it.
+class Asked:
+    """What a prompt is about: the words that can tell something, with their worth; codes such as GL-0417, as
+    terms with a space between; whether the person asks for themselves, or says nothing but what to look
+    for."""
+
+    terms: Mapping[str, float]
+    codes: frozenset[str] = frozenset()
+    personal: bool = False
+
+    def needed(self, here: bool) -> float:
+        """Return the weight that a line needs; `here` if it was said in the prompt's project."""
+        brief = len(self.terms) <= BRIEF
+        if here:
+            return WORK if brief else KIN
+        if not (self.personal and brief):
+            return NEEDED
+        return KIN if len(self.terms) == 1 else ONE
+
+
+def read(prompt: str, cwd: str, words: Analyzer) -> Asked:
+    """Return what a prompt in a folder is about; if it orders work on a text, without that text."""
+    codes = frozenset(" ".join(words.tokens(spaced(code))) for code in _CODE.findall(prompt))
+    first, _, given = spaced(prompt).strip().partition("\n")
+    if _ON_TEXT.match(first):
+        first, given = _QUOTED.sub(" ", first), ""
+    pasted = {*words.query_terms(given)} - {*words.tokens(cwd)}  # paths of the folder tell nothing
+    asked, ordinary = words.query_terms(first), _common()
+    if "May" not in first:
+        ordinary |= _terms("may")
+    terms = dict.fromkeys(sorted(pasted), WEAK) | dict.fromkeys(asked, 1.0)
+    # A word of one or two letters tells nothing in an alphabet, nor does a short number.
+    terms = {
+        term: worth
+        for term, worth in terms.items()
+        if term not in ordinary and (not term.isascii() or len(term) > 2 + term.isdigit())
+    }
+    if not terms:  # "what should I not eat?": an everyday word that others belong to
+        terms = dict.fromkeys(sorted(kin().keys() & set(asked) - _terms(_WORK)), 1.0)
+    bare = terms.keys() == {*words.tokens(prompt)}  # nothing but words to look for
+    return Asked(terms, codes, bare or _PERSONAL.search(first) is not None)
+
+
+def spaced(text: str) -> str:
+    """Set joined words apart."""
+    return text.replace("-", " ").replace("_", " ")
+
+
+def score(
+    asked: Asked, line: Sequence[str], here: bool, rare: Callable[[str], bool]
+) -> tuple[float, list[str]]:
+    """Return how much a line has to do with a prompt, as a share of what it needs, and the words that count.
 
     Args:
-        where: "topics/home:13".
-        text: the line as it is shown.
-        score: what it is ranked by.
-        words: of the prompt that it holds.
-        why: it is not shown; "" where it is.
+        asked: the prompt.
+        line: the terms of the line, in its order.
+        here: whether it was said in the prompt's project.
+        rare: whether few lines hold a term.
     """
+    whole = f" {' '.join(line)} "
+    counted = dict.fromkeys(sorted(code for code in asked.codes if f" {code} " in whole))
+    weight = NEEDED * len(counted)
+    work, passed_over = _terms(_WORK), frozenset[str]() if here else _common()
+    for term, worth in asked.terms.items():
+        if term in line and term not in passed_over and (here or term not in work):
+            weight += worth * _weight(term, here or rare(term))
+            counted[term] = None
+        elif term not in work:
+            told = kin().get(term, frozenset()).intersection(line) - work - passed_over
+            found = sorted(told - counted.keys())[: SEVERAL if here else 1]
+            weight += worth * KIN * len(found)
+            counted.update(dict.fromkeys(found))
+    return weight / asked.needed(here), [*counted]
+
+
+def _weight(term: str, telling: bool) -> float:
+    if term in _terms(_DAYS):
+        return DAY
+    if term in _terms(_WORK):
+        return WORK
+    return 1.0 if telling or term in _terms(_MONTHS) else WEAK
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A line that came near, as it is shown: where it stands ("topics/home:13"), its rank, the words of the
+    prompt that it holds, and why it is not shown ("" if it is)."""
 
     where: str
     text: str
@@ -67,7 +187,7 @@ class Recall:
         self._owed: set[str] = set()  # sessions whose start did not arrive
 
     def text(self, event: Event) -> str:
-        """What an event is shown; a start that came too late is shown with the session's next prompt."""
+        """Return what an event is shown; a start that came too late comes with the session's next prompt."""
         try:
             wanted = self._memory.view.settings.hooks.recall
             if wanted == "off":
@@ -90,17 +210,17 @@ class Recall:
         self._shown.pop(event.session, None)
 
     def start(self, session: str, cwd: str) -> str:
-        """For a session whose context is new: what is of its folder, and what is newest."""
+        """Return what is of a new session's folder, and what is newest."""
         self._shown.pop(session, None)
         of, newest = self.opening(cwd)
         return self._marked(session, {f"of {name(PurePath(cwd).name)}": of, "newest": newest})
 
     def prompt(self, session: str, prompt: str, cwd: str = "") -> str:
-        """For a prompt: the lines that it deserves."""
+        """Return the lines that a prompt deserves, for a model to read."""
         return self._marked(session, {"closest to the prompt": self.near(said(prompt), cwd)})
 
     def near(self, prompt: str, cwd: str) -> list[Hit]:
-        """The lines that a prompt in a folder deserves, the best first, and those that came near."""
+        """Return the lines that a prompt in a folder deserves, the best first, and those that came near."""
         view = self._memory.view
         asked = read(prompt, cwd, analyzer(view.settings.search.language))
         if not asked.terms and not asked.codes:
@@ -115,10 +235,18 @@ class Recall:
 
         hits = [_hit(view, item, asked, cwd, rare) for item in items]
         hits.sort(key=lambda hit: -hit.score)  # of equal ones the newest stays first
-        return _fitting(_apart(hits), view)
+        best, held = 0.0, set[str]()
+        for at, hit in enumerate(hits):  # the best, and others as good only for a word that none before holds
+            if not hit.why:
+                best = best or hit.score
+                if hit.score < best or held.issuperset(hit.words):
+                    hits[at] = replace(hit, why="another line tells more")
+                else:
+                    held.update(hit.words)
+        return _fitting(hits, view)
 
     def opening(self, cwd: str) -> tuple[list[Hit], list[Hit]]:
-        """What was said in a folder or names it, and what is newest; of other projects nothing."""
+        """Return what was said in a folder or names it, and what is newest; nothing of other projects."""
         view = self._memory.view
         words = analyzer(view.settings.search.language)
         here = {*words.tokens(spaced(PurePath(cwd).name))}
@@ -126,7 +254,7 @@ class Recall:
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in sorted(places, key=lambda place: -place.seq):
             entry, folders = place.entry, folders_of(view, place.entry)
-            if asks(entry.text):
+            if entry.text.rstrip().endswith("?"):
                 continue
             if is_of(folders, cwd) or (here and not folders and here.issubset(words.tokens(entry.text))):
                 part = of
@@ -154,7 +282,6 @@ class Recall:
 
 
 def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[str], bool]) -> Hit:
-    """How near a line comes to a prompt."""
     turns = filter(None, map(view.entry, item.origin))
     folders = {folder for place in turns for folder in folders_of(view, place.entry)}
     here = is_of(folders, cwd)
@@ -167,7 +294,7 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
         why = "superseded"
     elif item.source == "AI":
         why = "an assistant said it"
-    elif asks(item.text):
+    elif item.text.rstrip().endswith("?"):
         why = "it only asks"
     elif points < 1:
         why = "too few telling words"
@@ -176,48 +303,30 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
     return Hit(f"{item.doc_id}:{item.start_line}", row, round(min(points, ENOUGH), 2), tuple(counted), why)
 
 
-def _apart(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Of those that could be shown the best, and others as good only for a word that none before holds."""
-    best, told = 0.0, set[str]()
-    for hit in hits:
-        if not hit.why:
-            best = best or hit.score
-            if hit.score < best or told.issuperset(hit.words):
-                hit = replace(hit, why="another line tells more")
-            else:
-                told.update(hit.words)
-        yield hit
-
-
 def _fitting(hits: Iterable[Hit], view: View) -> list[Hit]:
-    """What is to be shown of them, as far as the budget goes."""
+    """Mark as left out what the budget has no room for."""
     left, room, found = view.settings.hooks.budget, LINES, []
     for hit in hits:
         if not hit.why:
-            left, room = left - tokens.estimate(f"{hit.where} {hit.text}"), room - 1
+            left, room = left - estimate(f"{hit.where} {hit.text}"), room - 1
             hit = replace(hit, why="over budget") if left < 0 or room < 0 else hit
         found.append(hit)
     return found
 
 
 def is_of(folders: Iterable[str], cwd: str) -> bool:
-    """Whether one of some folders is of the same project as another: one of the two lies in the other."""
+    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
     here = PurePath(cwd)
     return any(one.is_relative_to(here) or here.is_relative_to(one) for one in map(PurePath, folders))
 
 
 def about_oneself(text: str) -> bool:
-    """Whether a line tells of the person who said it, and not of the place."""
+    """Return whether a line tells of the person who said it, and not of the place."""
     return bool(_ONESELF.search(text)) and not _HERE.search(text)
 
 
-def asks(text: str) -> bool:
-    """Whether a line is a question, and tells nothing."""
-    return text.rstrip().endswith("?")
-
-
 def said(prompt: str) -> str:
-    """What a prompt asks for; a command asks for nothing."""
+    """Return what a prompt asks for; a command asks for nothing."""
     text, _ = without_recalled(prompt)
     return "" if text.lstrip().startswith("/") else text
 

@@ -22,12 +22,11 @@ from infinimem.store.library import Library
 from infinimem.store.spec import ARCHIVE, EVIDENCE, REIMPORTED, TOPICS, slug
 from infinimem.store.view import Applied, View
 
-Contents = Mapping[str, Set[bytes]]
-"""Of each note, by path, its passages."""
+Contents = Mapping[str, Set[bytes]]  # of each note, by path, its passages
 
 
 def passage(text: str, session: str | None) -> bytes:
-    """What tells a passage of a note from others: its text without the name of the note before it."""
+    """Return what tells a passage of a note from others: its text without the note's name before it."""
     title = (session or "").rpartition("/")[2]
     said = clean_text(text).rstrip().removeprefix(title)
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -35,14 +34,9 @@ def passage(text: str, session: str | None) -> bytes:
 
 @dataclass(frozen=True)
 class Again:
-    """Notes as they were recorded: by the path of today and by passage, the seqs of the turns.
-
-    Args:
-        held: of the notes that are imported.
-        gone: turns that were in them.
-        archived: turns whose lines were archived when their note was imported without them.
-        view: the library before the import.
-    """
+    """Notes as they were recorded, in the library before the import: `held` has the seqs of the turns by path
+    of today and by passage, `gone` the turns that left, `archived` those whose lines a former import
+    archived."""
 
     held: Mapping[str, Mapping[bytes, Sequence[int]]]
     gone: frozenset[int]
@@ -50,20 +44,17 @@ class Again:
     view: View
 
     def new(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """The turns but those of notes that are recorded; what comes back into a note is said anew, and so is
-        what another note says."""
+        """Yield the turns that are not recorded; what comes back, or what another note says, is said anew."""
         for turn in turns:
             seqs = self.held.get(turn.note or "", {}).get(passage(turn.text, turn.session), ())
             if not seqs or self.archived.issuperset(seqs):
-                yield replace(turn, key=f"{turn.key}-{len(seqs)}") if seqs else self._told_apart(turn)
-
-    def _told_apart(self, turn: Turn) -> Turn:
-        """With a key of its own where a turn of another note has the same."""
-        taken = self.view.lines.marks.get(("key", turn.key or "")) if turn.note else None
-        place = self.view.document(taken[0]).entry(taken[1]) if taken else None
-        if place is None or place.entry.fields.get("note", turn.note) == turn.note:
-            return turn
-        return replace(turn, key=f"{turn.key}-{passage(turn.note or '', None).hex()}")
+                taken = self.view.lines.marks.get(("key", turn.key or "")) if turn.note and not seqs else None
+                place = self.view.document(taken[0]).entry(taken[1]) if taken else None
+                if seqs:
+                    turn = replace(turn, key=f"{turn.key}-{len(seqs)}")
+                elif place and place.entry.fields.get("note", turn.note) != turn.note:
+                    turn = replace(turn, key=f"{turn.key}-{passage(turn.note or '', None).hex()}")
+                yield turn
 
 
 def again(contents: Contents, view: View) -> Again:
@@ -93,7 +84,7 @@ def again(contents: Contents, view: View) -> Again:
 
 
 def _moved(contents: Contents, known: Contents) -> dict[str, str]:
-    """For notes of unknown paths those under which they were recorded; the surest first."""
+    """Return for notes of unknown paths those under which they were recorded."""
     holding: dict[bytes, list[str]] = {}
     for note in known.keys() - contents.keys():
         for about in known[note]:
@@ -113,7 +104,7 @@ def _moved(contents: Contents, known: Contents) -> dict[str, str]:
 
 
 def _archived(view: View) -> frozenset[int]:
-    """Turns of which all lines were archived because their note no longer held them."""
+    """Return the turns of which all lines were archived because their note no longer held them."""
     reason = REIMPORTED.capitalize()
     places = (place for doc_id in view.below(ARCHIVE) for place in view.document(doc_id).entries)
     old = (place for place in places if place.headings and place.headings[-1].startswith(reason))
@@ -127,9 +118,8 @@ def _live(view: View) -> Iterator[Located]:
 
 
 def set_aside(library: Library, gone: Set[int]) -> Receipt | None:
-    """Archive what was drawn from nothing but turns that their notes no longer hold, except what people
-    edited or pinned. The turns stay recorded, and nothing is drawn from them any more.
-    """
+    """Archive what was drawn only from turns that their notes no longer hold, except what people edited or
+    pinned. The turns stay recorded, and nothing is drawn from them any more."""
     library.adopt_edits()
     view, moves = library.view(), list[Move]()
     if pending := tuple(place.seq for place in view.uncited(gone)):

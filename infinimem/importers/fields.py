@@ -12,8 +12,7 @@ from typing import Any
 from infinimem.model import Turn
 from infinimem.terms import DAYS, MONTHS
 
-Skipped = Counter[str]
-"""What was left out: reason -> how many times."""
+Skipped = Counter[str]  # what was left out: reason -> how many times
 
 # The reasons, in the words of the summary that people read.
 EMPTY = "empty messages"
@@ -26,7 +25,6 @@ EDITED = "messages of branches that were edited away"
 SIDE = "messages of sub-agents"
 NOTICES = "notices of the program"
 RECALLED = "passages of recalled memory"
-NO_TEXT = "messages without text"
 OTHER = "records of another shape"
 
 Json = Mapping[str, Any]
@@ -51,7 +49,7 @@ _PARTS: Mapping[str, str] = {
 
 
 def role_of(value: Any) -> tuple[str, str | None]:
-    """Role and speaker: a role by its usual names; any other name is a person who speaks as user."""
+    """Return role and speaker: a role by its usual names; any other name is a person who speaks as user."""
     if not isinstance(value, str) or not value.strip():
         return "user", None
     known = ROLES.get(value.strip().lower())
@@ -59,10 +57,8 @@ def role_of(value: Any) -> tuple[str, str | None]:
 
 
 def iso(value: Any) -> str | None:
-    """ISO 8601 of a date, a date-time, or seconds or milliseconds since 1970; None for anything else.
-
-    Zoned where the source is, naive where it is not, to the second.
-    """
+    """Return ISO 8601 of a date, a date-time, or seconds or milliseconds since 1970; None for anything else.
+    To the second, zoned if the source is."""
     try:
         if isinstance(value, str):
             text = value.strip()
@@ -81,7 +77,7 @@ def iso(value: Any) -> str | None:
 
 
 def text_of(content: Any, skipped: Skipped) -> str:
-    """The text of a message: a string, or the text parts of a list joined by blank lines."""
+    """Return the text of a message: a string, or the text parts of a list joined by blank lines."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -102,55 +98,50 @@ def text_of(content: Any, skipped: Skipped) -> str:
 
 
 def first(record: Json, *names: str) -> Any:
-    """The value of the first of these fields that is there and not null."""
+    """Return the value of the first of these fields that is there and not null."""
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
 def as_name(value: Any) -> str | None:
-    """An id or a title as text: strings and whole numbers; None for what is no name."""
+    """Return an id or a title as text: strings and whole numbers; None for what is no name."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return " ".join(str(value).split()) or None
 
 
 def titled(names: tuple[str, ...]) -> str:
-    """A session's name of an id and a title: "Garden aaaa1111"; the id alone where there is no title."""
+    """Name a session by an id and a title: "Garden aaaa1111"; by the id alone if there is no title."""
     return names[0] if len(names) == 1 else f"{names[-1]} {names[0][:8]}"
 
 
 def day_of_chat(chat: str, time: str | None) -> str:
-    """The session of a message of a chat that never ends: the chat and the day, "Rowing club 2024-05-08"."""
+    """Name the session of a message of a chat that never ends: "Rowing club 2024-05-08"."""
     return f"{chat} {time[:10]}" if time else chat
 
 
-def chat_of(session: str | None) -> str | None:
-    """The chat of a session that `day_of_chat` named; any other session is one itself."""
-    return re.sub(r" \d{4}-\d\d-\d\d\Z", "", session) if session else session
-
-
 def rows(value: Any) -> list[Any]:
-    """A list, or nothing where something else stands."""
+    """Return a list, or none for anything else."""
     return value if isinstance(value, list) else []
 
 
-def objects(values: Iterable[Any], skipped: Skipped, why: str = OTHER) -> Iterator[Json]:
-    """Those of the values that are objects; the others are counted."""
+def objects(values: Iterable[Any], skipped: Skipped) -> Iterator[Json]:
+    """Yield those of the values that are objects; count the others."""
     for value in values:
         if isinstance(value, dict):
             yield value
         else:
-            skipped[why] += 1
+            skipped[OTHER] += 1
 
 
 def at(record: Any, *path: str) -> Any:
-    """The value at the end of a path of keys; None where there is none."""
+    """Return the value at the end of a path of keys; None if there is none."""
     for key in path:
         record = record.get(key) if isinstance(record, Mapping) else None
     return record
 
 
 def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:
-    """Gives the ids and titles of a conversation, each once; the stem names what has no name."""
+    """Make a function of the ids and titles of a conversation; the stem names what has no name."""
 
     def names(record: Json, stem: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for key in keys if (name := as_name(record.get(key))))) or (stem,)
@@ -163,14 +154,14 @@ _by_stem = named_by()
 
 @dataclass(frozen=True)
 class Format:
-    """A JSON format: a conversation a record, or a log, whose records need each other.
+    """A JSON format: a conversation a record, or a log, whose records need each other and are read as a
+    whole.
 
     Attributes:
         matches: whether a record is of the format; for a log, whether only one of this program has it.
-        turns: of a record, or of all records of a log, in order; takes it, the stem that names what has no
-            name, and what counts what is left out.
-        names: of a record and the stem, the id of the conversation, and its title where it has one.
-        is_log: whether it is read as a whole.
+        turns: of a record, or of all of a log; takes it, the stem that names what has no name, and a counter
+            of what is left out.
+        names: of a record and the stem, the id of the conversation, and its title if it has one.
     """
 
     matches: Callable[[Json], bool]
@@ -205,22 +196,20 @@ _KEYS = re.compile(
 
 
 def day_of(text: str) -> str | None:
-    """ISO 8601 of the first day that is written in a text; None where there is none.
-
-    Day and month before the year count only where one of them can be no month, or both are the same.
-    """
+    """Return ISO 8601 of the first day that is written in a text, or None. Day and month before the year
+    count only if one of them can be no month, or both are the same."""
     return next((day for day, _ in _days(text)), None)
 
 
 def is_day(text: str) -> bool:
-    """Whether a text says nothing but a day, and the day of the week perhaps."""
+    """Return whether a text says nothing but a day, and the day of the week perhaps."""
     rest = next((text.replace(written, " ", 1) for _, written in _days(text)), text)
     named = {name[:length].lower() for name in DAYS for length in (2, 3, len(name))}
     return rest != text and named.issuperset(re.findall(r"[^\W_]+", rest.lower()))
 
 
 def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]:
-    """The day of a note by its header, and the key that says it."""
+    """Return the day of a note by its header, and the key that says it."""
     keys = [key for key in values if _KEYS.fullmatch(re.sub(r"[\W_]", "", key).casefold())]
     for key in sorted(keys, key=lambda key: key.casefold() != "date"):
         written = str(values[key])
@@ -231,7 +220,7 @@ def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]
 
 
 def moment(text: object) -> str | None:
-    """ISO 8601 of a day with a time of day in words, as data sets have it: "1:56 pm on 8 May, 2023"."""
+    """Return ISO 8601 of a day and a time in words, as data sets have it: "1:56 pm on 8 May, 2023"."""
     if not isinstance(text, str):
         return None
     day, clock = day_of(text), _CLOCK.search(text)
@@ -242,7 +231,7 @@ def moment(text: object) -> str | None:
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
-    """The days near the beginning of a text, and how each is written."""
+    """Yield the days near the beginning of a text, and how each is written."""
     for form in _FORMS:
         for match in form.finditer(text[:1000]):
             parts = match.groupdict()
@@ -267,12 +256,12 @@ _TIMES = ("created_at", "createdAt", "create_time", "timestamp")
 
 
 def branch(parents: Mapping[str, object], times: Mapping[str, object], leaf: object) -> list[str]:
-    """Ids of messages from the first to `leaf`, or to the newest where that is none of them.
+    """Return the ids of messages from the first to `leaf`, which the program shows last, or to the newest if
+    that is none of them (of equal times the last).
 
     Args:
         parents: id of each message -> id of the one that it answers.
-        times: when each was written, as `iso` reads it; of equal ones the last is the newest.
-        leaf: id of the message that the program shows last.
+        times: when each was written, as `iso` reads it.
     """
     if not (isinstance(leaf, str) and leaf in parents):
         dated = ((iso(times.get(ident)) or "", at, ident) for at, ident in enumerate(parents))
@@ -285,7 +274,7 @@ def branch(parents: Mapping[str, object], times: Mapping[str, object], leaf: obj
 
 
 def open_branch(messages: Sequence[Any], leaf: object, skipped: Skipped) -> Sequence[Any]:
-    """The messages of the branch that is shown; all where each answers the one before or none says whom.
+    """Return the messages of the branch that is shown; all if each answers the one before or none says whom.
 
     A message that was edited stays beside the one that took its place: both answer the same one. One that
     names no parent, or one that the export does not hold, answers the one before it.
@@ -315,12 +304,11 @@ BEGIN, END = "<infinimem-recall>", "</infinimem-recall>"
 
 
 def without_recalled(text: str) -> tuple[str, int]:
-    """The text without memory that was shown to a model, and how many passages there were.
+    """Return the text without memory that was shown to a model, and how many passages there were.
 
-    Whoever puts lines of a library before a model (a hook, for one) sets them between `BEGIN` and `END`; only
-    what stands between both lines goes. A program may set words of its own before the first mark, on its line
-    ("hook says: …"): they stay. A mark alone on its line is never recalled text, so that the last of these
-    begins the block; a line of it may well end with a mark.
+    Only what stands between the lines `BEGIN` and `END` goes. A program may set words of its own before the
+    first mark, on its line ("hook says: …"): they stay. A mark alone on its line is never recalled text, so
+    that the last of these begins the block; a line of it may well end with a mark.
     """
     if BEGIN not in text:
         return text, 0

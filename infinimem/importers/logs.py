@@ -30,8 +30,7 @@ _REFUSED = re.compile(
     r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
 )
 _ASKS, _CLARIFY = "AskUserQuestion", "The user wants to clarify these questions"
-_AFTER = "\n\nNote: The user's next message"
-"""What the program puts after the words of a refusal."""
+_AFTER = "\n\nNote: The user's next message"  # what the program puts after the words of a refusal
 
 
 def _is_claude_code(record: Json) -> bool:
@@ -40,7 +39,7 @@ def _is_claude_code(record: Json) -> bool:
 
 
 def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of a log, by the program's own ids: what a resumed or forked session repeats has its key."""
+    """Yield the turns of a log; what a resumed or forked session repeats has the key that it had."""
     spoken: list[Turn] = []
     queued: dict[str, int] = {}  # prompt -> where it stands, until the record comes that it has of its own
     prompts: dict[str, str] = {}  # id of a message -> the last prompt that answers it
@@ -61,7 +60,16 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
             continue
         if not role or (not text.strip() and skipped.total() > before):
             continue  # nobody said it, or it held nothing else, and that is counted
-        turn = _turn(record, role, text, stem)
+        turn = Turn(
+            text,
+            role,
+            time=iso(record.get("timestamp")),
+            session=as_name(record.get("sessionId")) or stem,
+            turn=ident,
+            key=as_name(at(record, "forkedFrom", "messageUuid")) or ident,
+            cwd=as_name(record.get("cwd")),
+            branch=as_name(record.get("gitBranch")),
+        )
         if text in queued and "attachment" in record:
             spoken[queued.pop(text)] = turn
             continue
@@ -83,7 +91,7 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
 
 
 def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, Any]:
-    """Who said what a record holds; nobody in titles, snapshots of files and events."""
+    """Return who said what a record holds; nobody in titles, snapshots of files and events."""
     absorbed = record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn")
     if absorbed and isinstance(prompt := record.get("content"), str):
         return "user", prompt
@@ -111,10 +119,8 @@ def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, 
 
 
 def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
-    """A message's parts with what the person typed instead of results; none where that is nothing.
-
-    A result may quote anything: only an error is a refusal, and only a call that asks is answered.
-    """
+    """Return a message's parts with what the person typed instead of results; none if that is nothing. A
+    result may quote anything: only an error is a refusal, and only a call that asks is answered."""
     answers = at(record, "toolUseResult", "answers")
     parts = list(rows(content))
     for number, part in enumerate(parts):
@@ -130,20 +136,6 @@ def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
     return parts if parts != rows(content) else []
 
 
-def _turn(record: Json, role: str, text: str, stem: str) -> Turn:
-    ident = as_name(record.get("uuid"))
-    return Turn(
-        text,
-        role,
-        time=iso(record.get("timestamp")),
-        session=as_name(record.get("sessionId")) or stem,
-        turn=ident,
-        key=as_name(at(record, "forkedFrom", "messageUuid")) or ident,
-        cwd=as_name(record.get("cwd")),
-        branch=as_name(record.get("gitBranch")),
-    )
-
-
 CLAUDE_CODE = Format(_is_claude_code, _claude_code, is_log=True)
 
 # ── Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl ───────────────────────────────
@@ -156,8 +148,7 @@ _INJECTED = re.compile(
     r"realtime_conversation|personality_spec|model_switch)\b)",
     re.IGNORECASE,
 )
-_REQUEST = "## My request for Codex:"
-"""Ends what an editor tells of open files; the person's words follow."""
+_REQUEST = "## My request for Codex:"  # ends what an editor tells of open files; the person's words follow
 
 
 def _is_codex(record: Json) -> bool:
@@ -167,11 +158,8 @@ def _is_codex(record: Json) -> bool:
 
 
 def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Lines are envelopes (type, payload); in logs of early versions the payloads stand alone.
-
-    Events repeat the messages for the screen and are passed over. The first line names the session; the log
-    of a sub-agent holds nobody's words.
-    """
+    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads alone.
+    Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
     session, time, of_agent = "", None, False
     cwd = branch = None
     spoken: list[Turn] = []
@@ -180,8 +168,12 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
         if not isinstance(payload, dict):
             continue
         if record.get("type") == "event_msg":
-            if payload.get("type") == "thread_rolled_back":
-                skipped[fields.EDITED] += _roll_back(spoken, payload.get("num_turns"))
+            prompts = [at for at, turn in enumerate(spoken) if turn.role == "user"]
+            taken_back = payload.get("num_turns")
+            if payload.get("type") == "thread_rolled_back" and isinstance(taken_back, int) and taken_back > 0:
+                begin = prompts[-min(taken_back, len(prompts))] if prompts else len(spoken)
+                skipped[fields.EDITED] += len(spoken) - begin  # prompts and what followed them
+                del spoken[begin:]
             continue
         time = iso(record.get("timestamp")) or time
         cwd = as_name(payload.get("cwd")) or cwd
@@ -209,16 +201,6 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
     yield from spoken
 
 
-def _roll_back(spoken: list[Turn], prompts: object) -> int:
-    """Drop the last prompts and what followed them, which the person took back; returns how many turns."""
-    asked = [at for at, turn in enumerate(spoken) if turn.role == "user"]
-    if not isinstance(prompts, int) or prompts < 1 or not asked:
-        return 0
-    before = len(spoken)
-    del spoken[asked[-min(prompts, len(asked))] :]
-    return before - len(spoken)
-
-
 def _why(envelope: object, kind: object) -> str:
     if envelope == "compacted" or "compaction" in str(kind) or kind == "ghost_snapshot":
         return fields.NOTICES
@@ -226,7 +208,7 @@ def _why(envelope: object, kind: object) -> str:
 
 
 def _given(content: Any, skipped: Skipped) -> list[Any]:
-    """The parts of a message that the person gave."""
+    """Return the parts of a message that the person gave."""
     found = []
     for part in rows(content) or [content]:
         text = at(part, "text") or part

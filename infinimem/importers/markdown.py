@@ -43,7 +43,7 @@ _PROPERTY = re.compile(
 
 @dataclass
 class _Block:
-    """Lines that make one turn. `level`: 1-6 for a heading, 0 otherwise; `marked`: an item of a list."""
+    """Lines that make one turn; `level` is 1-6 for a heading, `marked` an item of a list."""
 
     lines: list[str] = field(default_factory=list)
     level: int = 0
@@ -62,13 +62,13 @@ def turns(
     time: str | None = None,
     role: str = "user",
 ) -> Iterator[Turn]:
-    """The turns of a document.
+    """Yield the turns of a document.
 
     Args:
         text: the whole of it.
         stem: name of the file, which becomes the session.
         skipped: counts what is left out.
-        title: what the note is about, where its name tells; the `title` of its header goes before.
+        title: what the note is about, if its name tells; the `title` of its header goes before.
         time: ISO 8601, of what no date in the text, the header or `stem` dates.
         role: who wrote it.
     """
@@ -112,7 +112,7 @@ def turns(
 
 
 def _times(blocks: list[_Block], dated: str | None) -> list[str | None]:
-    """When each block was written: the date in a heading holds until the next one that is as high."""
+    """Return when each block was written: a heading's date holds until the next one that is as high."""
     times = []
     time, dated_at = dated, 0
     for block in blocks:
@@ -126,7 +126,7 @@ def _times(blocks: list[_Block], dated: str | None) -> list[str | None]:
 
 
 def _below(above: list[tuple[int, str | None]], words: str) -> str:
-    """The words with what they are about set before them; a block of lines starts on its own."""
+    """Set what words are about before them; a block of lines starts on its own."""
     path: dict[str, str] = {}
     for _, title in above:
         if title and not is_day(title) and title.casefold() not in _NO_CONTEXT:
@@ -137,16 +137,14 @@ def _below(above: list[tuple[int, str | None]], words: str) -> str:
 
 
 def _heading(block: _Block) -> tuple[str, int]:
-    """The words of a block and its level as a heading: a paragraph that is one bold phrase is one too."""
+    """Return the words and the level of a heading; a paragraph that is one bold phrase is one, too."""
     bold = None if block.level or block.marked else _BOLD.fullmatch(block.text)
     return (bold[2].rstrip(":"), 7) if bold else (block.text, block.level)
 
 
 def _plain(text: str, skipped: Skipped) -> str:
-    """The text with links between notes as their words, and what is embedded by its name; code as it stands.
-
-    A text that only shows something has none.
-    """
+    """Show links between notes as their words, and what is embedded by its name; code as it stands. A text
+    that only shows something has none."""
     if "[[" not in text and " ^" not in text:
         return text
     parts = _CODE.split(text)
@@ -164,7 +162,7 @@ def _label(link: re.Match[str]) -> str:
 
 
 def _said(values: Mapping[str, object]) -> str:
-    """A header as a line, "tags: work, rowing; born: 1990-03-02", of the keys that hold words."""
+    """Write a header as a line, "tags: work, rowing; born: 1990-03-02", of the keys that hold words."""
     said = {}
     for key, value in values.items():
         listed = value if isinstance(value, list) else [value]
@@ -176,7 +174,7 @@ def _said(values: Mapping[str, object]) -> str:
 
 
 def _mark(block: _Block) -> tuple[str | None, int]:
-    """The role that a block's first word names, and how many characters the mark takes."""
+    """Return the role that a block's first word names, and how many characters the mark takes."""
     if block.level and (role := ROLES.get(block.text.strip(":").lower())):
         return role, len(block.text)
     match = _MARK.match(block.text)

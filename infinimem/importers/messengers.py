@@ -1,21 +1,41 @@
-"""Exports of messengers: WhatsApp, Telegram, Slack. A day of a chat is a session.
+"""Messages between people: Telegram, Slack, WhatsApp (a session is a day of a chat), mails (it is a thread).
 
+Of a mail what its sender wrote comes in: quoted mails, signatures and the history of a reply go, for the
+mails themselves are in the mailbox. A mail without plain text has its HTML read as text.
 Sources: core.telegram.org/import-export; slack.com/help/articles/220556107 (how to read Slack data exports).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import blake2b
 from html import unescape
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from infinimem.errors import ImportFormatError
 from infinimem.importers import fields
-from infinimem.importers.fields import Format, Json, Skipped, as_name, at, day_of_chat, first, iso, rows
-from infinimem.importers.reading import SLACK_DAY, SLACK_LISTS
+from infinimem.importers.fields import (
+    ATTACHED,
+    Format,
+    Json,
+    Skipped,
+    as_name,
+    at,
+    day_of_chat,
+    first,
+    iso,
+    rows,
+)
 from infinimem.model import Turn
+
+if TYPE_CHECKING:
+    from email.message import Message
+
 
 # ── Telegram ────────────────────────────────────────────────────────────────────────────────────
 
@@ -37,7 +57,9 @@ def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[T
                 continue
             attached = any(key in message for key in _ATTACHMENTS)
             skipped[fields.ATTACHED] += attached
-            text = _telegram_text(message.get("text"))
+            text = message.get("text")  # or a list of strings, and of pieces that are formatted or linked
+            pieces = [text] if isinstance(text, str) else [at(one, "text") or one for one in rows(text)]
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
             if attached and not text.strip():
                 continue
             if origin := as_name(message.get("forwarded_from")):
@@ -48,28 +70,38 @@ def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[T
 
 
 def _chats(record: Any) -> list[Json]:
-    """The chats with messages: result.json is of one, or of an account with a list of them."""
+    """Return the chats with messages: result.json is of one, or of an account with a list of them."""
     if isinstance(at(record, "messages"), list):
         return [record]
     return [chat for chat in rows(at(record, "chats", "list")) if rows(at(chat, "messages"))]
-
-
-def _telegram_text(value: Any) -> str:
-    """A message is a string, or a list of strings and of pieces that are formatted or linked."""
-    pieces = (at(piece, "text") or piece for piece in ([value] if isinstance(value, str) else rows(value)))
-    return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
 TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
 
 # ── Slack ───────────────────────────────────────────────────────────────────────────────────────
 
+SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
+"""Slack's lists, people first: these names are needed to read the talks."""
+SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
+
 _SPOKEN = (None, "thread_broadcast", "me_message", "file_share", "file_comment")
 _MARKUP = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
 
 
+def slack_files(names: Iterable[str]) -> list[str]:
+    """Return the paths of a Slack export's files in the order to read them, lists first; else none."""
+    known = set(names)
+    for people in sorted(name for name in known if name.rpartition("/")[2] in SLACK_LISTS[:2]):
+        root = people[: people.rfind("/") + 1]
+        lists = [root + name for name in SLACK_LISTS if root + name in known]
+        if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
+            below = (name for name in known if name.startswith(root))
+            return [*lists, *sorted(name for name in below if SLACK_DAY.fullmatch(name[len(root) :]))]
+    return []
+
+
 def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) -> Iterator[Turn]:
-    """The turns of an export, channel by channel, of paths and records in the order of `slack_files`."""
+    """Yield the turns of an export, of paths and records in the order of `slack_files`."""
     people: dict[str, str] = {}
     channels: dict[str, str] = {}
     for path, records in files:
@@ -78,26 +110,23 @@ def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) ->
         if file in SLACK_LISTS[:2]:
             people |= {str(one.get("id")): _person(one) for one in listed}
         elif file in SLACK_LISTS:
-            named = ((as_name(one.get("name")) or one.get("id"), one) for one in listed)
-            channels |= {str(name): _channel(one, people) for name, one in named}
+            for one in listed:
+                # A channel is shown by its name; a talk without one by the people in it.
+                name = as_name(one.get("name"))
+                members = ", ".join(people.get(str(who), str(who)) for who in rows(one.get("members")))
+                is_named = name and not name.startswith("mpdm-")
+                shown = f"#{name}" if is_named else members or str(one.get("id"))
+                channels[str(name or one.get("id"))] = shown
         elif day := SLACK_DAY.fullmatch(path):
             yield from _slack_day(listed, channels.get(day[1], day[1]), people, skipped)
 
 
 def _person(person: Json) -> str:
-    """What others call a person: the name they chose, else their full name, else that of the account."""
+    """Return the name that a person chose, else their full name, else that of the account."""
     profile = person.get("profile")
     given = {**person, **(profile if isinstance(profile, dict) else {})}
     names = (as_name(given.get(key)) for key in ("display_name", "real_name", "name", "id"))
     return next(filter(None, names), "?")
-
-
-def _channel(channel: Json, people: Mapping[str, str]) -> str:
-    """A channel by its name; a talk without one by the people in it."""
-    if (name := as_name(channel.get("name"))) and not name.startswith("mpdm-"):
-        return f"#{name}"
-    members = (people.get(str(one), str(one)) for one in rows(channel.get("members")))
-    return ", ".join(members) or str(channel.get("id"))
 
 
 def _slack_day(
@@ -126,7 +155,7 @@ def _second(message: Json) -> int:
 
 
 def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
-    """What a reader sees for a mark: a person, a channel, those who are called, or a link with its words."""
+    """Return what a reader sees: a person, a channel, those who are called, or a link with its words."""
     kind, target, label = mark.groups()
     if kind == "@":
         return f"@{people.get(target) or label or target}"
@@ -138,7 +167,7 @@ def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
 
 
 def is_of_slack(record: Json) -> bool:
-    """Whether a record is one of the export's lists, or a message of a channel's day."""
+    """Return whether a record is one of the export's lists, or a message of a channel's day."""
     person, channel = {"team_id", "profile"} <= record.keys(), {"members", "created"} <= record.keys()
     return person or channel or ("ts" in record and record.get("type") == "message")
 
@@ -175,7 +204,7 @@ def is_whatsapp(head: str) -> bool:
 
 
 def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android.
+    """Yield the turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android.
 
     A message is a line that begins with a time, and the lines below it. The order of day, month and year is
     that of the telephone, so it is told from all dates of the file. What the program says has no sender
@@ -199,7 +228,7 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _messages(text: str) -> Iterator[tuple[_Parts, str, str]]:
-    """The three numbers of the date as they stand, the time of day, and what follows."""
+    """Yield the three numbers of the date as they stand, the time of day, and what follows."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     begun = [(number, match) for number, line in enumerate(lines) if (match := _BEGIN.match(line))]
     ends = [*(number for number, _ in begun[1:]), len(lines)]
@@ -211,10 +240,8 @@ def _messages(text: str) -> Iterator[tuple[_Parts, str, str]]:
 
 
 def _order(dates: list[_Parts]) -> Callable[[_Parts], _Parts]:
-    """How year, month and day stand: the order in which all dates are dates, and none is before the last one.
-
-    Where several remain the day is first, as in most countries.
-    """
+    """Return how year, month and day stand: the order in which all dates are dates, and none is before the
+    last one; if several remain the day is first, as in most countries."""
     if any(parts[0] > 31 for parts in dates):
         return lambda parts: parts
     orders: list[Callable[[_Parts], _Parts]] = [
@@ -240,7 +267,7 @@ def _day(parts: _Parts) -> str | None:
 
 
 def _chat(stem: str, first: str) -> str:
-    """The chat's name: that of the file; an iPhone's file begins with a notice that the chat itself sends."""
+    """Return the chat's name: the file's; an iPhone's begins with a notice that the chat itself sends."""
     if named := _NAME.fullmatch(stem):
         return named[1]
     sent = _SENDER.match(first)
@@ -255,3 +282,203 @@ def _unspoken(words: str) -> str | None:
     if _DELETED.fullmatch(bare):
         return fields.NOTICES
     return fields.ATTACHED if _MEDIA.fullmatch(bare) else None
+
+
+# ── mails ───────────────────────────────────────────────────────────────────────────────────────
+# RFC 4155 (mbox), RFC 5322 (messages), RFC 2045 (MIME), RFC 2047 (words of headers in other encodings),
+# RFC 3676 (the line before a signature).
+
+MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
+MAX_LINES, MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
+
+_BETWEEN = re.compile(r"From \S.* \d\d:\d\d(?::\d\d)?.* \d{4}\s*\Z")
+_HEADERS = re.compile(
+    r"(?:From|To|Date|Subject|Message-ID|Received|Return-Path|Delivered-To|MIME-Version|X-[\w-]+): [^\n]+\n"
+    r"(?:(?:[\w-]+:|[ \t])[^\n]*\n)*",
+    re.IGNORECASE,
+)
+_MAIL_SENDER = re.compile(r"^From: ", re.IGNORECASE | re.MULTILINE)
+_LONG = 4000  # characters of headers alone, of which the sender's may come later
+_REPLY = re.compile(r"(?:\s*(?:re|aw|sv|antw|fwd?|wg|tr|rv|vs)(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
+_QUOTES = re.compile(
+    r"^(?:On|Am|Le|El|Il|Op|Em|Den|Dnia)\s(?:(?!\n\n).){4,250}?"
+    r"(?:wrote|schrieb|écrit|escribió|scritto|schreef|escreveu|skrev|napisał)"
+    r"(?:(?!\n\n).){0,80}?:[ \t]*(?=\s*(?:\n>|\Z))",
+    re.DOTALL | re.MULTILINE,
+)
+_HISTORY = re.compile(
+    r"\s*(?:-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Forwarded message) ?-{2,}"
+    r"|_{20,}|\*?(?:From|Von|De):\*? .*[@<].*)\s*",
+    re.IGNORECASE,
+)
+_SENT_BETWEEN = re.compile(
+    r"(?:Sent from my|Von meinem|Gesendet von|Envoyé de mon|Get Outlook for)\b.{0,60}", re.IGNORECASE
+)
+
+
+def is_mail(head: str) -> bool:
+    """Return whether a file is a mail or a mailbox, by its beginning."""
+    if _BETWEEN.match(head.partition("\n")[0]):
+        return True
+    if (headers := _HEADERS.match(head)) is None or headers[0].count("\n") < 2:
+        return False
+    return bool(_MAIL_SENDER.search(headers[0])) or (len(head) >= _LONG and "\n" not in head[headers.end() :])
+
+
+def mail_turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """Yield the turns of a mailbox or of one mail; `stem` names one without a subject. Lines have their ends,
+    and bytes that are no UTF-8 as lone surrogates, for a mail says its own encoding."""
+    from email import message_from_bytes  # not before there is a mail: it loads slowly
+
+    for number, text in enumerate(_mails(lines), 1):
+        try:
+            yield _mail_turn(message_from_bytes(text.encode("utf-8", "surrogateescape")), stem, skipped)
+        except (ValueError, LookupError, AttributeError, RecursionError) as error:
+            raise ImportFormatError(f"mail {number} of {stem} is damaged: {error}") from error
+
+
+def _mails(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the mails between lines that begin with "From "; what has no such line is one mail."""
+    mail: list[str] = []
+    size, parts, blank = 0, 0, True
+    for line in lines:
+        if blank and _BETWEEN.match(line):
+            if mail:
+                yield "".join(mail)
+            mail, size, parts = [], 0, 0
+            continue
+        blank = not line.strip()
+        size, parts = size + len(line), parts + line.startswith("--")
+        if len(mail) > MAX_LINES or parts > MAX_PARTS:
+            raise ImportFormatError(f"a mail has over {MAX_LINES} lines or {MAX_PARTS} parts: split it")
+        if size > MAX_MAIL:
+            raise ImportFormatError(f"a mail is over {MAX_MAIL >> 20} MB: take its attachments out")
+        mail.append(line[1:] if line.startswith(">From ") else line)  # as a mailbox keeps "From "
+    if mail:
+        yield "".join(mail)
+
+
+def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
+    """Return what was written, below its subject if that is new."""
+    from email.utils import parseaddr, parsedate_to_datetime
+
+    subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
+    answered = _REPLY.match(subject)
+    about = subject[answered.end() :] if answered else subject
+    texts, attached = _parts(mail)
+    skipped[ATTACHED] += len(attached)
+    text = _written("\n\n".join(texts))
+    if attached:
+        text = f"{text} [attached: {', '.join(attached)}]".strip()
+    before = f"{_header(mail, 'References')} {_header(mail, 'In-Reply-To')}".split()
+    thread = before[0] if before else ident  # the mail that began it
+    root = blake2b(thread.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    name, address = parseaddr(_header(mail, "From"))
+    time = None
+    with suppress(ValueError, TypeError):
+        moment = parsedate_to_datetime(_header(mail, "Date"))
+        time = iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat())  # "-0000" is UTC
+    return Turn(
+        text=f"{about}: {text}" if about and text and not answered else text,
+        speaker=name or address or None,
+        time=time,
+        session=f"{about[:200] or stem} {root}",
+        turn=ident or None,
+    )
+
+
+def _written(text: str) -> str:
+    """Strip quotes, the line that tells of them, history and signature from a mail."""
+    kept: list[str] = []
+    for line in _QUOTES.sub("", text.replace("\r\n", "\n")).split("\n"):
+        if line in ("-- ", "--") or (_HISTORY.fullmatch(line) and any(kept)):
+            break
+        if not line.startswith(">") and not _SENT_BETWEEN.fullmatch(line.strip()):
+            kept.append(line.rstrip())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+
+
+def _header(message: Message, name: str) -> str:
+    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    return _decoded(str(raw))
+
+
+def _decoded(value: str) -> str:
+    """Decode the words of a header; replace what is neither encoded nor UTF-8."""
+    from email.header import decode_header, make_header
+
+    plain = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        return " ".join(str(make_header(decode_header(plain))).split())
+    except (ValueError, LookupError):
+        return " ".join(plain.split())
+
+
+def _parts(message: Message) -> tuple[list[str], list[str]]:
+    """Return texts, and names of what is attached; of alternatives the first with words counts."""
+    kind, name = message.get_content_type(), _decoded(message.get_filename() or "")
+    inner: Any = message.get_payload() if kind.startswith("multipart/") else None
+    if isinstance(inner, list):
+        found = [_parts(part) for part in inner]
+        kept = [texts for texts, _ in found if any(text.strip() for text in texts)]
+        kept = kept[:1] if kind == "multipart/alternative" else kept
+        return [text for texts in kept for text in texts], [name for _, names in found for name in names]
+    if message.get_content_disposition() == "attachment" or name or kind not in ("text/plain", "text/html"):
+        return [], [name or kind] if name or kind == "message/rfc822" else []
+    payload = message.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    try:
+        text = data.decode(message.get_content_charset() or "utf-8", "replace")
+    except LookupError:
+        text = data.decode("utf-8", "replace")
+    return [text_of_html(text) if kind == "text/html" else text], []
+
+
+# ── HTML ────────────────────────────────────────────────────────────────────────────────────────
+# Not by html.parser: it looks for the end of each open tag anew, minutes for a hostile page of 300 kB.
+
+_UNSEEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|head|title|template)\b[^<>]*>.*?(?:</\1\b[^<>]*>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)\b([^<>]*)>|<[!?/][^<>]*>", re.IGNORECASE)
+_QUOTED = re.compile(
+    r"class=[\"']?[^\"']*(?:gmail_quote|yahoo_quoted|moz-cite-prefix|protonmail_quote)|type=[\"']?cite",
+    re.IGNORECASE,
+)
+_BREAKS = dict.fromkeys(
+    "address article blockquote br dd div dl dt footer h1 h2 h3 h4 h5 h6 header ol pre section table tr ul"
+    "".split(),
+    "\n",
+) | {"p": "\n\n", "hr": "\n\n", "li": "\n- ", "td": " ", "th": " "}
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+MAX_TAGS = 2**20
+
+
+def text_of_html(html: str) -> str:
+    """Return the words of a page or a fragment as plain text, with lines where a reader sees lines;
+    ImportFormatError if it holds more than `MAX_TAGS` tags."""
+    if html.count("<") > MAX_TAGS:
+        raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
+    parts: list[str] = []
+    open_: list[tuple[str, bool]] = []  # tags, and whether a quoted mail is inside
+    times: Counter[str] = Counter()  # a tag is open
+    at, html = 0, _UNSEEN.sub("", html)
+    for tag in _TAG.finditer(html):
+        quoted = bool(open_) and open_[-1][1]
+        if not quoted:
+            parts.append(re.sub(r"\s+", " ", html[at : tag.start()]))
+        at, name = tag.end(), (tag[2] or "").lower()
+        if not quoted:
+            parts.append("\n" * (name == "p") if tag[1] else _BREAKS.get(name, ""))
+        if not tag[1] and name and name not in _VOID:
+            open_.append((name, quoted or bool(_QUOTED.search(tag[3]))))
+            times[name] += 1
+        left = ""
+        while tag[1] and times[name] and left != name:  # what is inside and was not closed ends with it
+            left, _ = open_.pop()
+            times[left] -= 1
+    if not (open_ and open_[-1][1]):
+        parts.append(re.sub(r"\s+", " ", html[at:]))
+    lines = (re.sub(r" {2,}", " ", line).strip() for line in unescape("".join(parts)).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).replace("-\n", "- ").strip()

@@ -1,52 +1,68 @@
-"""Recognise a file and read its turns. Knows the families, not what they look like inside."""
+"""Recognise a file or what a folder holds, and read its turns. Knows the families, not what they look like
+inside.
+
+What is imported is read twice: first to check it and to count the turns, then to record them. Damage is known
+before a turn is recorded, the count before a progress bar is drawn, and no more than one record and one batch
+of turns is held at a time, and of a session log its turns, for some may be taken back.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import exports, fields, logs, mail, markdown, messengers, reading, simple
+from infinimem.importers import exports, fields, logs, markdown, messengers, reading
+from infinimem.importers.again import passage
 from infinimem.importers.fields import Format, Json, Skipped
-from infinimem.importers.reading import Damaged, Source
+from infinimem.importers.reading import Source
 from infinimem.model import Turn
+from infinimem.settings import SETTINGS
 from infinimem.spec import load, plugins
+from infinimem.store.folders import LEFT_OUT
+from infinimem.store.library import Library
 
 # Asked in this order: the particular shapes before the general one.
 _OURS: dict[str, Format] = {
-    "locomo": simple.LOCOMO,
-    "longmemeval": simple.LONGMEMEVAL,
-    "memoryagentbench": simple.MEMORYAGENTBENCH,
+    "locomo": exports.LOCOMO,
+    "longmemeval": exports.LONGMEMEVAL,
+    "memoryagentbench": exports.MEMORYAGENTBENCH,
     "chatgpt": exports.CHATGPT,
     "claude": exports.CLAUDE,
-    "mcp-memory": simple.MCP_MEMORY,
+    "mcp-memory": exports.MCP_MEMORY,
     "claude-code": logs.CLAUDE_CODE,
     "codex": logs.CODEX,
-    "gemini": simple.GEMINI,
-    "mem0": simple.MEM0,
+    "gemini": exports.GEMINI,
+    "mem0": exports.MEM0,
     "telegram": messengers.TELEGRAM,
-    "openai": simple.OPENAI,
+    "openai": exports.OPENAI,
 }
-_TEXTS = {"mail": mail.matches, "whatsapp": messengers.is_whatsapp}
+_TEXTS = {"mail": messengers.is_mail, "whatsapp": messengers.is_whatsapp}
 _BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
 _SHOWN = 8
-_LEADING = 64
-"""Lines of a log that may come before the first one that tells whose it is."""
+_LEADING = 64  # lines of a log that may come before the first one that tells whose it is
+BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
+"""Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
+KINDS = 5  # of files that are passed over, to name
+TOLD = 1000  # turns after which progress is told
+
+Progress = Callable[[int, int], None]
 
 
 def formats() -> tuple[str, ...]:
-    """What an import can be told that a file is: ours, then what packages add."""
+    """Return what an import can be told that a file is: ours, then what packages add."""
     return (*_BUILT_IN, *sorted(plugins("importers").keys() - set(_BUILT_IN)))
 
 
@@ -73,14 +89,13 @@ def read_turns(
     """Open a file and say what it is; its turns follow as they are asked for.
 
     Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
-    interrupted) adds only what is new. Lines of a session log that are damaged, as the last one of a session
-    that is still being written may be, are left out and counted.
+    interrupted) adds only what is new. Damaged lines of a session log, which may be the last one of a session
+    that goes on, are left out and counted.
 
     Args:
         path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
         format: one of `formats()`; None recognises it by content.
-        only: one conversation of several: LoCoMo's sample id, LongMemEval's question id, the id or title of
-            a conversation of a chat export, a session of chat messages or of a log.
+        only: one conversation of several, by its id or title (docs/IMPORTS.md).
         stem: what names a session that has no name; None takes the file's name.
         folder: where the file was found below; then no link is followed from there.
 
@@ -111,22 +126,21 @@ class _Reader:
     only: str | None
     stem: str
     skipped: Skipped = field(default_factory=Counter)
-    met: dict[str, None] = field(default_factory=dict)
-    """Conversations."""
+    met: dict[str, None] = field(default_factory=dict)  # conversations
 
     def wants(self, *names: str | None) -> bool:
-        """Whether a conversation of these names is what was asked for; remembers its last name."""
+        """Return whether a conversation of these names was asked for; note its last name."""
         wanted = self.only is None or self.only in names
         if wanted or len(self.met) < _SHOWN:
             self.met[str(self.only if wanted else names[-1])] = None
         return wanted
 
     def parts(self) -> Generator[tuple[str, Iterator[Turn]], None, None]:
-        """The format and the turns of each text in the file; there is at least one."""
+        """Yield the format and the turns of each text in the file; there is at least one."""
         name, wanted = self.path.name, self.format
         with reading.opened(self.path, self.skipped, self.folder) as sources:
             for source in sources:
-                if source.name != name and source.name.rpartition("/")[2] in reading.SLACK_LISTS:
+                if source.name != name and source.name.rpartition("/")[2] in messengers.SLACK_LISTS:
                     if wanted not in (None, "slack"):
                         raise ImportFormatError(f"{name} is a Slack export and not {wanted}")
                     files = ((one.name, reading.records(one, one.name)) for one in chain([source], sources))
@@ -137,7 +151,7 @@ class _Reader:
                 yield (found[0], self._of_json(*found[1:])) if found else self._as_text(source)
 
     def _as_text(self, source: Source) -> tuple[str, Iterator[Turn]]:
-        """The format and the turns of a text that is no JSON; any may be asked to be read as Markdown."""
+        """Return the format and the turns of a text that is not JSON; any can be read as Markdown."""
         found = next((name for name, matches in _TEXTS.items() if matches(source.head)), "markdown")
         if self.format not in (None, "markdown", found):
             raise ImportFormatError(
@@ -146,7 +160,9 @@ class _Reader:
         if self.format is None and (why := why_text(source.head)):
             raise ImportFormatError(f"{source.name} is {why}")
         if (name := self.format or found) == "mail":
-            return name, self._of(mail.turns(reading.lines(source, self.path.name), self.stem, self.skipped))
+            return name, self._of(
+                messengers.mail_turns(reading.lines(source, self.path.name), self.stem, self.skipped)
+            )
         if name == "markdown" and self.only is not None:
             raise UsageError("--only chooses one of several conversations; a Markdown file is one")
         text = reading.whole_text(source, self.path.name)
@@ -156,31 +172,33 @@ class _Reader:
         return name, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
 
     def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Those of the session, or of the chat, that was asked for."""
-        return (turn for turn in turns if self.wants(turn.session, fields.chat_of(turn.session)))
+        """Return those of the session, or of the chat (a day of which is a session), that was asked for."""
+        day = re.compile(r" \d{4}-\d\d-\d\d\Z")
+        return (turn for turn in turns if self.wants(turn.session, day.sub("", turn.session or "")))
 
     def _of_json(self, kind: Format, values: Iterable[Any]) -> Iterator[Turn]:
-        """The turns of records; damaged lines are left out of a log, and an error in any other format."""
+        """Yield the turns of records; damaged lines are left out of a log, and an error elsewhere."""
+
+        def sound() -> Iterator[Any]:
+            for value in values:
+                if not isinstance(value, ImportFormatError):
+                    yield value
+                elif kind.is_log:
+                    self.skipped["damaged lines"] += 1
+                else:
+                    raise value
+
         if kind.is_log:
-            yield from self._of(kind.turns(self._sound(values), self.stem, self.skipped))
+            yield from self._of(kind.turns(sound(), self.stem, self.skipped))
             return
-        for record in values:
-            if isinstance(record, Damaged):
-                raise record.error
+        for record in sound():
             if not (isinstance(record, dict) and kind.matches(record)):
                 self.skipped[fields.OTHER] += 1
             elif self.wants(*kind.names(record, self.stem)):
                 yield from kind.turns(record, self.stem, self.skipped)
 
-    def _sound(self, values: Iterable[Any]) -> Iterator[Any]:
-        for value in values:
-            if isinstance(value, Damaged):
-                self.skipped["damaged lines"] += 1
-            else:
-                yield value
-
     def chosen(self, first: Iterator[Turn], parts: Generator[tuple[str, Iterator[Turn]]]) -> Iterator[Turn]:
-        """The turns of all parts; the file is closed with them, even when it turns out to be damaged."""
+        """Yield the turns of all parts; the file is closed with them, even if it is damaged."""
         with closing(parts), reading.explained(self.path):
             yield from first
             for _, turns in parts:
@@ -191,11 +209,8 @@ class _Reader:
 
 
 def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format, Iterator[Any]] | None:
-    """The format of a JSON file and its records; None for a text.
-
-    A text may begin like JSON ("[ ] buy paint"): it is one if its first records are damaged and neither its
-    name nor `wanted` says JSON.
-    """
+    """Return the format of a JSON file and its records; None for a text, which may begin like JSON
+    ("[ ] buy paint"): then its first records are damaged, and neither its name nor `wanted` says JSON."""
     is_named = wanted or (_JSON_NAME.search(source.name) and source.head.strip())
     if not is_named and not _JSON_START.match(source.head):
         return None
@@ -203,14 +218,14 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
     try:
         found, leading = _recognised(values, wanted)
     except ImportFormatError as error:
-        found, leading = None, [Damaged(error)]
-    damage = next((one.error for one in leading if isinstance(one, Damaged)), None)
+        found, leading = None, [error]
+    damage = next((one for one in leading if isinstance(one, ImportFormatError)), None)
     if not (found or is_named) and (damage or not leading):
-        source.rewind()
+        source.text.seek(0)
         return None
     first = leading[0] if leading else None
-    if found is None and isinstance(first, Damaged):
-        raise first.error
+    if found is None and isinstance(first, ImportFormatError):
+        raise first
     why = why_record(first) if not wanted and isinstance(first, dict) else None
     if found and not (why and found[0] == "openai"):  # which takes what has a role or a sender, and a text
         return *found, chain(leading, values)
@@ -218,23 +233,20 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
     raise ImportFormatError(f"{name} is {why or f'not {kind}: {to_do}'}")
 
 
-def _added(name: str) -> Format:
-    """The format that a package adds: a module or object with functions of `Format`; a log has no names."""
-    one = load(plugins("importers")[name])
-    if hasattr(one, "names"):
-        return Format(one.matches, one.turns, one.names)
-    return Format(one.matches, one.turns, is_log=True)
-
-
 def _recognised(values: Iterator[Any], wanted: str | None) -> tuple[tuple[str, Format] | None, list[Any]]:
-    """The format of these records, and those that were read to tell: the first, or some lines of a log.
+    """Return the format of these records, and those that were read to tell: the first, or some of a log.
 
-    A package's format that is broken hinders none but itself.
+    A package adds a module or object with functions of `Format`; that of a log has no names. One that is
+    broken hinders none but itself.
     """
     known = {name: one for name, one in _OURS.items() if wanted in (None, name)}
-    for name in formats()[len(_BUILT_IN) :]:
+    for name in formats()[len(_BUILT_IN) :] if wanted not in _BUILT_IN else ():
         with suppress(*() if wanted else (UsageError,)):
-            known |= {name: _added(name)} if wanted in (None, name) else {}
+            if wanted in (None, name):
+                one = load(plugins("importers")[name])
+                known[name] = Format(one.matches, one.turns, is_log=True)
+                if hasattr(one, "names"):
+                    known[name] = Format(one.matches, one.turns, one.names)
     leading: list[Any] = []
     for record in islice(values, _LEADING):
         leading.append(record)
@@ -305,7 +317,7 @@ _OTHER_TEXTS = {
 
 
 def why_text(head: str) -> str | None:
-    """What a text is that is no note, by its beginning; None where nothing is known against it."""
+    """Return what a text is that is not a note, by its beginning; None if nothing is known against it."""
     if head.startswith("---") and "\nexcalidraw-plugin:" in head:
         return "a drawing (Excalidraw): write what it shows as a note"
     if _HTML.match(head):
@@ -316,27 +328,148 @@ def why_text(head: str) -> str | None:
 
 _CHATGPT = "another file of ChatGPT's export: give conversations.json, or the zip as it came"
 _TELEGRAM = "an export of Telegram without messages: export again with the chats"
+_ACCOUNT = "the account of Claude's export: give conversations.json, memories.json or projects.json"
+_GOOGLE = "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone"
 _RECORDS = {
     ("guild", "channel"): 'a Discord export, which is not read: write one {"role": …, "content": …} a line',
-    (
-        "header",
-        "title",
-        "time",
-        "products",
-    ): "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone",
+    ("header", "title", "time", "products"): _GOOGLE,
     ("chatgpt_plus_user",): _CHATGPT,
     ("conversation_id", "is_anonymous"): _CHATGPT,
-    ("uuid", "full_name", "email_address"): "the account of Claude's export: give conversations.json, "
-    "memories.json or projects.json",
+    ("uuid", "full_name", "email_address"): _ACCOUNT,
     ("personal_information",): _TELEGRAM,
 }
 """Keys of records that tell what they are."""
 
 
 def why_record(record: Json) -> str | None:
-    """What a JSON file is by one of its records, where a program is known that writes such; else None."""
+    """Return what a JSON file is by one of its records, if a program is known that writes such; else None."""
     if messengers.is_of_slack(record):
         return "one file of a Slack export: give the export's folder or zip"
     if isinstance(record.get("chats"), dict):
         return _TELEGRAM
     return next((why for keys, why in _RECORDS.items() if record.keys() >= set(keys)), None)
+
+
+@dataclass
+class Survey:
+    """What an import would bring in: `skipped` counts by reason, `left_out` gives the reason by file, `notes`
+    the passages of a note by path."""
+
+    formats: tuple[str, ...] = ()
+    turns: int = 0
+    sessions: int = 0
+    skipped: Skipped = field(default_factory=Counter)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, set[bytes]] = field(default_factory=dict)
+    _readings: list[Callable[[], Import]] = field(default_factory=list)
+
+    def batches(self) -> Iterator[list[Turn]]:
+        """Yield the turns, by the files' names, in portions to record one after another; an import that was
+        interrupted is simply run again. ImportFormatError if a file changed since."""
+        batch: list[Turn] = []
+        size = 0
+        for read in self._readings:
+            for turn in read().turns:
+                batch.append(turn)
+                size += len(turn.text)
+                if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch
+
+    def add(self, read: Callable[[], Import], progress: Progress | None) -> set[str | None]:
+        """Read a file to its end, then count what is in it, for it is sound; return its sessions."""
+        found, turns = read(), 0
+        sessions: set[str | None] = set()
+        for turns, turn in enumerate(found.turns, 1):
+            sessions.add(turn.session)
+            if turn.note:
+                self.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
+            if progress and turns % TOLD == 0:
+                progress(self.turns + turns, 0)
+        self.formats = tuple(dict.fromkeys((*self.formats, found.format)))
+        self.turns += turns
+        self.skipped += found.skipped
+        self._readings.append(read)
+        return sessions
+
+
+def survey(
+    path: Path,
+    format: str | None = None,  # noqa: A002
+    only: str | None = None,
+    progress: Progress | None = None,
+) -> Survey:
+    """Read a file, or every file of a folder that is recognised, and say what it holds.
+
+    Args:
+        path: a file, or a folder. Hidden files and folders of it are passed over; what cannot be read,
+            libraries, links and special files are left out, and what is no note in a folder of notes
+            (docs/FORMAT.md).
+        format, only: as of `read_turns`, for all.
+        progress: called with the turns read so far, and 0 (the total is not known yet).
+
+    Raises:
+        UsageError: no such format, `only` for Markdown, or a folder of a library.
+        ImportFormatError: the file, or every file of the folder, cannot be imported.
+    """
+    found, sessions = Survey(), set[str | None]()
+    for file, stem in _files(path, found):
+        folder = path if stem else None
+        try:
+            sessions |= found.add(partial(read_turns, file, format, only, stem, folder), progress)
+        except (ImportFormatError, UsageError) as error:
+            if folder is None:
+                raise
+            if not isinstance(error, NotThere):
+                found.left_out[file.relative_to(path).as_posix()] = str(error)
+    if not found.formats:
+        what = f"no conversation {only!r}" if only else "no chat, log or note that can be imported"
+        why = next(iter(found.left_out.values()), "")
+        raise ImportFormatError(f"{path} holds {what}" + (f"; the first file: {why}" if why else ""))
+    found.sessions = len(sessions)
+    return found
+
+
+def _files(path: Path, found: Survey) -> Iterator[tuple[Path, str | None]]:
+    """Yield the file, or what a folder holds by name, links too, each with the name of its session."""
+    with reading.explained(path):
+        is_folder = path.is_dir()
+    if not is_folder:
+        yield path, None
+        return
+    if any(os.access(place / SETTINGS, os.F_OK) for place in (path.resolve(), *path.resolve().parents)):
+        raise UsageError(f"{path} lies in a library, and what is there is remembered already")
+
+    def leave_out(name: str, why: str) -> None:
+        found.left_out[Path(name).relative_to(path).as_posix()] = why
+
+    others: Counter[str] = Counter()
+    no_note = Library(path).left_out() or (lambda _: False)
+    walk = os.walk(path, onerror=lambda error: leave_out(error.filename, f"cannot be read: {error.strerror}"))
+    for place, folders, names in walk:
+        if reading.slack_export(Path(place)):
+            folders.clear()
+            yield Path(place), Path(place).relative_to(path).as_posix() if Path(place) != path else None
+            continue
+        folders[:], names = (sorted(n for n in some if not n.startswith(".")) for some in (folders, names))
+        below = f"{place}/".removeprefix(f"{path}/")
+        for name in [*(f"{folder}/" for folder in folders), *names]:
+            if no_note(below + name):
+                (folders if name[-1] == "/" else names).remove(name.rstrip("/"))
+                leave_out(f"{place}/{name}", LEFT_OUT)
+        for library in [name for name in folders if os.access(Path(place, name, SETTINGS), os.F_OK)]:
+            folders.remove(library)
+            leave_out(f"{place}/{library}", "a library, which is remembered already")
+        with os.scandir(place) as entries:
+            links = [one.name for one in entries if one.is_symlink() and one.name in folders]
+        for name in sorted([*names, *links]):
+            file = Path(place, name)
+            if name in folders or name.lower().endswith((*reading.ENDINGS, *reading.PACKED, "mbox")):
+                yield file, file.relative_to(path).with_name(reading.stem_of(name)).as_posix()
+            else:
+                others[file.suffix.lower() or name] += 1
+    if others:
+        endings = ", ".join(ending for ending, _ in others.most_common(KINDS))
+        found.skipped[f"files of other kinds ({endings})"] += others.total()

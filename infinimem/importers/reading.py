@@ -16,7 +16,7 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,29 +24,21 @@ from typing import IO, Any, cast
 from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
-from infinimem.importers import mail
+from infinimem.importers.messengers import SLACK_LISTS, is_mail, slack_files
 from infinimem.store.folders import is_inside, located
 
 MAX_RECORD = 128 * 2**20
 """Characters of one JSON record (a message, a conversation, a question with its history)."""
-MAX_TEXT = 64 * 2**20
-"""Characters of a Markdown or text file."""
+MAX_TEXT = 64 * 2**20  # characters of a Markdown or text file
 MAX_VALUES = 2**22
 """Values of one record, each of which takes up to a hundred times its characters, and lines of a text."""
 _STRING = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
-MAX_FILE = 4 * 2**30
-"""Characters of JSON in a file, after unpacking."""
+MAX_FILE = 4 * 2**30  # characters of JSON in a file, after unpacking
 
-STEP = 2**20
-"""Characters that are read at once."""
-HEAD = 4096
-"""Characters at the beginning of a file that its format is told by, before the rest is read."""
+STEP = 2**20  # characters that are read at once
+HEAD = 4096  # characters at the beginning of a file that its format is told by, before the rest is read
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-
-SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
-"""Slack's lists, people first: these names are needed to read the talks."""
-SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 
 ENDINGS = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".eml", ".html", ".mbox")
 """Of files that hold what was said or noted."""
@@ -66,39 +58,26 @@ _READ = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A text of which the beginning has been read, to tell its format by: `head`, then `rest`."""
+    """A text, and how it begins, to tell its format by."""
 
     name: str
     head: str
-    rest: IO[str]
-
-    def rewind(self) -> None:
-        """Have `rest` begin behind `head` again."""
-        self.rest.seek(0)
-        self.rest.read(len(self.head))
-
-
-@dataclass(frozen=True)
-class Damaged:
-    """A line of JSONL that cannot be read; what follows it can."""
-
-    error: ImportFormatError
+    text: IO[str]
 
 
 @contextmanager
 def opened(
     path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
 ) -> Iterator[Iterator[Source]]:
-    """The file's text: one source, or of an export of many files one for each that is read.
+    """Give the file's text: one source, or of an export of many files one for each that is read.
 
     Args:
         path: the file, or the folder of an export; it may be a link, for a person named it.
         skipped: counts the members of a zip that are passed over.
-        folder: what the person named instead, where the file was found below: then no link is followed.
+        folder: what the person named instead, if the file was found below: then no link is followed.
 
     Raises:
-        ImportFormatError: the file cannot be read, is binary or damaged; also for what comes to light only
-            while it is read inside the `with` block.
+        ImportFormatError: the file cannot be read, is binary or damaged; inside the `with` block, too.
     """
     name, skipped = path.name, Counter() if skipped is None else skipped
     with explained(path), ExitStack() as stack:
@@ -137,7 +116,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _regular(path: Path, folder: Path | None) -> IO[bytes]:
-    """The opened file. A pipe or a device is neither waited for nor read."""
+    """Open a file. A pipe or a device is neither waited for nor read."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     if folder is None:
         descriptor = os.open(path, flags)
@@ -155,7 +134,7 @@ def _regular(path: Path, folder: Path | None) -> IO[bytes]:
 
 
 def slack_export(path: Path) -> list[str]:
-    """The files of the Slack export that a folder is, in the order to read them; else none."""
+    """Return the files of the Slack export that a folder is, in the order to read them; else none."""
     if not any(os.access(path / people, os.F_OK) for people in SLACK_LISTS[:2]):
         return []
     files = (file for part in ("*.json", "*/*.json") for file in path.glob(part))
@@ -163,7 +142,7 @@ def slack_export(path: Path) -> list[str]:
 
 
 def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Source]:
-    """The files of an export in a folder; what cannot be read is passed over and named."""
+    """Yield the files of an export in a folder; what cannot be read is passed over and named."""
     with os.scandir(path) as entries:
         for one in entries:
             if one.is_dir() and not os.access(one.path, os.R_OK | os.X_OK):
@@ -179,15 +158,14 @@ def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Sour
 
 
 def _source(name: str, stream: IO[bytes]) -> Source:
-    is_mail = mail.matches(stream.read(HEAD).decode("utf-8", "replace"))
+    head = stream.read(HEAD).decode("utf-8-sig", "replace")
     stream.seek(0)
-    errors = "surrogateescape" if is_mail else "strict"
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
-    return Source(name, text.read(HEAD), text)
+    errors = "surrogateescape" if is_mail(head) else "strict"
+    return Source(name, head, io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline=""))
 
 
 def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Source]:
-    """What was said in a zipped export, one part opened at a time and none unpacked to disk."""
+    """Yield what was said in a zipped export, one part opened at a time and none unpacked to disk."""
     names = {member for member in archive.namelist() if not member.endswith("/")}
     if outside := next((member for member in sorted(names) if not is_inside(member)), None):
         raise ImportFormatError(
@@ -207,28 +185,16 @@ def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Sourc
 
 
 def stem_of(name: str) -> str:
-    """A file's name without the endings that say what it is: "Dr. Holm.md" and "Dr. Holm" are "Dr. Holm"."""
+    """Strip the endings that say what a file is: "Dr. Holm.md" and "Dr. Holm" are "Dr. Holm"."""
     for endings in (PACKED, (*ENDINGS, ".log", ".text", ".org", ".rst")):
         fits = (end for end in endings if name.lower().endswith(end) and name[: -len(end)].strip("."))
         name = name[: len(name) - len(next(fits, ""))]
     return name
 
 
-def slack_files(names: Iterable[str]) -> list[str]:
-    """The files of a Slack export, by their paths, in the order to read them, lists first; else none."""
-    known = set(names)
-    for people in sorted(name for name in known if name.rpartition("/")[2] in SLACK_LISTS[:2]):
-        root = people[: people.rfind("/") + 1]
-        lists = [root + name for name in SLACK_LISTS if root + name in known]
-        if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
-            below = (name for name in known if name.startswith(root))
-            return [*lists, *sorted(name for name in below if SLACK_DAY.fullmatch(name[len(root) :]))]
-    return []
-
-
 def whole_text(source: Source, name: str) -> str:
-    """All text of a Markdown or text file; ImportFormatError where it is too long or holds NUL."""
-    text = source.head + source.rest.read(MAX_TEXT + 1)
+    """Read a Markdown or text file; ImportFormatError if it is too long or holds NUL."""
+    text = source.text.read(MAX_TEXT + 1)
     if len(text) > MAX_TEXT:
         raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
     if text.count("\n") > MAX_VALUES // 4:
@@ -239,29 +205,21 @@ def whole_text(source: Source, name: str) -> str:
 
 
 def lines(source: Source, name: str) -> Iterator[str]:
-    """The lines of a text with their ends; ImportFormatError after `MAX_FILE` characters."""
+    """Yield the lines of a text with their ends; ImportFormatError after `MAX_FILE` characters."""
     left = MAX_FILE
-    *whole, begun = source.head.split("\n")
-    yield from (f"{line}\n" for line in whole)
-    while line := begun + source.rest.readline(MAX_TEXT):
+    while line := source.text.readline(MAX_TEXT):
         left -= len(line)
         if left < 0:
             raise ImportFormatError(f"{name} holds more than {MAX_FILE >> 30} GiB: split it")
         yield line
-        begun = ""
 
 
 def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
-    """The JSON values of a source: elements of its top-level list, or its values one after the other.
+    """Yield the JSON values of a source, which is never held whole: elements of its top-level list, or values
+    one after the other; if lenient, for a damaged line of JSONL its error.
 
-    Args:
-        source: read in steps, never whole.
-        name: of the file, for messages.
-        lenient: give `Damaged` for a line of JSONL that is, instead of raising.
-
-    Raises:
-        ImportFormatError: the JSON is damaged or cut off, a record is longer than `MAX_RECORD`, or all of
-            it than `MAX_FILE`.
+    ImportFormatError, with the file's name, if the JSON is damaged or cut off, a record is longer than
+    `MAX_RECORD`, or all of it than `MAX_FILE`.
     """
     window = _Window(source, name)
     in_list = window.takes("[")
@@ -277,7 +235,7 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
         except ImportFormatError as error:
             if in_list or not lenient:
                 raise
-            yield Damaged(error)
+            yield error
             window.next_line()
     if in_list:
         raise window.damaged("the file ends inside the list")
@@ -288,15 +246,15 @@ class _Window:
 
     def __init__(self, source: Source, name: str) -> None:
         self.number = 0
-        self._rest, self._name, self._left = source.rest, name, MAX_FILE
-        self._text, self._at, self._ended = source.head, 0, False
+        self._rest, self._name, self._left = source.text, name, MAX_FILE
+        self._text, self._at, self._ended = "", 0, False
         self._decode = json.JSONDecoder().raw_decode
 
     def damaged(self, why: str) -> ImportFormatError:
         return ImportFormatError(f"{self._name} is damaged JSON at record {self.number}: {why}")
 
     def peek(self) -> str:
-        """The next character that is not white space; "" at the end."""
+        """Return the next character that is not white space; "" at the end."""
         while True:
             if space := _SPACE.match(self._text, self._at):
                 self._at = space.end()
@@ -304,7 +262,7 @@ class _Window:
                 return self._text[self._at : self._at + 1]
 
     def takes(self, char: str) -> bool:
-        """Whether that comes next; goes on behind it, and white space, then."""
+        """Return whether that comes next; then go on behind it, and white space."""
         is_next = self.peek() == char
         self._at += is_next
         self.peek()

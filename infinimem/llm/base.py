@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from infinimem.model import Usage
 
@@ -60,6 +60,7 @@ class Reply:
     kept: bool = False
 
 
+@runtime_checkable
 class LLM(Protocol):
     """A client. `name` goes into receipts. Several threads may ask."""
 

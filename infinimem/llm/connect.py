@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from infinimem.errors import NotTrusted
+from infinimem.errors import ModelNotConfigured, NotTrusted
 from infinimem.llm.base import LLM
 from infinimem.llm.replies import Nobody
 from infinimem.settings import Configuration, ModelSettings, advice
 
+if TYPE_CHECKING:
+    from openai import OpenAI
+
 OFFLINE = "offline"
 
 
-def connect(model: str | None, settings: ModelSettings) -> LLM:
+def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
     """The client for a model.
 
     Args:
-        model: its name, or "offline"; None takes the settings, then "offline".
+        model: its name, or "offline"; None takes the settings, then "offline". A client of the openai package
+            asks the model that the settings name.
         settings: [llm] in force.
 
     Raises:
-        ModelNotConfigured: the model needs a key and there is none.
+        ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
     """
-    name = model or settings.model or OFFLINE
+    client, name = (None, model) if isinstance(model, str | None) else (model, None)
+    name = name or settings.model or OFFLINE
+    if client is not None and name == OFFLINE:
+        raise ModelNotConfigured(
+            "no model is named for the client of openai; set INFINIMEM_MODEL, or model under [llm]"
+        )
     if name == OFFLINE:
         from infinimem.llm.offline import OfflineClient
 
         return OfflineClient()
     from infinimem.llm.openai_client import OpenAIClient
 
-    return OpenAIClient(name, settings.base_url, timeout=settings.timeout, retries=settings.retries)
+    return OpenAIClient(
+        name, settings.base_url, timeout=settings.timeout, retries=settings.retries, client=client
+    )
 
 
-def permitted(model: str | None, found: Configuration, library: Path) -> LLM:
+def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -> LLM:
     """The client for a model, where no setting that nobody trusted would choose it or its server.
 
     Raises:
-        ModelNotConfigured: the model needs a key and there is none.
+        ModelNotConfigured: see `connect`.
     """
-    if found.suspends_model(model):
+    if found.suspends_model(model if isinstance(model, str) else None):
         why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
         return Nobody("not trusted", None, NotTrusted(why))
     return connect(model, found.settings.llm)

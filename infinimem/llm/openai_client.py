@@ -1,4 +1,4 @@
-"""Models behind any OpenAI-compatible server: OpenAI, Ollama, vLLM, llama.cpp and others.
+"""Models behind any OpenAI-compatible server: OpenAI, Azure, Ollama, vLLM, llama.cpp and others.
 
 Asks for JSON in the strictest way that the server takes and remembers which one that is. It knows
 nothing of HTTP and retries (remote/) or of how JSON is found in text (reading.py).
@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, tasks
@@ -19,6 +19,9 @@ from infinimem.llm.base import Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
 from infinimem.model import KINDS
 from infinimem.remote.endpoint import Endpoint, Refused, used
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 _LARGEST = 4 * 1024 * 1024
 """Bytes of a reply: four times the longest text that reading.py takes."""
@@ -34,14 +37,18 @@ class Dialect:
     temperature: bool = True
     limit: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
     logprobs: bool = True
+    call: Literal["chat.completions", "responses"] = "chat.completions"
 
-    def after(self, refusal: str) -> Dialect | None:
-        """What to try after a refusal with this message; None if there is nothing left."""
-        if "max_completion_tokens" in refusal and self.limit == "max_tokens":
+    def after(self, refusal: Refused) -> Dialect | None:
+        """What to try after a refusal; None if there is nothing left."""
+        message = str(refusal)
+        if refusal.other_call and self.call == "chat.completions":
+            return replace(self, call="responses")
+        if "max_completion_tokens" in message and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
-        if "temperature" in refusal and self.temperature:
+        if "temperature" in message and self.temperature:
             return replace(self, temperature=False)
-        if "logprobs" in refusal and self.logprobs:
+        if "logprobs" in message and self.logprobs:
             return replace(self, logprobs=False)
         if self.format == "json_schema":
             return replace(self, format="json_object")
@@ -49,21 +56,34 @@ class Dialect:
             return replace(self, format="text")
         return None
 
-    def options(self, task: Task) -> dict[str, Any]:
-        """The arguments of the request that depend on the server."""
-        options: dict[str, Any] = {"temperature": 0} if self.temperature else {}
+    def request(self, task: Task, prompt: Prompt) -> dict[str, Any]:
+        """The arguments of the call, beside the model."""
+        request: dict[str, Any] = {"temperature": 0} if self.temperature else {}
+        schema = {"name": task.name, "strict": _strict(task.schema), "schema": task.schema}
+        if self.call == "responses":  # its models think
+            limit = {"max_output_tokens": task.max_tokens + _REASONING_ROOM} if self.limit != "none" else {}
+            form = {
+                "json_schema": {"type": "json_schema", **schema},
+                "json_object": {"type": "json_object"},
+                "text": {"type": "text"},
+            }[self.format]
+            told = {"instructions": prompt.system, "input": prompt.user, "text": {"format": form}}
+            return {**request, **limit, **told, "store": False}
+        request["messages"] = [
+            {"role": "system", "content": prompt.system},
+            {"role": "user", "content": prompt.user},
+        ]
         if task.logprobs and self.logprobs:
-            options["logprobs"] = True
+            request["logprobs"] = True
         if self.format == "json_schema":
-            schema = {"name": task.name, "strict": _strict(task.schema), "schema": task.schema}
-            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif self.format == "json_object":
-            options["response_format"] = {"type": "json_object"}
+            request["response_format"] = {"type": "json_object"}
         if self.limit == "max_tokens":
-            options["max_tokens"] = task.max_tokens
+            request["max_tokens"] = task.max_tokens
         elif self.limit == "max_completion_tokens":
-            options["max_completion_tokens"] = task.max_tokens + _REASONING_ROOM
-        return options
+            request["max_completion_tokens"] = task.max_tokens + _REASONING_ROOM
+        return request
 
 
 class OpenAIClient:
@@ -75,6 +95,8 @@ class OpenAIClient:
         api_key: default is $OPENAI_API_KEY; servers at a `base_url` may do without.
         timeout: seconds for one try, from looking up the name to the last byte of the reply.
         retries: further tries after a failure in transport.
+        client: a ready one of the openai package, in place of `base_url` and `api_key`; what it sends, where
+            and within which limits is its owner's choice.
         sleep, jitter: see remote.endpoint.Endpoint.
 
     Raises:
@@ -89,6 +111,7 @@ class OpenAIClient:
         timeout: float = 60.0,
         retries: int = 4,
         *,
+        client: OpenAI | None = None,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -100,6 +123,7 @@ class OpenAIClient:
         self._endpoint = Endpoint(
             base_url or os.environ.get("OPENAI_BASE_URL"),
             api_key or os.environ.get("OPENAI_API_KEY"),
+            client=client,
             model=model,
             largest=_LARGEST,
             timeout=timeout,
@@ -139,16 +163,12 @@ class OpenAIClient:
     def _ask(self, task: Task, prompt: Prompt) -> Any:
         """Ask in the dialect that worked last, or in weaker ones until one is understood."""
         dialect = self._dialect
-        messages = [
-            {"role": "system", "content": prompt.system},
-            {"role": "user", "content": prompt.user},
-        ]
         while True:
-            request = {"model": self.name, "messages": messages, **dialect.options(task)}
             try:
-                response = self._endpoint.ask("/chat/completions", request)
+                request = {"model": self.name, **dialect.request(task, prompt)}
+                response = self._endpoint.ask(dialect.call, request)
             except Refused as refusal:
-                weaker = _for_this_prompt(dialect, refusal) or dialect.after(str(refusal))
+                weaker = _for_this_prompt(dialect, refusal) or dialect.after(refusal)
                 if weaker is None or _hopeless(refusal, dialect):
                     raise
                 dialect = weaker
@@ -205,12 +225,30 @@ def _logprobs(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
 
 def _first(response: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """The first choice of a completion and its message; None where it is no completion."""
+    if isinstance(response, dict) and response.get("object") == "response":
+        response = {"choices": [_as_choice(response)]}
     choices = response.get("choices") if isinstance(response, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         return None, {}
     message = choice.get("message")
     return choice, message if isinstance(message, dict) else {}
+
+
+def _as_choice(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response of the Responses API as the choice of a completion."""
+    output = response.get("output")
+    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+    contents = [item.get("content") for item in items if item.get("type") == "message"]
+    reasons = {"max_output_tokens": "length", "content_filter": "content_filter"}
+    details = response.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    message = {
+        "content": [part for content in contents if isinstance(content, list) for part in content],
+        "reasoning": any(item.get("type") == "reasoning" for item in items),
+        "tool_calls": any(item.get("type") == "function_call" for item in items),
+    }
+    return {"message": message, "finish_reason": reasons.get(str(reason), "stop")}
 
 
 def _for_this_prompt(dialect: Dialect, refusal: Refused) -> Dialect | None:

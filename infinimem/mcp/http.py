@@ -8,22 +8,19 @@ import socket
 from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.serving.http import names, refused, serve
+from infinimem.serving.http import names, refused, reply, serve
 
 PATH = "/mcp"
 TOKEN = "INFINIMEM_MCP_TOKEN"
-SHORTEST = 16
-"""Characters of a token that one chooses."""
+SHORTEST = 16  # characters of a token that one chooses
 MAX_BODY = 1024 * 1024
 MAX_SESSIONS = 200
+_PLAIN = {"content-type": "text/plain"}
 
 
 def token_of(chosen: str | None) -> str:
-    """The token that was chosen, or a new one.
-
-    Raises:
-        UsageError: it could be guessed, or not be sent in a header.
-    """
+    """Return the token that was chosen, or a new one; UsageError if it is weak, or cannot stand in a
+    header."""
     if chosen is None:
         return secrets.token_urlsafe(32)
     if len(chosen) < SHORTEST or not (chosen.isascii() and chosen.isprintable()) or " " in chosen:
@@ -32,13 +29,7 @@ def token_of(chosen: str | None) -> str:
 
 
 def make_app(server: Any, names: list[str], token: str) -> Any:
-    """The ASGI application: a server behind the token.
-
-    Args:
-        server: see server.py.
-        names: HOST:PORT that clients may call, exactly.
-        token: what they must carry.
-    """
+    """Make the ASGI application of a server behind the token; clients may call `names`, exactly."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     inner = server.streamable_http_app(
@@ -71,9 +62,10 @@ class _Guard:
             if status is None and self._admits(scope["headers"]):
                 await self._app(scope, receive, send)
             elif status is None:
-                await _refuse(send, 401, b"a token is needed: Authorization: Bearer TOKEN\n")
+                needed = "a token is needed: Authorization: Bearer TOKEN"
+                await reply(send, 401, needed, {**_PLAIN, "www-authenticate": "Bearer"})
             else:
-                await _refuse(send, status, b"the server is not called so, or not from there\n")
+                await reply(send, status, "the server is not called so, or not from there", _PLAIN)
 
     def _admits(self, headers: list[tuple[bytes, bytes]]) -> bool:
         given = [value for name, value in headers if name.lower() == b"authorization"]
@@ -81,11 +73,3 @@ class _Guard:
             return False
         scheme, _, token = given[0].partition(b" ")
         return hmac.compare_digest(token, self._token) and scheme.lower() == b"bearer"
-
-
-async def _refuse(send: Any, status: int, body: bytes) -> None:
-    headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]  # such a one keeps no connection
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

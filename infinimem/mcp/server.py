@@ -1,7 +1,7 @@
-"""The SDK's server over one library.
+"""The SDK's server over one library: tools, and documents as resources (infinimem://doc/topics/home).
 
 Calls run in threads: reads are snapshots and need no lock, what writes is kept in order by the store and by
-remember.py. Calls of a model have threads of their own, so that a slow one keeps no search waiting.
+`remember`. Calls of a model have threads of their own, so that a slow one keeps no search waiting.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from importlib import resources as files
+from importlib import resources
 from importlib.metadata import version
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
@@ -30,26 +31,26 @@ from mcp.types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    Resource,
+    ResourceTemplate,
     TextContent,
+    TextResourceContents,
     Tool,
     ToolAnnotations,
 )
 
 from infinimem.errors import InfinimemError, LibraryError
 from infinimem.log import log
+from infinimem.markdown.characters import clean_text, visible
+from infinimem.mcp.tools import Offer, offers
 from infinimem.memory import Memory
 from infinimem.reader import Reader
 from infinimem.store.view import View
 from infinimem.tools.tool import LABEL, shown
 
-from . import resources
-from .tools import Offer, offers
-
 NAME = "infinimem"
-ASKING = 8
-"""Calls of the model side by side; more wait."""
-BEAT = 1.0
-"""Seconds between two notes of progress."""
+ASKING = 8  # calls of the model side by side; more wait
+BEAT = 1.0  # seconds between two notes of progress
 
 NOTHING = "nothing is remembered yet: there is no library; `remember` makes it, or in a shell: infinimem add"
 """What tools answer where there is no library."""
@@ -58,10 +59,27 @@ Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _T = TypeVar("_T")
 _A = TypeVar("_A")
+_PREFIX = "infinimem://doc/"
+MARKDOWN = "text/markdown"
+PAGE = 100
+MAX_URI = 4000
+MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
+
+_TEMPLATES = ListResourceTemplatesResult(
+    resource_templates=[
+        ResourceTemplate(
+            name="document",
+            title="Document",
+            uri_template=f"{_PREFIX}{{+id}}",
+            description="A document of the memory by its id, as list_docs gives it",
+            mime_type=MARKDOWN,
+        )
+    ]
+)
 
 
 def listed(offer: Offer) -> Tool:
-    """A tool as the protocol lists it."""
+    """Describe a tool as the protocol lists it."""
     return Tool(
         name=offer.tool.name,
         title=offer.title,
@@ -79,7 +97,7 @@ def listed(offer: Offer) -> Tool:
 
 
 def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
-    """A tool's result: text for a model to read, fenced and labelled, and the same as data; or one line."""
+    """Give a tool's result as text for a model, fenced and labelled, and as data; or one line of failure."""
     try:
         result = offer.tool.run(arguments)
     except Exception as error:
@@ -92,10 +110,7 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
 
 
 class _Served:
-    """The library that is served, and what is offered of it.
-
-    Args: as `make_server`.
-    """
+    """The library that is served, and what is offered of it."""
 
     def __init__(self, memory: Memory, trust_user: bool, project: str | None, begin: Begin | None) -> None:
         self._trust_user, self._project, self._begin = trust_user, project, begin
@@ -106,19 +121,14 @@ class _Served:
         self.offered = offers(memory, self.reading, self._trust_user)
 
     def look(self, make: bool = False) -> bool:
-        """Whether there is a library by now; it may be made for this."""
+        """Return whether there is a library by now; it may be made for this."""
         if self._begin is not None and (memory := self._begin(make)) is not None:
             self._begin = None
             self._serve(memory)
         return self._begin is None
 
     def offer(self, name: str) -> Offer:
-        """The tool of this name, of a library that is there.
-
-        Raises:
-            MCPError: there is no such tool.
-            LibraryError: there is no library yet, and the tool makes none.
-        """
+        """Return a tool; MCPError if there is none so named, LibraryError if there is no library for it."""
         if name not in self.offered:
             listed = ", ".join(self.offered)
             raise MCPError(INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
@@ -134,13 +144,13 @@ def _failed(line: str) -> CallToolResult:
 def make_server(
     memory: Memory, trust_user: bool = False, project: str | None = None, begin: Begin | None = None
 ) -> Server[Any]:
-    """A server that any number of clients may call at once.
+    """Make a server that any number of clients may call at once.
 
     Args:
         memory: the library.
-        trust_user: whether a client may record the user's words as the user's (remember.py).
+        trust_user: whether a client may record the user's words as the user's.
         project: read only what was said there (`Reader.within`).
-        begin: where `memory` only stands for a library that nobody made yet: gives that once it is there, and
+        begin: if `memory` only stands for a library that nobody made yet: gives it once it is there, and if
             told True, as by the first thing that is remembered, makes it.
     """
     served = _Served(memory, trust_user, project, begin)
@@ -166,22 +176,22 @@ def make_server(
 
     async def list_resources(ctx: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         served.look()
-        return await _read(resources.listed, served.reading, params.cursor if params else None)
+        return await _read(_list_resources, served.reading, params.cursor if params else None)
 
     async def list_templates(
         ctx: _Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        return resources.TEMPLATES
+        return _TEMPLATES
 
     async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         served.look()
-        return await _read(resources.read, served.reading, params.uri)
+        return await _read(_read_resource, served.reading, params.uri)
 
     server: Server[Any] = Server(
         NAME,
         version=version(NAME),
         title="infinimem memory",
-        instructions=files.files(__package__).joinpath("instructions.md").read_text("utf-8"),
+        instructions=resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -203,7 +213,7 @@ async def _beat(ctx: _Context) -> None:
 
 
 async def _read(work: Callable[[View, _A], _T], memory: Reader, wanted: _A) -> _T:
-    """Run in a thread; whatever goes wrong is one line."""
+    """Read a resource in a thread; whatever goes wrong is one line."""
 
     def call() -> _T:
         try:
@@ -234,3 +244,38 @@ def serve_stdio(server: Server[Any]) -> None:
 
     with suppress(BrokenPipeError):
         anyio.run(serve)
+
+
+def _list_resources(view: View, cursor: str | None) -> ListResourcesResult:
+    """List a page of the documents of the default scope; the page before named the cursor, else MCPError."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
+        raise MCPError(INVALID_PARAMS, "this cursor is none; list again from the start")
+    ids, start = view.ids(), int(cursor or 0)
+    rows = [(doc_id, view.document(doc_id)) for doc_id in ids[start : start + PAGE]]
+    resources = [
+        Resource(
+            name=doc_id,
+            uri=_PREFIX + quote(doc_id, errors="surrogateescape"),
+            description=shown(document.summary) or None,
+            mime_type=MARKDOWN,
+        )
+        for doc_id, document in rows
+    ]
+    more = str(start + PAGE) if start + PAGE < len(ids) else None
+    return ListResourcesResult(resources=resources, next_cursor=more)
+
+
+def _read_resource(view: View, uri: str) -> ReadResourceResult:
+    """Give a document's text, control characters made visible. Its address is looked up like any id, never
+    joined; MCPError if no document has it, or it cannot be read."""
+    if not uri.startswith(_PREFIX) or len(uri) > MAX_URI:
+        raise MCPError(INVALID_PARAMS, f"this is no document of the memory; addresses begin with {_PREFIX}")
+    try:
+        document = view.document(view.resolve(unquote(uri.removeprefix(_PREFIX), errors="surrogateescape")))
+        text = document.text(1, len(document.lines))
+    except LibraryError as error:
+        raise MCPError(INVALID_PARAMS, shown(str(error))) from error
+    if len(text) > MAX_TEXT:
+        raise MCPError(INVALID_PARAMS, f"{document.id} is too long for one reading; use read_lines")
+    safe = "\n".join(visible(clean_text(line)) for line in text.split("\n"))
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=MARKDOWN, text=safe)])

@@ -1,19 +1,23 @@
-"""What is offered to a client: the five tools of every library, and the two that call its model.
+"""What is offered to a client: the five tools of every library, and the two that call its model. No tool
+deletes.
 
 Names, descriptions and schemas of the five are those of infinimem.tools; here stands what MCP adds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, Literal
 
+from infinimem.answer import LINE_LENGTH
+from infinimem.errors import ModelUnavailable
+from infinimem.markdown.characters import clean_text, visible
 from infinimem.memory import Memory
+from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
-from infinimem.tools import Tool
-
-from . import ask, remember
+from infinimem.store.state.lists import unanswered_message
+from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
 
 def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
@@ -49,45 +53,116 @@ _OUTPUTS: Mapping[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool as a client sees it. Nothing is ever deleted or overwritten, so none destroys.
+    """A tool as a client sees it; none destroys.
 
     Args:
         tool: does the work.
+        title: its name for people.
+        output: JSON schema of its result.
         asks: whether it calls the library's model and may take long.
+        writes: whether it changes the library: it adds at each call, unless the caller gives a key.
         outward: whether it may call something outside this machine's library.
     """
 
     tool: Tool
-    asks: bool = False
-    outward: bool = False
-
-    @property
-    def writes(self) -> bool:
-        """Whether it changes the library; it then adds at each call, unless the caller gives a key."""
-        return self.tool.name == "remember"
-
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-        return _TITLES[self.tool.name]
-
-    @property
-    def output(self) -> Mapping[str, Any]:
-        """JSON schema of its result."""
-        return _OUTPUTS[self.tool.name]
+    title: str
+    output: Mapping[str, Any]
+    asks: bool
+    writes: bool
+    outward: bool
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """The seven tools by name; of a library that is read-only all but `remember`.
-
-    Args:
-        memory: the library that they serve.
-        reading: what of it is read.
-        trust_user: see remember.py.
-    """
-    asking = [ask.tool(reading)]
+    """Return the seven tools by name, of a read-only library all but `remember`."""
+    asking = [ask_tool(reading)]
     if not memory.library.read_only:
-        asking.insert(0, remember.tool(memory, trust_user))
+        asking.insert(0, remember_tool(memory, trust_user))
     outward = memory.llm.name != "offline"
-    found = [*map(Offer, reading.tools), *(Offer(tool, True, outward) for tool in asking)]
-    return {offer.tool.name: offer for offer in found}
+    found = {}
+    for tool in (*reading.tools, *asking):
+        name, asks = tool.name, tool in asking
+        found[name] = Offer(tool, _TITLES[name], _OUTPUTS[name], asks, name == "remember", asks and outward)
+    return found
+
+
+def _answer_rows(result: Result) -> Iterator[str]:
+    yield from result["answer"].split("\n")
+    for cited in result["citations"]:
+        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
+
+
+def ask_tool(memory: Reader) -> Tool:
+    """Make the tool that answers from memory, with the lines that the answer rests on."""
+
+    def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
+        """Answer a question from memory, with citations. Slower than search: a model reads what is found.
+        Says so where memory holds nothing about it.
+
+        Args:
+            question: a question in plain words
+        """
+        answer = memory.ask(question)
+        citations = [
+            {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
+        ]
+        return {"answer": visible(clean_text(answer.text)), "citations": citations}
+
+    return Tool.of(ask, _answer_rows)
+
+
+def _recorded_rows(result: Result) -> Iterator[str]:
+    yield f"recorded as {result['seq']}, source {result['source']}" if result["recorded"] else "known before"
+    for entry in result["entries"]:
+        yield f"{entry['seq']} {entry['text']}"
+
+
+def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
+    """Make the tool that writes down what a client says, and draws from it what is worth keeping.
+
+    What is said is on disk before a model is asked. Of calls side by side the first draws from all that
+    waits, the others find it done. Only if `trust_user` can the caller say that a text is the user's.
+    """
+
+    def remember(
+        text: Annotated[str, Rule(longest=50_000)],
+        session: str | None = None,
+        speaker: Annotated[str, Rule(longest=200)] | None = None,
+        time: Annotated[str, Rule(longest=40)] | None = None,
+        key: Annotated[str, Rule(longest=500)] | None = None,
+        role: Literal["assistant", "user"] = "assistant",
+    ) -> Result:
+        """Write something down for later conversations. Nothing is overwritten: a correction is remembered
+        anew. Gives the number it was recorded under and the entries drawn from it.
+
+        Args:
+            text: one fact or a short passage, with names instead of pronouns
+            session: name of the conversation
+            speaker: name of who said it
+            time: when it was said, ISO 8601
+            key: the same key is recorded once
+            role: user: these are the user's own words; assistant: yours, or a summary
+        """
+        given = {"speaker": speaker, "time": time, "session": session, "key": key}
+        about = {name: value for name, value in given.items() if value and value.strip() not in NOTHING}
+        places = memory.record([Turn(text, role, **about)])
+        notes = []
+        try:
+            if failed := memory.observe(()).unanswered:
+                notes.append(unanswered_message(failed))
+        except ModelUnavailable as error:
+            notes.append(str(error))
+        seq = places[0].entry.seq if places else None
+        drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
+        result: Result = {
+            "recorded": seq is not None,
+            "seq": seq,
+            "source": places[0].entry.source if places else None,
+            "entries": [{"seq": entry.seq, "text": shown(entry.text)} for entry in drawn],
+        }
+        return {**result, "notes": notes} if notes else result
+
+    made = Tool.of(remember, _recorded_rows)
+    if not trust_user:  # then nobody can tell a person's words from a model's
+        properties = {name: rule for name, rule in made.parameters["properties"].items() if name != "role"}
+        made = replace(made, parameters={**made.parameters, "properties": properties})
+    return made

@@ -1,7 +1,7 @@
-"""HTTP exchanges that are bounded in time and size, whatever the server does.
+"""A transport of httpx whose exchanges are bounded in time and size, whatever the server does.
 
 One deadline covers a whole exchange: looking up the name, connecting, TLS, sending, and every byte that comes
-back. A reply is cut off at a largest size and never unpacked; no redirect is followed.
+back. A reply is cut off at a largest size, and never unpacked.
 """
 
 from __future__ import annotations
@@ -11,61 +11,50 @@ import socket
 import ssl
 import threading
 import time
-import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
+import httpx2
 
 _IDLE = 30.0
 """Seconds for which a connection is kept for the next exchange."""
 _SLICE = 16 * 1024
 """Bytes that are sent between two looks at the clock."""
+_LISTS = 100_000
+"""Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
 
 
-class Broken(Exception):
-    """No connection, or one that broke off; says why."""
-
-
-class TimedOut(Exception):
+class TimedOut(httpx2.TimeoutException):
     """The deadline has passed; `begun` says whether any of the answer had come."""
 
     def __init__(self, begun: bool) -> None:
-        super().__init__()
+        super().__init__("")
         self.begun = begun
 
 
-class TooLarge(Exception):
-    """The body is larger than what is taken."""
+class NotTaken(httpx2.TransportError):
+    """The reply is larger or more complex than what is taken, or compressed; says which."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Header names are in lower case; the body is as it was sent."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class Connections:
-    """To one server, through the proxy that the environment names; several threads may use it.
+class Transport(httpx2.BaseTransport):
+    """Connections to one server, through the proxy that the environment names; several threads may use it.
 
     Args:
         url: of the server.
+        authorization: that header, or "" for none.
         largest: bytes of a reply's body.
 
     Raises:
         ValueError: the proxy is not an HTTP proxy.
     """
 
-    def __init__(self, url: str, largest: int) -> None:
-        self._largest = largest
+    def __init__(self, url: str, authorization: str, largest: int) -> None:
+        self._authorization, self._largest = authorization, largest
         self._clock = _Clock()
         proxy, variable = _proxy(url)
         self.via = f"{proxy.url.host.decode()}:{proxy.url.port} of {variable}" if proxy else ""
@@ -76,28 +65,47 @@ class Connections:
             keepalive_expiry=_IDLE,
             network_backend=_Backend(self._clock),
         )
-        self.close = weakref.finalize(self, self._pool.close)
 
-    def post(self, url: str, headers: Mapping[str, str], content: bytes, seconds: float) -> Answer:
-        """Send a request and read the answer, all within so many seconds.
+    def close(self) -> None:
+        """End the connections that are kept."""
+        self._pool.close()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and read the whole answer within the request's time-out.
 
         Raises:
-            TimedOut, TooLarge, Broken: see there.
+            TimedOut, NotTaken: see there.
+            httpx2.NetworkError: no connection, or one that broke off.
         """
-        self._clock.start(seconds)
+        self._clock.start(request.extensions["timeout"]["read"])
+        url, headers, content = str(request.url), self._headers(request), request.read()
         body = bytearray()
         try:
-            with self._pool.stream("POST", url, headers=list(headers.items()), content=content) as response:
+            with self._pool.stream(request.method, url, headers=headers, content=content) as response:
+                fields = httpx2.Headers(response.headers)
+                if fields.get("content-encoding", "identity").lower() != "identity":
+                    raise NotTaken("in a compressed form")
                 for part in response.iter_stream():
                     body += part
                     if len(body) > self._largest:
-                        raise TooLarge
+                        raise NotTaken(f"with more than {self._largest >> 20} MiB")
         except httpcore2.TimeoutException:
             raise TimedOut(self._clock.begun) from None
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
-            raise Broken(str(error)) from None
-        fields = {name.decode("ascii").lower(): value.decode("latin-1") for name, value in response.headers}
-        return Answer(response.status, fields, bytes(body))
+            raise httpx2.NetworkError(str(error)) from None
+        if body.count(b"[") + body.count(b"{") > _LISTS:
+            raise NotTaken("with JSON that is too deep or holds too many lists")
+        return httpx2.Response(response.status, headers=fields, content=bytes(body))
+
+    def _headers(self, request: httpx2.Request) -> list[tuple[bytes, bytes]]:
+        """Those of a request, without what the openai package tells of this machine."""
+        headers = request.headers.copy()
+        for name in ("authorization", *(name for name in headers if name.startswith("x-stainless-"))):
+            headers.pop(name, None)
+        headers.update({"User-Agent": "infinimem", "Accept-Encoding": "identity"})
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        return list(headers.raw)
 
 
 class _Clock(threading.local):

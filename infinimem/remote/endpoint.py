@@ -1,6 +1,6 @@
-"""A model server: its address, the key for it, and requests to it. The only place that retries.
+"""A model server asked through the openai package: its address, the key for it, and requests to it.
 
-Says what goes wrong in one line without secrets; knows nothing of what is asked.
+The only place that retries. Says what goes wrong in one line without secrets; knows nothing of what is asked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import json
 import random
 import re
 import time
+import weakref
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urljoin, urlsplit, urlunsplit
@@ -19,15 +21,14 @@ from infinimem.errors import ModelNotConfigured, ModelUnavailable, escape
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
-    from infinimem.remote.bounded import Answer, Connections
+    import httpx2
+    from openai import OpenAI
 
 _OPENAI = "https://api.openai.com/v1"
 FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
 """Seconds; doubled from one try to the next."""
 _LONGEST_TRY = 86_400.0
 """Seconds; sockets take no larger number."""
-_LISTS = 100_000
-"""Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
 _AGAIN = frozenset({408, 409, 425, 429})
 """And every status from 500 up, but 501."""
 _NOT_THIS_WAY = frozenset({400, 413, 415, 422, 501})
@@ -52,13 +53,15 @@ class Refused(Exception):
         message: what the server says, without secrets.
         code: the name that it gives the error, or "".
 
-    `too_long` says whether it is the length of what was sent.
+    `too_long` says whether it is the length of what was sent, `other_call` whether the model answers the
+    Responses API alone.
     """
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
         self.too_long = bool(_TOO_LONG.search(f"{message} {code}"))
+        self.other_call = "v1/responses" in message
 
 
 class _Again(Exception):
@@ -69,16 +72,13 @@ class _Again(Exception):
         self.wait = wait
 
 
-class _TooComplex(ValueError):
-    """JSON that is nested too deep, or takes far more memory than bytes."""
-
-
 class Endpoint:
     """Where requests go and how patiently.
 
     Args:
         base_url: of the API; empty for OpenAI itself.
         key: servers at a `base_url` may do without.
+        client: one that is ready, with the limits, proxies and address of its owner, in place of both.
         model: name, for advice.
         largest: bytes of a reply.
         timeout: seconds for one try, from looking up the name to the last byte.
@@ -96,6 +96,7 @@ class Endpoint:
         base_url: str | None,
         key: str | None,
         *,
+        client: OpenAI | None = None,
         model: str,
         largest: int,
         timeout: float,
@@ -105,7 +106,9 @@ class Endpoint:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         base_url, key = (base_url or "").strip(), (key or "").strip()
-        if not (base_url or key):
+        if client is not None:
+            base_url, key = str(client.base_url), client.api_key
+        elif not (base_url or key):
             raise ModelNotConfigured(
                 f"the model {escape(model)!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
                 f"local server, or use {instead}"
@@ -113,19 +116,13 @@ class Endpoint:
         if not (key.isascii() and key.isprintable()):
             raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
         self._url = _parsed(base_url or _OPENAI)
-        authorization, self._secrets = _credentials(self._url, key)
-        self._headers = {
-            "Host": self.host,
-            "User-Agent": "infinimem",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-            **({"Authorization": authorization} if authorization else {}),
-        }
+        self._authorization, self._secrets = _credentials(self._url, key)
         self._model, self._largest, self._retries = model, largest, retries
         self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
         self._sleep, self._jitter = sleep, jitter
-        self._connections: Connections | None = None
+        self._given = client
+        self._own: OpenAI | None = None
+        self._via = ""
         self._connecting = Lock()
 
     @property
@@ -141,16 +138,16 @@ class Endpoint:
     def close(self) -> None:
         """End connections that are kept; the next exchange makes a new one."""
         with self._connecting:
-            kept, self._connections = self._connections, None
-        if kept is not None:
-            kept.close()
+            own, self._own = self._own, None
+        if own is not None:
+            own.close()
 
-    def ask(self, path: str, request: Mapping[str, Any]) -> Any:
-        """Post a request until there is an answer.
+    def ask(self, call: str, request: Mapping[str, Any]) -> Any:
+        """Make a request until there is an answer.
 
         Args:
-            path: of the call, below the base URL.
-            request: what is sent as JSON.
+            call: of the openai package: "chat.completions", "responses" or "embeddings".
+            request: its arguments.
 
         Returns:
             The JSON that came back, whatever it is.
@@ -160,93 +157,114 @@ class Endpoint:
             ModelUnavailable: no answer after all tries, or no hope of one.
             ModelNotConfigured: key, model name or address are wrong.
         """
-        content = json.dumps(request).encode()
         problem = ""
         for attempt in range(self._retries + 1):
             wait = min(FIRST_WAIT * 2**attempt, _LONGEST_WAIT) * (0.5 + self._jitter() / 2)
             try:
-                return self._once(path, content)
+                return self._once(call, request)
             except _Again as again:
                 problem = str(again)
                 if attempt < self._retries:
                     self._sleep(max(wait, again.wait))
-        if via := self._connections and self._connections.via:
+        if self._via:
             raise ModelUnavailable(
-                f"the model at {self.host} does not answer through the proxy {via} "
-                f"({problem}); check that the proxy runs, or name the "
-                "host in NO_PROXY"
+                f"the model at {self.host} does not answer through the proxy {self._via} ({problem}); check "
+                "that the proxy runs, or name the host in NO_PROXY"
             )
         raise ModelUnavailable(
             f"the model at {self.host} does not answer ({problem}); check that it runs, and base_url (it "
             "often ends in /v1), then try again"
         )
 
-    def _once(self, path: str, content: bytes) -> Any:
-        answer = self._exchange(path, content)
-        if 300 <= answer.status < 400:
+    def _once(self, call: str, request: Mapping[str, Any]) -> Any:
+        answer = self._exchange(call, request)
+        if 300 <= answer.status_code < 400:
             raise ModelUnavailable(
                 f"{self.host} redirects to {self._target(answer)}; that is not followed: set base_url to "
                 "where the server is"
             )
-        if answer.headers.get("content-encoding", "identity").lower() != "identity":
-            raise ModelUnavailable(f"{self.host} answers in a compressed form; check base_url")
-        if not 200 <= answer.status < 300:
+        if not 200 <= answer.status_code < 300:
             raise self._failure(answer)
         try:
-            said = _read(answer.body)
-        except _TooComplex:
+            reply = json.loads(answer.content)
+        except RecursionError:
             raise ModelUnavailable(
-                f"{self.host} answers with JSON that is too deep or holds too many lists; check base_url"
+                f"{self.host} answers with JSON that is too deep; check base_url"
             ) from None
         except ValueError:
             raise _Again("an answer that is cut off or not JSON") from None
-        if isinstance(said, dict) and isinstance(said.get("error"), dict) and not said.get("choices"):
-            words = self._scrubbed(_complaint(answer.body)[0])  # of a relay whose server failed
+        if isinstance(reply, dict) and isinstance(reply.get("error"), dict) and not reply.get("choices"):
+            words = self._scrubbed(_complaint(answer.content)[0])  # of a relay whose server failed
             raise ModelUnavailable(f"{self.host} reports an error ({words}); try again")
-        return said
+        return reply
 
-    def _exchange(self, path: str, content: bytes) -> Answer:
-        # Importing the HTTP library takes a while: not before the first call.
-        from infinimem.remote.bounded import Broken, TimedOut, TooLarge
+    def _exchange(self, call: str, request: Mapping[str, Any]) -> httpx2.Response:
+        """One try, whatever the status of its answer."""
+        # Importing the package takes a while: not before the first call.
+        from openai import APIConnectionError, APIStatusError, APITimeoutError
 
-        url = urlunsplit(self._url._replace(netloc=self.host, path=self._url.path.rstrip("/") + path))
+        from infinimem.remote.bounded import NotTaken
+
         try:
-            return self._connected().post(url, self._headers, content, self._timeout)
-        except TimedOut as late:
-            if late.begun:  # the model has had its time; another try would take as long, and cost as much
+            raw = attrgetter(call)(self._client()).with_raw_response.create(**request)
+        except APIStatusError as error:
+            return error.response
+        except APITimeoutError as late:
+            if getattr(late.__cause__, "begun", False):
+                # The model has had its time; another try would take as long, and cost as much.
                 raise ModelUnavailable(
                     f"the answer of {self.host} was not complete within {self._timeout:g} s; try again, or "
                     "set a longer timeout"
                 ) from None
             raise _Again(f"no answer within {self._timeout:g} s") from None
-        except TooLarge:
-            limit = self._largest >> 20
-            raise ModelUnavailable(
-                f"{self.host} answers with more than {limit} MiB; check base_url"
-            ) from None
-        except Broken as error:
-            raise _Again(self._scrubbed(error) or "no connection") from None
+        except APIConnectionError as error:
+            if isinstance(error.__cause__, NotTaken):
+                raise ModelUnavailable(f"{self.host} answers {error.__cause__}; check base_url") from None
+            raise _Again(self._scrubbed(error.__cause__ or "") or "no connection") from None
+        response: httpx2.Response = raw.http_response
+        return response
 
-    def _connected(self) -> Connections:
-        from infinimem.remote.bounded import Connections
-
+    def _client(self) -> OpenAI:
+        """The client that was given, or our own with bounded exchanges; it neither retries nor redirects."""
         with self._connecting:
-            if self._connections is None:
+            if self._given is not None:
+                return self._given
+            if self._own is None:
+                import httpx2
+                from openai import OpenAI
+
+                from infinimem.remote.bounded import Transport
+
+                place = self._url._replace(netloc=self.host, query="")
                 try:
-                    self._connections = Connections(urlunsplit(self._url), self._largest)
+                    transport = Transport(urlunsplit(self._url), self._authorization, self._largest)
                 except ValueError:
                     raise ModelNotConfigured(
                         "the proxy that the environment names is no HTTP proxy; correct it, or name the "
                         "host in NO_PROXY"
                     ) from None
-            return self._connections
+                self._via = transport.via
+                self._own = OpenAI(
+                    api_key="none",
+                    base_url=urlunsplit(place),
+                    default_query=dict(parse_qsl(self._url.query, keep_blank_values=True)),
+                    timeout=self._timeout,
+                    max_retries=0,
+                    http_client=httpx2.Client(
+                        transport=transport,
+                        trust_env=False,
+                        follow_redirects=False,
+                    ),
+                )
+                weakref.finalize(self, self._own.close)
+            return self._own
 
-    def _failure(self, answer: Answer) -> Exception:
+    def _failure(self, answer: httpx2.Response) -> Exception:
         """The error to raise for a status other than success."""
-        status, (message, code) = answer.status, _complaint(answer.body)
+        status, (message, code) = answer.status_code, _complaint(answer.content)
         refused = Refused(self._scrubbed(message) or f"HTTP {status}", code)
         refused.too_long = refused.too_long or status == 413
-        if status in _NOT_THIS_WAY or (status >= 500 and refused.too_long):
+        if status in _NOT_THIS_WAY or (status >= 500 and refused.too_long) or refused.other_call:
             return refused
         if status == 402 or code == "insufficient_quota":
             return ModelUnavailable(f"the account at {self.host} has no credit left; top it up")
@@ -256,7 +274,7 @@ class Endpoint:
             return _Again(f"HTTP {status}", _retry_after(answer.headers.get("retry-after", "")))
         return ModelUnavailable(f"{self.host} answers with HTTP {status}; check base_url")
 
-    def _target(self, answer: Answer) -> str:
+    def _target(self, answer: httpx2.Response) -> str:
         """Where a redirect points to: scheme and host, no more."""
         try:
             parts = urlsplit(urljoin(urlunsplit(self._url), answer.headers.get("location", "")))
@@ -276,7 +294,10 @@ def used(answer: Any) -> Usage:
     """What a call took, as the answer says; what is no number of tokens counts as none."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     told = usage if isinstance(usage, dict) else {}
-    tokens = (told.get("prompt_tokens"), told.get("completion_tokens"))
+    tokens = (
+        told.get("prompt_tokens", told.get("input_tokens")),
+        told.get("completion_tokens", told.get("output_tokens")),
+    )
     return Usage(1, *(number if isinstance(number, int) and 0 < number < 1 << 53 else 0 for number in tokens))
 
 
@@ -310,24 +331,10 @@ def _credentials(url: SplitResult, key: str) -> tuple[str, tuple[str, ...]]:
     return f"Basic {basic}", tuple(sorted(secrets, key=len, reverse=True))
 
 
-def _read(body: bytes) -> Any:
-    """The JSON of a body.
-
-    Raises:
-        ValueError: it is none; _TooComplex where it costs too much to read.
-    """
-    if body.count(b"[") + body.count(b"{") > _LISTS:
-        raise _TooComplex
-    try:
-        return json.loads(body)
-    except RecursionError:
-        raise _TooComplex from None
-
-
 def _complaint(body: bytes) -> tuple[str, str]:
     """What a server says of an error, in OpenAI's form or another, and the name that it gives the error."""
     try:
-        said = _read(body)
+        said = json.loads(body)
         error = said.get("error", said) if isinstance(said, dict) else said
         if isinstance(error, dict):
             return str(error.get("message") or error), str(error.get("code") or "")

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType
 from typing import Any
 
 from infinimem.errors import UsageError
 
-BACKLOG = 64
-"""Connections that the system holds until they are accepted."""
+BACKLOG = 64  # connections that the system holds until they are accepted
 
 
 def listen(address: str, remote: bool = False) -> socket.socket:
-    """A socket at HOST:PORT.
+    """Open a socket at HOST:PORT; port 0 takes any that is free, an IPv6 address stands in brackets.
 
-    Args:
-        address: port 0 takes any that is free; an IPv6 address stands in brackets.
-        remote: whether other machines may reach it.
-
-    Raises:
-        UsageError: no such address, it is taken, or not of this machine alone and `remote` is not said.
+    UsageError if there is no such address, it is taken, or other machines may reach it and that is not meant.
     """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -54,8 +48,8 @@ def listen(address: str, remote: bool = False) -> socket.socket:
 
 
 def names(address: str, listening: socket.socket) -> list[str]:
-    """The names with port under which clients may call it: the one that was given, and those of loopback,
-    since a container's port is passed on from there. No page of another site has one of these."""
+    """Return the names with port under which clients may call it: the one that was given, and those of
+    loopback, since a container's port is passed on from there. No page of another site has one of these."""
     at = listening.getsockname()
     ip = ipaddress.ip_address(at[0])
     hosts = [address.rpartition(":")[0], f"[{ip}]" if ip.version == 6 else str(ip)]
@@ -64,30 +58,27 @@ def names(address: str, listening: socket.socket) -> list[str]:
 
 
 def refused(headers: Iterable[tuple[bytes, bytes]], names: Collection[str]) -> int | None:
-    """The status by which a request is refused for where it comes from; None where it may pass.
-
-    Args:
-        headers: of the request, as ASGI gives them.
-        names: HOST:PORT that clients may call, exactly.
-    """
-    hosts: list[str] = []
-    origins: list[str] = []
-    for name, value in headers:
-        if name.lower() in (b"host", b"origin"):
-            (hosts if name.lower() == b"host" else origins).append(value.decode("latin-1"))
+    """Return the status by which a request is refused for where it comes from; None if it may pass. Clients
+    may call `names` (HOST:PORT), exactly; headers are those of ASGI."""
+    values = [(name.lower(), value.decode("latin-1")) for name, value in headers]
+    hosts = [value for name, value in values if name == b"host"]
     if len(hosts) != 1 or hosts[0] not in names:
         return 421
-    return None if {f"http://{name}" for name in names}.issuperset(origins) else 403
+    origins = {value for name, value in values if name == b"origin"}
+    return 403 if origins - {f"http://{name}" for name in names} else None
+
+
+async def reply(send: Any, status: int, text: str, headers: Mapping[str, str]) -> None:
+    """Answer a request with a line; such a one keeps no connection."""
+    named = {"connection": "close", **headers}
+    coded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in named.items()]
+    await send({"type": "http.response.start", "status": status, "headers": coded})
+    await send({"type": "http.response.body", "body": f"{text}\n".encode()})
 
 
 def serve(app: Any, listening: socket.socket, ending: Callable[[], None] = lambda: None) -> None:
-    """Serve until the process is told to end.
-
-    Args:
-        app: an ASGI application.
-        listening: see `listen`.
-        ending: called when that is so, to end what would go on for ever; it may interrupt anything.
-    """
+    """Serve an ASGI application until the process is told to end; `ending` then ends what would go on for
+    ever, and may interrupt anything."""
     import uvicorn
 
     from infinimem.serving.connections import BoundedConnection

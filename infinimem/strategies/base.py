@@ -14,7 +14,7 @@ from infinimem.spec import StrategySpec
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
-    from infinimem.strategies.graph.draw import Topology
+    from infinimem.strategies.graph.walk import Topology
 
 __all__ = ["Applied", "Event", "Linked", "Outcome", "Plans", "Rejected", "Strategy"]
 
@@ -29,7 +29,8 @@ class Strategy(Protocol):
     """A memory system over the folder.
 
     `spec` names its folders, `readers` the ways in which it collects evidence, that which it is best known
-    for first.
+    for first. Its methods raise ModelUnavailable if a model does not answer: what was applied stays, the rest
+    stays pending.
     """
 
     spec: StrategySpec

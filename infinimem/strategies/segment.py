@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
@@ -18,8 +18,8 @@ from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line
 from infinimem.model import Located, RejectedReply
 from infinimem.strategies.records.asking import bare
-from infinimem.strategies.records.prompt_views import LONGEST
 from infinimem.strategies.records.record import moment
+from infinimem.strategies.records.telling import LONGEST
 
 SHARED = 5
 """Turns that a window has in common with the one before."""
@@ -49,17 +49,11 @@ class Segmented:
 
 
 def segments(llm: LLM, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1) -> Segmented:
-    """Turns cut where the talk turns to something else.
+    """Return turns, at least one, cut where the talk turns to something else.
 
     Args:
-        llm: the model.
-        turns: in order, at least one.
         strict: whether only a completely different subject begins a segment; else it does in doubt.
         most: turns that one call is shown; longer talks are shown in windows that share some.
-        workers: calls at a time.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
     """
     shared = min(SHARED, most // 2)
     starts = range(0, max(len(turns) - shared, 1), most - shared)
@@ -87,18 +81,14 @@ def _asked(
         return {}, None
     room = LONGEST // len(turns)
     rows = [shown_turn(turn.entry, turn.entry.text[:room]) for turn in turns]
-    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": _pauses(turns)})
+    silences = ((str(turn.seq), int(silence(before, turn))) for before, turn in pairwise(turns))
+    pauses = [{"before": name, "minutes": minutes} for name, minutes in silences if minutes > PAUSE]
+    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": pauses})
     if reply.data is None:
         return {}, RejectedReply(SEGMENT.name, reply.text, (f"{reply.failure}: {reply.detail}",))
     known = {str(turn.seq): turn.seq for turn in turns[1:]}
     told = ((bare(cut["before"]), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
     return {known[name]: reason for name, reason in told if name in known}, None
-
-
-def _pauses(turns: Sequence[Located]) -> list[dict[str, Any]]:
-    """Where nobody spoke for long, as far as times are known to the minute."""
-    pauses = ((turn, silence(before, turn)) for before, turn in pairwise(turns))
-    return [{"before": str(turn.seq), "minutes": int(long)} for turn, long in pauses if long // 1 > PAUSE]
 
 
 def silence(before: Located, turn: Located) -> float:

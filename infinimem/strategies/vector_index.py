@@ -34,50 +34,31 @@ Scored = list[tuple[str, float]]
 """Records with their cosines."""
 
 
-class Places:
-    """Where the vectors of a folder's records stand among the library's; a row that goes gets the last."""
+class Places(dict[str, int]):
+    """Where the vectors of a folder's records stand among the library's, by name."""
 
     def __init__(self) -> None:
+        self._all: Positions | None = None
         self.names: list[str] = []
-        self._at: dict[str, int] = {}
-        self._places = np.zeros(64, np.int64)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._at
+    def put(self, name: str, place: int) -> None:
+        self[name] = place
+        self._all = None
 
-    def __getitem__(self, name: str) -> int:
-        return int(self._places[self._at[name]])
+    def drop(self, name: str) -> None:
+        del self[name]
+        self._all = None
 
     @property
     def all(self) -> Positions:
-        """One a name."""
-        places: Positions = self._places[: len(self.names)]
-        return places
-
-    def put(self, name: str, place: int) -> None:
-        if name not in self._at:
-            if len(self.names) == len(self._places):
-                self._places = np.concatenate([self._places, np.zeros_like(self._places)])
-            self._at[name] = len(self.names)
-            self.names.append(name)
-        self._places[self._at[name]] = place
-
-    def drop(self, name: str) -> None:
-        at = self._at.pop(name)
-        last = self.names.pop()
-        if last != name:
-            self._places[at] = self._places[len(self.names)]
-            self.names[at], self._at[last] = last, at
+        """One for each of `names`."""
+        if self._all is None:
+            self._all, self.names = np.fromiter(self.values(), np.int64, len(self)), [*self]
+        return self._all
 
 
 class VectorIndex:
-    """The vectors of records, those of each folder apart.
-
-    Args:
-        vectors: of the library.
-        root: the library's absolute path; None for one without files.
-        stored: its files; None where vectors are used and not kept.
-    """
+    """The vectors of records, those of each folder apart; kept where the library has files."""
 
     def __init__(self, vectors: Vectors, root: str | None = None, stored: Stored | None = None) -> None:
         self._root = root
@@ -95,11 +76,7 @@ class VectorIndex:
 
     @classmethod
     def of(cls, view: View, known: VectorIndex | None = None) -> VectorIndex:
-        """The index of a library, with what is known of it already; `sync` fills it.
-
-        Raises:
-            ModelNotConfigured: the embedder is not there.
-        """
+        """The index of a library, with what is known of it already; `sync` fills it."""
         root, embedder = view.root, view.embedder
         if known and known._vectors.embedder.name == embedder.name and known._root == root:
             known._stored = view.stored
@@ -107,32 +84,23 @@ class VectorIndex:
         return cls(vectors_of(root, embedder), root, view.stored)
 
     def follow(self, store: RecordStore) -> None:
-        """As `sync` with a store as it was loaded; costs what changed since the last.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the embedder.
-        """
+        """As `sync` with a store as it was loaded; costs what changed since the last."""
         news = store.since(self._store)
         self.sync(store, None if news is None else {*news, *self._strayed})
         self._store, self._strayed = store, set()
 
     def sync(self, store: RecordStore, touched: Iterable[str] | None = None) -> None:
-        """Bring the index in line with a store.
-
-        Args:
-            store: the records.
-            touched: records that may differ, be they in the store or not; None for all.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the embedder; nothing has changed.
-        """
+        """Bring the index in line with a store, of which these records may differ (all, if None)."""
         looked = {*store.records, *self._records} if touched is None else set(touched)
         moved = {name for name in looked if self._records.get(name) is not store.records.get(name)}
         wanted = {name: store.records[name] for name in moved if name in store}
         old = {name: self._records[name].text for name in wanted if name in self._records}
         fresh = {name: record for name, record in wanted.items() if old.get(name) != record.text}
         held = self._added(store, fresh)
-        if not _grown(self._held, held):  # a `forget` came between: all stands elsewhere
+        known = self._held.keys
+        if not np.array_equal(
+            known, held.keys[: len(known)]
+        ):  # a `forget` came between: all stands elsewhere
             self._held, self._groups, self._records = held, {}, {}
             self.sync(store)
             return
@@ -151,8 +119,7 @@ class VectorIndex:
                 self._groups.setdefault(record.group, Places()).put(name, places[name])
 
     def _added(self, store: RecordStore, fresh: Mapping[str, Record]) -> Held:
-        """The library's vectors, with those of these records; they are kept while the evidence stands as it
-        was seen: a `forget` changes it."""
+        """The library's vectors with those of records, kept while the evidence stands as it was."""
         if not fresh:
             return self._held
         turns = {said.ref.seq for name in fresh for said in store.quotes(name)} if self._stored else ()
@@ -165,11 +132,7 @@ class VectorIndex:
         return self._vectors.add(texts, lambda: stored is not None and unchanged(stored, places))
 
     def embed(self, query: str) -> Row:
-        """The vector of a question, which is not kept.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the embedder.
-        """
+        """The vector of a question, which is not kept."""
         row: Row = self._vectors.embedder.embed([query])[0]
         return row
 
@@ -192,11 +155,7 @@ class VectorIndex:
         return _exact(self._held.matrix[[self._place(name) for name in names]], query)
 
     def of_turns(self, query: Row, turns: Sequence[Located]) -> list[float]:
-        """Cosines of a vector and of what was said, to 6 decimals; the vectors are those of search.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the embedder.
-        """
+        """Cosines of a vector and of what was said, to 6 decimals; the vectors are those of search."""
         texts = [turn.text for turn in turns]
         held = self._with(texts, turns)
         return _exact(held.matrix[held.rows(list(map(text_key, texts)))], query) if turns else []
@@ -226,14 +185,7 @@ class VectorIndex:
         return found
 
     def nearest(self, query: Row, k: int, folders: Iterable[str], *, without: Collection[str] = ()) -> Scored:
-        """The records nearest to a vector, best first; ties by order of creation (All-Mem, Eq. 4).
-
-        Args:
-            query: a vector; one of zeros is near to nothing.
-            k: at most so many.
-            folders: of the records that are compared.
-            without: records to leave out.
-        """
+        """The records of some folders nearest to a vector, best first; ties by creation (Eq. 4)."""
         if k <= 0 or not np.any(query):
             return []
         found: Scored = []
@@ -244,11 +196,7 @@ class VectorIndex:
 
 
 class Loaded:
-    """The index of the view that was asked for last, for one thread at a time.
-
-    Args:
-        load: gives the records of a view (`View.derived`).
-    """
+    """The index of the view that was asked for last, for one thread at a time."""
 
     def __init__(self, load: Callable[..., RecordStore] = RecordStore.load) -> None:
         self._load = load
@@ -259,21 +207,14 @@ class Loaded:
     def at(self, view: View) -> Iterator[tuple[RecordStore, VectorIndex]]:
         """The records as a view shows them, and where they lie.
 
-        The store may be copied and is never edited; the index may follow a copy, and is set right next time.
-
-        Raises:
-            ModelUnavailable, ModelNotConfigured: of the embedder.
+        The store may be copied and is never edited; the index may follow a copy, and is set right next
+        time.
         """
         store = view.derived(self._load)
         with self._lock:
             self._index = index = VectorIndex.of(view, self._index)
             index.follow(store)
             yield store, index
-
-
-def _grown(before: Held, after: Held) -> bool:
-    """Whether what stood in one stands at the same places in the other."""
-    return np.array_equal(before.keys, after.keys[: len(before.keys)])
 
 
 def _near(matrix: Row, places: Places, query: Row, k: int, without: Collection[str]) -> Scored:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable, Collection, Mapping
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import parse_qsl
 
-from infinimem.serving.http import refused
+from starlette.requests import ClientDisconnect, Request, cookie_parser
+
+from infinimem.serving.http import refused, reply
 
 ENTER = "/enter"
-MAX_FORM = 64 * 1024
-"""Bytes of a form."""
+MAX_FORM = 64 * 1024  # bytes of a form
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -31,7 +31,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-_PLAIN = {"content-type": "text/plain; charset=utf-8"}
+_PLAIN = {**HEADERS, "content-type": "text/plain; charset=utf-8"}
 _ENTERED = '<!doctype html><title>infinimem</title><meta http-equiv="refresh" content="0; url=/">'
 """Not a redirect: with one the cookie would be left out where the link stood on a page of another site, such
 as a terminal in the browser."""
@@ -39,24 +39,20 @@ _LINK_USED = "this link was used already, or is not this server's; run infinimem
 
 
 class Session:
-    """The one browser that a server serves.
+    """The one browser that a server serves: the printed link carries the token, each form the CSRF token.
 
     Args:
         port: a browser keeps cookies by host alone, so that of another server would overwrite this one's.
     """
 
     def __init__(self, port: int) -> None:
-        self.token = secrets.token_urlsafe(32)
-        """What the printed link carries."""
-        self.csrf = secrets.token_urlsafe(32)
-        """What each form carries."""
+        self.token, self.csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._name, self._cookie = f"infinimem-{port}", secrets.token_urlsafe(32)
         self._opened = False
-        self.used: Callable[[], object] = lambda: None
-        """Called when the link was opened."""
+        self.used: Callable[[], object] = lambda: None  # called when the link was opened
 
     def enter(self, query: bytes) -> str | None:
-        """The cookie for who comes with the token, once; None for everyone else."""
+        """Return the cookie for who comes with the token, once; None for everyone else."""
         given = dict(parse_qsl(query.decode("latin-1"))).get("token", "")
         if self._opened or not _same(given, self.token):
             return None
@@ -65,16 +61,9 @@ class Session:
         return f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
 
     def knows(self, headers: Collection[tuple[bytes, bytes]]) -> bool:
-        """Whether a request carries the cookie."""
-        for name, value in headers:
-            if name.lower() == b"cookie":
-                try:
-                    found = SimpleCookie(value.decode("latin-1")).get(self._name)
-                except CookieError:
-                    continue
-                if found is not None and _same(found.value, self._cookie):
-                    return True
-        return False
+        """Return whether a request carries the cookie."""
+        sent = (value.decode("latin-1") for name, value in headers if name.lower() == b"cookie")
+        return any(_same(cookie_parser(one).get(self._name, ""), self._cookie) for one in sent)
 
 
 def _same(given: str, wanted: str) -> bool:
@@ -82,14 +71,8 @@ def _same(given: str, wanted: str) -> bool:
 
 
 class Guard:
-    """An ASGI application before another one: lets through what may pass, with its form read.
-
-    Args:
-        app: gets forms as scope["form"].
-        session: who may pass.
-        names: HOST:PORT by which browsers may call.
-        read_only: whether nothing but reading may pass.
-    """
+    """An ASGI application before another one: lets the session's requests through, to one of our names, with
+    their forms as scope["form"]; if read-only, none that writes."""
 
     def __init__(self, app: Any, session: Session, names: Collection[str], read_only: bool) -> None:
         self._app = app
@@ -100,10 +83,8 @@ class Guard:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
-
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
         why: tuple[int, str] | None = None
         if status := refused(scope["headers"], self._names):
             why = status, "this server is not called so, or not from there"
@@ -115,54 +96,42 @@ class Guard:
         elif scope["method"] not in ("GET", "HEAD"):
             why = await self._form(scope, receive)
         if why:
-            await _say(send, *why)
+            await reply(send, *why, _PLAIN)
             return
 
         async def guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] += _headers(HEADERS)
+                message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
             await send(message)
 
         await self._app(scope, receive, guarded)
 
     async def _enter(self, scope: Any, send: Any) -> None:
-        page = {"content-type": "text/html", "referrer-policy": "no-referrer"}
+        page = {**HEADERS, "content-type": "text/html", "referrer-policy": "no-referrer"}
         if not self._session.knows(scope["headers"]):
             cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
             if cookie is None:
-                await _say(send, 403, _LINK_USED)
+                await reply(send, 403, _LINK_USED, _PLAIN)
                 return
             page["set-cookie"] = cookie
-        await _say(send, 200, _ENTERED, page)
+        await reply(send, 200, _ENTERED, page)
 
     async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
-        """Read the form of a request that would write; why it may not pass, or None."""
+        """Read the form of a request that would write; return why it may not pass, or None."""
         if self._read_only:
             return 403, "this memory is served read-only"
         if scope["method"] != "POST":
             return 405, "pages are read by GET and changed by POST"
         body = b""
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return 400, "the form did not arrive whole"
-            body += message.get("body", b"")
-            if len(body) > MAX_FORM:
-                return 413, "the form is too long"
-            if not message.get("more_body"):
-                break
+        try:
+            async for part in Request(scope, receive).stream():
+                body += part
+                if len(body) > MAX_FORM:
+                    return 413, "the form is too long"
+        except ClientDisconnect:
+            return 400, "the form did not arrive whole"
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not _same(form.pop("csrf", ""), self._session.csrf):
             return 403, "the form is not of a page of this server; reload the page and try again"
         scope["form"] = form
         return None
-
-
-def _headers(named: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in named.items()]
-
-
-async def _say(send: Any, status: int, text: str, more: Mapping[str, str] = _PLAIN) -> None:
-    headers = _headers({**HEADERS, "connection": "close", **more})
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{text}\n".encode()})

@@ -17,10 +17,8 @@ from infinimem.operations.provenance import ByLine, drawn, session_of
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 
-PAGE = 400
-"""Lines of a document on a page."""
-AROUND = 3
-"""Turns before and after one that are shown with it."""
+PAGE = 400  # lines of a document on a page
+AROUND = 3  # turns before and after one that are shown with it
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _ITEM = re.compile(r"( *)(?:[-*+>|]|\d+[.)])(?: |$)")
 """What begins a line of its own: an item, a quotation, a row of a table."""
@@ -28,12 +26,8 @@ _ITEM = re.compile(r"( *)(?:[-*+>|]|\d+[.)])(?: |$)")
 
 @dataclass(frozen=True)
 class Fact:
-    """A signed line.
-
-    Args:
-        former: what it superseded, and what that had superseded; the newest first.
-        drawn: of a turn, the lines that were drawn from it.
-    """
+    """A signed line, with what it superseded and what that had superseded (the newest first), and of a turn
+    the lines that were drawn from it."""
 
     seq: int
     text: str
@@ -69,12 +63,7 @@ _NOTHING: ByLine = {}
 
 
 def fact(place: Located, former: ByLine = _NOTHING, drawn: ByLine = _NOTHING) -> Fact:
-    """A line as it is shown.
-
-    Args:
-        former: see `superseded`.
-        drawn: see `drawn`.
-    """
+    """Show a line; `former` and `drawn` are what provenance's `superseded` and `drawn` give."""
     entry = place.entry
     first = entry.line.partition("\n")[0]
     return Fact(
@@ -94,7 +83,7 @@ def fact(place: Located, former: ByLine = _NOTHING, drawn: ByLine = _NOTHING) ->
 
 
 def _before(place: Located, former: ByLine) -> list[Located]:
-    """What a line superseded, and what that had; a person may have written a circle."""
+    """Return what a line superseded, and what that had; a person may have written a circle."""
     found, ahead = {place.seq: place}, [place.seq]
     while ahead:
         older = [one for one in former.get(ahead.pop(), ()) if one.seq not in found]
@@ -105,13 +94,8 @@ def _before(place: Located, former: ByLine) -> list[Located]:
 
 
 def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Block]:
-    """The blocks of a page of a document.
-
-    Args:
-        document: as it is.
-        start: number of the first line.
-        facts: its signed lines, by the number of their first one.
-    """
+    """Return the blocks of a page of a document that begins at line `start`; `facts` are its signed lines, by
+    the number of their first one."""
     headings = {heading.line: heading for heading in document.headings}
     end = min(start + PAGE - 1, len(document.lines))
     found: list[Block] = []
@@ -136,11 +120,8 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
         elif one := facts.get(number):
             close()
             inside = number + one.text.count("\n")
-            known = found[-1] if found and found[-1].kind == "facts" else None
-            if known:
-                found[-1] = Block("facts", facts=(*known.facts, one))
-            else:
-                found.append(Block("facts", facts=(one,)))
+            before = found.pop().facts if found and found[-1].kind == "facts" else ()
+            found.append(Block("facts", facts=(*before, one)))
         elif heading := headings.get(number):
             close()
             found.append(Block("heading", ((number, heading.title),), min(heading.level + 1, 6)))
@@ -164,7 +145,7 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
 
 
 def around(view: View, seq: int) -> tuple[Fact, ...]:
-    """A turn with those before and after it in its document."""
+    """Return a turn with those before and after it in its document."""
     place = view.entry(seq)
     if place is None:
         return ()
@@ -175,7 +156,7 @@ def around(view: View, seq: int) -> tuple[Fact, ...]:
 
 
 def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Conversations, each with who spoke, when, and how many of its turns were drawn from."""
+    """Yield conversations, each with who spoke, when, and how many of its turns were drawn from."""
     marks = view.derived(drawn)
     for doc_id in ids:
         turns = view.document(doc_id).entries

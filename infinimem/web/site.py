@@ -39,13 +39,8 @@ _HEIR = re.compile(rf"(?i)(?:{'|'.join(f'(?<={words} )' for words in REPLACED)})
 
 @dataclass(frozen=True)
 class Page:
-    """A page, and its JSON twin.
-
-    Args:
-        template: its file.
-        data: what the twin gives: the keys of the command line (docs/CLI.md).
-        shown: what the template needs besides.
-    """
+    """A page, and its JSON twin, which gives the data (keys of the command line, docs/CLI.md); what is shown
+    besides is for the template alone."""
 
     template: str
     data: Mapping[str, Any]
@@ -61,12 +56,7 @@ class Moved:
 
 @dataclass(eq=False)
 class Site:
-    """A library as pages.
-
-    Args:
-        memory: the library.
-        csrf: what each form carries; "" where there are no forms, since nothing may be written or spent.
-    """
+    """A library as pages; `csrf` is what each form carries, "" if nothing may be written or spent."""
 
     memory: Memory
     csrf: str = ""
@@ -77,7 +67,7 @@ class Site:
 
     @property
     def menu(self) -> list[tuple[str, str]]:
-        """The pages that every page names."""
+        """Return the pages that every page names."""
         pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
         left = () if self.memory.library.initialised else NEEDS_LIBRARY
         return [(f"/{name}", name.capitalize()) for name in pages if name not in left]
@@ -91,18 +81,19 @@ class Site:
         return self.memory.at(moment)
 
     def reader(self, moment: str) -> Reader:
-        """The library as it is, or as it stood."""
+        """Return the library as it is, or as it stood."""
         return self._past(self.memory.view, moment) if moment else self.memory
 
     def html(self, page: Page, asked: Asked) -> str:
-        """The page as text."""
+        """Write the page."""
 
         def to(path: str, anchor: str = "", **query: object) -> str:
             past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
             return served(path, anchor, past | query)
 
-        template = self._templates.get_template(page.template)
-        return template.render({**page.data, **page.shown, "site": self, "asked": asked, "to": to})
+        shown = {**page.data, **page.shown, "site": self, "asked": asked, "to": to}
+        shown["parts"] = self._templates.get_template("parts.html").make_module(shown)
+        return self._templates.get_template(page.template).render(shown)
 
     @cached_property
     def _templates(self) -> Environment:
@@ -124,15 +115,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a page was asked for.
-
-    Args:
-        site: the library.
-        address: the path of the page.
-        path: parts of the address, by name.
-        query: of the address.
-        form: what was sent, by POST.
-    """
+    """What a page was asked for: its address, with the parts of its path and query, and the form."""
 
     site: Site
     address: str
@@ -146,16 +129,16 @@ class Asked:
 
     @property
     def is_live(self) -> bool:
-        """Whether the page follows what changes: not one that answers a form, nor one of a moment."""
+        """Return whether the page follows what changes: not if it answers a form, nor one of a moment."""
         return not (self.form or self.moment)
 
     @property
     def now(self) -> str:
-        """The same as it is now."""
+        """Return the address of the same as it is now."""
         return self._with({"as-of": ""})
 
     def narrowed(self, name: str, value: str) -> str:
-        """The same with one facet set, or freed where it is set so; without a name all are freed."""
+        """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
         if not name:
             return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of", "why")})
         return self._with({name: "" if self.query.get(name) == value else value})
@@ -168,51 +151,47 @@ class Asked:
         return self.site.reader(self.moment)
 
     def lines_in(self, words: str) -> Iterator[tuple[str, bool]]:
-        """Why a line is where it is, in pieces, and whether each is the number of a line that has a page."""
+        """Yield why a line is where it is, in pieces, and whether each is the number of a line."""
         view = self.reader.view
         for at, piece in enumerate(_HEIR.split(words)):
             yield piece, at % 2 == 1 and bool(view.entry(int(piece)) or recorded(view).steps(int(piece)))
 
     @property
     def moment(self) -> str:
-        """As of when; "" for now."""
+        """Return as of when; "" for now."""
         return self.query.get("as-of", "").strip()
 
     @property
     def start(self) -> int:
-        """The number from which a list is shown, 1 for the first."""
+        """Return the number from which a list is shown, 1 for the first."""
         return max(number(self.query.get("from", ""), 1), 1)
 
 
 def number(text: str, default: int) -> int:
-    """A whole number from 0; the default where it is none."""
+    """Return a whole number from 0; the default if it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
 
 
 def seq_of(text: str) -> int:
-    """The number of a line.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return the number of a line; UsageError if it is none."""
     if not (seq := number(text, 0)):
         raise UsageError("say which line: a number")
     return seq
 
 
 def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
-    """A link within the server: ids are quoted, so that none leaves it."""
+    """Return a link within the server: ids are quoted, so that none leaves it."""
     asked = urlencode({name: value for name, value in query.items() if value != ""})
     return quote(path) + (f"?{asked}" if asked else "") + (f"#{quote(anchor)}" if anchor else "")
 
 
 def _shown(value: Any) -> Any:
-    """What a template puts out: text of anyone's cannot hide or turn what stands around it."""
+    """Put out a value of a template: text of anyone's cannot hide or turn what stands around it."""
     return visible(value, turned=False) if type(value) is str else value
 
 
 def called(doc_id: str, title: str = "") -> str:
-    """How a document is headed: by its title, or else by its name."""
+    """Head a document by its title, or else by its name."""
     return title or (UNSORTED if doc_id == CURRENT else doc_id.rpartition("/")[2])
 
 

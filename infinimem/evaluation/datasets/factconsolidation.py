@@ -15,8 +15,8 @@ from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota, as_text, entries, file_name, turns
 from infinimem.evaluation.model import Case, Found, Question
+from infinimem.importers.exports import MEMORYAGENTBENCH
 from infinimem.importers.fields import Json
-from infinimem.importers.simple import MEMORYAGENTBENCH
 
 CUTS = (1, 5, 10, 50)
 

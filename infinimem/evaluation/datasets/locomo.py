@@ -16,8 +16,8 @@ from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, objects, turns
 from infinimem.evaluation.model import Case, Found, Question
+from infinimem.importers.exports import LOCOMO
 from infinimem.importers.fields import Json
-from infinimem.importers.simple import LOCOMO
 from infinimem.model import Turn
 
 CATEGORIES: Mapping[int, str] = {

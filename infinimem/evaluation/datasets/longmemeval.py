@@ -14,8 +14,8 @@ from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evidence_read, file_name, turns
 from infinimem.evaluation.model import Case, Found, Question
+from infinimem.importers.exports import LONGMEMEVAL
 from infinimem.importers.fields import Json, moment, rows
-from infinimem.importers.simple import LONGMEMEVAL
 from infinimem.model import Turn
 
 ABSTENTION = "abstention"

@@ -24,7 +24,7 @@ from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
 from infinimem.model import Evidence, Retrieved, Turn
-from infinimem.strategies.readers.budget import pack
+from infinimem.strategies.readers.pipeline import pack
 from infinimem.terms import STOP_WORDS, analyzer, fold
 
 RRF_K = 60

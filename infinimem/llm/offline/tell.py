@@ -104,20 +104,28 @@ def central(said: Sequence[Said]) -> list[int]:
 
 
 def summary(facts: Rows, limit: int) -> str:
-    """One or two whole sentences of some facts, those that tell most, within so many tokens."""
+    """One or two whole sentences of some facts, those that tell most, within so many tokens; an AI's only
+    where people stated nothing."""
     rows = (
         Said(fact.get("speaker") or "", " ".join(sentence.split()))
-        for fact in facts
+        for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts
         for sentence in sentences(fact_text(fact["text"]))
         if sentence.strip() and not sentence.endswith("?")
     )
     said = list(dict.fromkeys(rows))
     chosen: list[int] = []
     for at in central(said)[:10]:
-        text = " ".join(said[one].line for one in sorted({*chosen, at}))
+        text = _prose([said[one] for one in sorted({*chosen, at})])
         if len(chosen) < 2 and len(text.split()) <= WORDS and tokens.count(text) <= limit:
             chosen.append(at)
-    return " ".join(said[at].line for at in sorted(chosen))
+    return _prose([said[at] for at in sorted(chosen)])
+
+
+def _prose(said: Sequence[Said]) -> str:
+    """Sentences one after the other, each with an end; who says them only where it is another than before."""
+    speakers = ["", *(one.speaker for one in said)]
+    lines = (one.text if one.speaker == who else one.line for one, who in zip(said, speakers, strict=False))
+    return " ".join(line if line.endswith((".", "!", "?", "…")) else f"{line}." for line in lines)
 
 
 def _rows(turns: Rows, *, whole: bool = False) -> list[Stated]:

@@ -1,14 +1,14 @@
-"""Where lines go: to a topic whose title they hold, else under their commonest noun, else to their month.
+"""Where lines go: to a topic whose title they hold, else to others with the same noun, else to their month.
 
 A line whose project or conversation has a name came with it (keep.py). Of the others those that share a noun
-stand together, three at least; the commonest noun comes first, but one that many lines share is left for what
-no other takes, for it tells them least apart. What only goes on with the line before follows that one.
+stand together; rare nouns come first, for a noun that many lines share tells them least apart. What goes on
+with the line before, or has no noun, follows that one. A new topic has three lines at least.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem.llm.offline.tell import summary
@@ -16,12 +16,12 @@ from infinimem.llm.offline.words import CONTINUES, content_terms, content_words,
 from infinimem.terms import MONTHS, fold, query_terms
 from infinimem.terms import tokens as terms_of
 
-FEWEST, MANY = 3, 6
-"""Lines of a new topic, at least; lines from which on a noun is left for the end."""
+FEWEST, MANY = 3, 3
+"""Lines of a new topic, at least; lines beyond which a noun is left for the end."""
 NOUN, OWN = 0.45, 0.3
 """How far a word must be used as a noun to be a title."""
-PULL, NAMED = 2, 3
-"""Lines of a topic with words of a line that draw it there; of how many lines its title is worth."""
+FOLLOWING = 2
+"""Lines without a noun of their own that may follow one with a home."""
 UNDATED = "Undated"
 
 Facts = Sequence[Mapping[str, Any]]
@@ -32,56 +32,53 @@ def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "topics": [
             {"title": title, "fact_ids": [fact["id"] for fact in facts]}
-            for title, facts in grouped(variables["facts"], variables["docs"]).items()
+            for title, facts in grouped(
+                variables["facts"], (doc["title"] for doc in variables["docs"])
+            ).items()
         ]
     }
 
 
-def grouped(facts: Facts, docs: Sequence[Mapping[str, Any]] = ()) -> dict[str, list[Mapping[str, Any]]]:
+def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[str, Any]]]:
     """Facts by the title under which they go.
 
     Args:
         facts: in the order in which they were said.
-        docs: topics that there are, with their titles and lines.
+        titles: of topics that there are.
     """
-    terms = [set(content_terms(fact_text(fact["text"]))) for fact in facts]
+    terms = [frozenset(content_terms(fact_text(fact["text"]))) for fact in facts]
     nouns = _nouns(facts)
-    known = [(doc["title"], set(content_terms(text))) for doc in docs for text in doc.get("lines", ())]
-    known += [(doc["title"], set(content_terms(doc["title"]))) for doc in docs for _ in range(NAMED)]
-    homes = _drawn([""] * len(facts), terms, known)
+    known = {title: words for title in titles if not is_month(title) and (words := {*content_terms(title)})}
+    homes = [next((title for title, words in known.items() if words <= own), "") for own in terms]
     while True:
-        open_ = [found for home, found in zip(homes, nouns, strict=True) if not home]
-        counts = Counter(term for found in open_ for term in found)
-        fit = [term for term, count in counts.items() if count >= FEWEST]
+        open_ = [own for home, own in zip(homes, nouns, strict=True) if not home]
+        counts = Counter(term for own in open_ for term in own)
+        fit = [term for term, count in counts.items() if count > 1]
         if not fit:
             break
         best = max(fit, key=lambda term: (counts[term] if counts[term] <= MANY else -counts[term], term))
-        title = _written([found[best] for found in open_ if best in found])
-        homes = [home or (title if best in found else "") for home, found in zip(homes, nouns, strict=True)]
-    homes = _drawn(homes, terms, [*known, *zip(homes, terms, strict=True)])
+        title = _written([own[best] for own in open_ if best in own])
+        homes = [home or (title if best in own else "") for home, own in zip(homes, nouns, strict=True)]
+    for _ in range(FOLLOWING):
+        homes = [
+            home or (homes[at - 1] if at and _goes_on(facts[at - 1 : at + 1], nouns[at - 1 : at + 1]) else "")
+            for at, home in enumerate(homes)
+        ]
+    counts = Counter(homes)
     groups: dict[str, list[Mapping[str, Any]]] = {}
-    for fact, title in zip(facts, _followed(facts, homes, nouns), strict=True):
-        groups.setdefault(title or month(fact.get("time")), []).append(fact)
+    for fact, title in zip(facts, homes, strict=True):
+        stands = title and (counts[title] >= FEWEST or title in known)
+        groups.setdefault(title if stands else month(fact.get("time")), []).append(fact)
     return groups
 
 
-def _drawn(
-    homes: Sequence[str], terms: Sequence[Collection[str]], known: Sequence[tuple[str, Collection[str]]]
-) -> list[str]:
-    """The homes of lines, and of those without one the topic that has most of the lines with their words."""
-    places: dict[str, Counter[str]] = {}
-    for title, own in known:
-        for term in own if title and not is_month(title) else ():
-            places.setdefault(term, Counter())[title] += 1
-    found = []
-    for home, own in zip(homes, terms, strict=True):
-        pulls = Counter[str]()
-        for near in () if home else filter(None, map(places.get, own)):
-            (title, count), *_ = sorted(near.items(), key=lambda item: (-item[1], item[0]))
-            pulls[title] += count if 4 * count > 3 * near.total() else 0
-        best = max(pulls, key=lambda title: (pulls[title], title), default="")
-        found.append(home or (best if pulls[best] >= PULL else ""))
-    return found
+def _goes_on(pair: Facts, nouns: Sequence[Collection[str]]) -> bool:
+    """Whether a line was said right after another, the same day, and points at it or has no other nouns."""
+    ids, days = [int(fact["id"]) for fact in pair], {(fact.get("time") or "")[:10] for fact in pair}
+    if ids[1] - ids[0] != 1 or len(days) > 1:
+        return False
+    before, own = map(set, nouns)
+    return not own or not own.isdisjoint(before) or CONTINUES.match(pair[1]["text"]) is not None
 
 
 def _nouns(facts: Facts) -> list[dict[str, tuple[str, str, str]]]:
@@ -112,20 +109,6 @@ def _written(uses: Sequence[tuple[str, str, str]]) -> str:
     return form[0].upper() + form[1:]
 
 
-def _followed(facts: Facts, homes: Sequence[str], nouns: Sequence[Collection[str]]) -> list[str]:
-    """The homes, and of a line that goes on with the one before, of the same day, that of that one."""
-    days = [(fact.get("time") or "")[:10] for fact in facts]
-    return [
-        homes[at - 1]
-        if at
-        and not homes[at]
-        and days[at] == days[at - 1]
-        and (not nouns[at] or CONTINUES.match(fact["text"]))
-        else homes[at]
-        for at, fact in enumerate(facts)
-    ]
-
-
 def month(time: str | None) -> str:
     """ "May 2024"; what has no time is undated."""
     year, _, rest = (time or "").partition("-")
@@ -149,8 +132,7 @@ def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
     loose: list[Mapping[str, Any]] = []
     for topic in variables["topics"]:
         (loose if is_month(topic["title"]) else topics.setdefault(topic["title"], [])).extend(topic["facts"])
-    found = [{"title": title, "lines": [fact["text"] for fact in facts]} for title, facts in topics.items()]
-    for title, facts in grouped(sorted(loose, key=lambda fact: int(fact["id"])), found).items():
+    for title, facts in grouped(sorted(loose, key=lambda fact: int(fact["id"])), list(topics)).items():
         topics.setdefault(title, []).extend(facts)
     homes = {_words(doc.get("title") or _name(doc["id"])): (doc["id"], None) for doc in variables["docs"]}
     planned = {_words(title): (None, title) for title in reversed(variables["planned_titles"])}

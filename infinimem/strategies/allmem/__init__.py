@@ -1,4 +1,1 @@
-"""All-Mem: units with a visible surface, typed links between them, and consolidation that archives.
-
-Source: arXiv 2603.19595.
-"""
+"""All-Mem: units, typed links between them, and consolidation that archives. Source: arXiv 2603.19595."""

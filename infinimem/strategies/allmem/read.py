@@ -5,153 +5,153 @@ Calls no language model. Source: All-Mem, section 3.4 and Appendix D.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.walk import Reached, expand, heirs
-from infinimem.strategies.readers.pipeline import Trace, ranked, size
-from infinimem.strategies.records.beside import beside
-from infinimem.strategies.records.evidence_builder import EvidenceBuilder
-from infinimem.strategies.records.record import number_of
+from infinimem.strategies.allmem.write import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
+from infinimem.strategies.graph.walk import Reached, expand, replacements
+from infinimem.strategies.readers.pipeline import ranked
+from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
+from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.relevance import Relevance
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.vector_index import DIGITS
 
 
-def retrieve(
-    view: View, bank: RecordStore, space: VectorIndex, query: str, budget: int, settings: AllmemSettings
-) -> Evidence:
-    """Turns by rank: by the best score of a unit that shows them, then by its rank (Eq. 37 to 40).
+class UnitSearch(RecordSearch[AllmemSettings]):
+    """What is found for one question; beside units the turns that wait, and people's notes.
 
-    What does not fit is passed over for what comes behind it. At most a quarter of the budget is kept for
-    what no unit holds: turns that were just recorded, and people's notes.
-
-    Args:
-        view: the snapshot.
-        bank: its units.
-        space: where they lie.
-        query: a question or keywords, any text.
-        budget: tokens of all texts together.
-        settings: how many units are looked at, and which links are followed.
+    The parts of a unit are its cosine and, unless `words` is 0, what search makes of its turns.
     """
-    trace = Trace()
-    found = _search(view, bank, space, query, settings, trace)
-    others = beside(view, bank, query, budget)
-    material = EvidenceBuilder(bank, budget - size(others))
-    for unit in found:
-        for said in bank.quotes(unit.id):
-            material.add(unit.score, (said,), bank.records[unit.id].when)
-    return trace.evidence([*material.by_rank(), *others])
 
+    def __init__(self, view: View, records: Records, query: str, budget: int, own: AllmemSettings) -> None:
+        super().__init__(view, records, query, budget, own, None)
+        self._row = self.index.embed(query)
+        self._said = self._shares() if own.words else {}
 
-def block(
-    view: View, bank: RecordStore, space: VectorIndex, question: str, budget: int, settings: AllmemSettings
-) -> Evidence:
-    """The evidence of the best units as one block for an answer, best first.
+    def by_rank(self) -> Evidence:
+        """Turns by rank: by the best score of a unit that shows them, then by its rank (Eq. 37 to 40)."""
+        material = EvidenceBuilder(self.store, self.budget)
+        for unit in self._units():
+            for said in self.store.quotes(unit.id):
+                material.add(unit.score, (said,), self.store.records[unit.id].when)
+        return self.evidence(material.by_rank())
 
-    Units are taken by rank and whole, until one does not fit; one that is larger than the block is passed
-    over. Where there is room, the best bring what was said just before and after them: the question, or what
-    "it" is. Arguments and what is kept for other evidence as in `retrieve`.
+    def for_answer(self) -> Evidence:
+        """The evidence of the best units as one block, best first (Appendix D.5 and F.2: in the order of
+        time).
 
-    Source: All-Mem, Appendix D.5 and F.2, where the block is in the order in which it was said.
-    """
-    trace = Trace()
-    found = _search(view, bank, space, question, settings, trace)
-    budget = min(budget, settings.block_tokens)
-    others = beside(view, bank, question, budget)
-    room = budget - size(others)
-    material = EvidenceBuilder(bank, room)
-    kept = []
-    least = settings.floor * found[0].score if found else 0.0
-    told = [unit for unit in found if unit.score >= least and bank.records[unit.id].group]
-    for unit in told[: settings.final]:
-        quotes, when = bank.quotes(unit.id), bank.records[unit.id].when
-        if settings.successors_first and unit.id not in bank.visible and material.shows(quotes):
-            continue  # its parts, or what stands for it, came before
-        if material.add(unit.score, quotes, when):
-            kept.append(unit)
-        elif EvidenceBuilder(bank, room).add(unit.score, quotes):
-            break
-    for unit in kept[: settings.beside]:
-        for name in (*bank.graph.out(unit.id, TEMPORAL), *sorted(bank.graph.into(unit.id, TEMPORAL))):
-            if bank.records[name].group:
-                material.add(0.0, bank.quotes(name), bank.records[name].when)
-    trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
-    shown = material.by_time() if settings.by_time else material.by_rank()
-    return trace.evidence([*shown, *others])
+        Units are taken by rank and whole, until one does not fit; one that is larger than the block is
+        passed over. Where there is room, the best bring what was said just before and after: the question,
+        or what "it" is.
+        """
+        store, own = self.store, self.own
+        material = EvidenceBuilder(store, self.budget)
+        kept = []
+        found = self._units()
+        least = own.floor * found[0].score if found else 0.0
+        for unit in [one for one in found if one.score >= least and store.records[one.id].group][: own.final]:
+            quotes, when = store.quotes(unit.id), store.records[unit.id].when
+            if own.successors_first and unit.id not in store.visible and material.shows(quotes):
+                continue  # its parts, or what stands for it, came before
+            if material.add(unit.score, quotes, when):
+                kept.append(unit)
+            elif EvidenceBuilder(store, self.budget).add(unit.score, quotes):
+                break
+        for unit in kept[: own.beside]:
+            for name in (*store.graph.out(unit.id, TEMPORAL), *sorted(store.graph.into(unit.id, TEMPORAL))):
+                if store.records[name].group:
+                    material.add(0.0, store.quotes(name), store.records[name].when)
+        self.trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
+        return self.evidence(material.by_time() if own.by_time else material.by_rank())
 
+    # ── the three stages ────────────────────────────────────────────────────────────────────────
 
-# ── the three stages ────────────────────────────────────────────────────────────────────────────
+    def _units(self) -> list[Candidate]:
+        """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36)."""
+        own, records = self.own, self.store.records
+        anchors = self._anchors()
+        self.trace.add(Stage("anchors", found=tuple(anchors)))
+        reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
+            [anchor.id for anchor in anchors],
+            self.store.graph.links,
+            own.hops if own.expand else 0,
+            own.candidates,
+            KINDS if own.recovery_links else (TEMPORAL, SEMANTIC),
+            lambda name: records[name].age,
+            priority=own.type_priority,
+        )
+        links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
+        self.trace.add(Stage("links", found=tuple(links)))
+        found = self._placed(reached, own.visibility and own.successors_first)
+        self.trace.add(Stage("ranking", found=tuple(found)))
+        return found
 
+    def _anchors(self) -> list[Candidate]:
+        """Stage 1: the units of the surface that have most to do with the question; ties by creation (Eq.
+        30).
 
-def _search(
-    view: View, bank: RecordStore, space: VectorIndex, query: str, settings: AllmemSettings, trace: Trace
-) -> list[Candidate]:
-    """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36), and unless that is
-    switched off no archived unit before the one that stands for it (`_placed`)."""
-    asked = Relevance(view, bank, space, query, settings.words, VERSION)
-    trace.add(Stage("query", (query,)))
-    anchors = _anchors(view, bank, space, asked, settings)
-    trace.add(Stage("anchors", found=tuple(anchors)))
-    reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
-        [anchor.id for anchor in anchors],
-        bank.graph.links,
-        settings.hops if settings.expand else 0,
-        settings.candidates,
-        KINDS if settings.recovery_links else (TEMPORAL, SEMANTIC),
-        lambda name: bank.records[name].age,
-        priority=settings.type_priority,
-    )
-    links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
-    trace.add(Stage("links", found=tuple(links)))
-    found = _placed(bank, asked, reached, settings.visibility and settings.successors_first)
-    trace.add(Stage("ranking", found=tuple(found)))
-    return found
+        Archived units that no unit stands for count as the surface: of a view of some sources, or of a
+        folder that a person took files from, the unit that represents them may be missing.
+        """
+        own, records = self.own, self.store.records
+        folders = SURFACE if own.visibility else self.view.spec.record_folders
+        names = [name for name, _ in self.index.nearest(self._row, own.anchors, folders)]
+        names += [name for name in self._said if records[name].group in folders]
+        if own.visibility and self._row.any():
+            names += self.view.derived(_stranded)
+        near = self._parts(list(dict.fromkeys(names)))
+        best = ranked(near, self._score, lambda unit: number_of(unit.id))[: own.anchors]
+        return [unit for unit in best if unit.score >= own.floor * best[0].score]
 
+    def _placed(self, reached: Sequence[Reached], successors: bool) -> list[Candidate]:
+        """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
+        store = self.store
+        found = {unit.id: unit.parts for unit in self._parts([one.node for one in reached])}
 
-def _anchors(
-    view: View, bank: RecordStore, space: VectorIndex, asked: Relevance, settings: AllmemSettings
-) -> list[Candidate]:
-    """Stage 1: the units of the surface that have most to do with the question; ties by creation (Eq. 30, by
-    cosines alone). What tells of nothing is none.
+        def parts(one: Reached) -> dict[str, float]:
+            own = {**found[one.node], "hop": one.hop}
+            if not successors or one.node in store.visible:
+                return own
+            by = replacements(store.graph, one.node, VERSION, store.visible)
+            best = [self._score(found[other]) for other in by if other in found]
+            return {**own, "successor": max(best)} if best else own
 
-    Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
-    that a person took files from, the unit that represents them may be missing.
-    """
-    folders = SURFACE if settings.visibility else view.spec.record_folders
-    names = [name for name, _ in space.nearest(asked.row, settings.anchors, folders)]
-    names += [name for name in asked.found if bank.records[name].group in folders]
-    if settings.visibility and asked.row.any():
-        names += view.derived(_stranded)
-    near = asked.parts(list(dict.fromkeys(names)))
-    best = ranked(near, asked.score, lambda unit: number_of(unit.id))[: settings.anchors]
-    return [unit for unit in best if unit.score >= settings.floor * best[0].score]
+        def ties(unit: Candidate) -> tuple[object, ...]:
+            return successors and unit.id not in store.visible, -unit.parts["cosine"], number_of(unit.id)
+
+        return ranked((Candidate(one.node, parts(one)) for one in reached), self._score, ties)
+
+    # ── how near a unit is ──────────────────────────────────────────────────────────────────────
+
+    def _parts(self, names: Sequence[str]) -> Iterator[Candidate]:
+        for name, cosine in zip(names, self.index.cosines(self._row, names), strict=True):
+            words = {"words": self._said[name]} if name in self._said else {}
+            yield Candidate(name, {"cosine": cosine} | words)
+
+    def _score(self, parts: Mapping[str, float]) -> float:
+        """The cosine and so much of what search says; at most what a `successor` has, if one is in force."""
+        own = round(parts["cosine"] + self.own.words * parts.get("words", 0.0), DIGITS)
+        return min(own, parts.get("successor", own))
+
+    def _shares(self) -> dict[str, float]:
+        """Units by what search makes of their turns, as a share of the best; the best first.
+
+        A turn whose unit was archived speaks for those that stand for it.
+        """
+        store, found = self.store, turns_found(self.view, self.query)
+        best = next(iter(found.values()), 0.0)
+        shares: dict[str, float] = {}
+        for seq, score in found.items() if best > 0 else ():
+            name = record_id(store.spec.kinds[0].prefix, seq)
+            if name in store:
+                for other in {name, *replacements(store.graph, name, VERSION, store.visible)}:
+                    shares.setdefault(other, round(score / best, DIGITS))
+        return shares
 
 
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
     return tuple(name for name in bank.records.keys() - bank.visible if not bank.graph.into(name, VERSION))
-
-
-def _placed(
-    bank: RecordStore, asked: Relevance, reached: Sequence[Reached], successors: bool
-) -> list[Candidate]:
-    """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
-    found = {unit.id: unit.parts for unit in asked.parts([one.node for one in reached])}
-
-    def parts(one: Reached) -> dict[str, float]:
-        own = {**found[one.node], "hop": one.hop}
-        if not successors or one.node in bank.visible:
-            return own
-        by = heirs(bank.graph, one.node, VERSION, bank.visible)
-        best = [asked.score(found[heir]) for heir in by if heir in found]
-        return {**own, "successor": max(best)} if best else own
-
-    def ties(unit: Candidate) -> tuple[object, ...]:
-        return successors and unit.id not in bank.visible, -unit.parts["cosine"], number_of(unit.id)
-
-    return ranked((Candidate(one.node, parts(one)) for one in reached), asked.score, ties)

@@ -14,68 +14,54 @@ from functools import partial
 from typing import Any
 
 from infinimem import tokens
-from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan, Put
-from infinimem.settings import Settings
+from infinimem.model import Finding, Located, Plan, Put
+from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
-from infinimem.strategies.allmem.buffer import BUFFER, buffered
-from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, contexts, diagnose
-from infinimem.strategies.allmem.execute import Done, Executor
-from infinimem.strategies.allmem.invariants import faults
-from infinimem.strategies.allmem.read import block, retrieve
-from infinimem.strategies.allmem.route import Routed, route
+from infinimem.strategies.allmem.diagnose import OPS, contexts, diagnose, route
+from infinimem.strategies.allmem.operators import Executor
+from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.allmem.tasks import DESCRIBE
-from infinimem.strategies.allmem.write import RUN, session_of, written
+from infinimem.strategies.allmem.write import (
+    BUFFER,
+    RUN,
+    Described,
+    buffered,
+    describe,
+    faults,
+    written,
+)
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.describing import Described, Describer
-from infinimem.strategies.records.figures import counts
+from infinimem.strategies.records.edits import settled
+from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.records.rounds import settled
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, links
 from infinimem.strategies.vector_index import VectorIndex
-
-_Steps = Generator[Plan, Outcome, View]
-
 
 MOST = 500
 """Characters of what a note quotes of a model."""
 
 
 class AllMem(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that describes, diagnoses and plans.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
-
-    def __init__(self, llm: LLM, settings: Settings) -> None:
-        super().__init__(llm, settings)
-        self.own = own = settings.of(AllmemSettings)
-        self._describer = Describer(DESCRIBE, llm, own.workers, own.describe_turns, own.context_turns)
+    own: AllmemSettings
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """A unit for each turn, a plan for each run of turns of a session; consolidates where that is due.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
+        """A unit for each turn, a plan for each run of turns of a session; consolidates where that is due."""
         most = self.own.buffer_max
         left, in_vain = deque(new), 0
         while left and in_vain < IN_VAIN:
-            if self._full(view, session_of(left[0])):
+            if self._full(view, stem(left[0].doc_id)):
                 view = yield from self._consolidate(view)
             room = most - len(buffered(view)) if most else RUN
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            described = self._describer.describe(view, run)
+            described = describe(self.llm, view, run, self.own)
             found = yield from settled(view, partial(self._written, described))
             if found is None:
                 return
@@ -86,23 +72,46 @@ class AllMem(RecordStrategy):
             return written(view, bank, space, described, self.own)
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Consolidate because someone asked, or where the buffer is full; sessions are looked at when the
-        next one begins (section 3.2).
-
-        Raises:
-            ModelUnavailable: the buffer stays as it is.
-        """
+        """Consolidate because someone asked, or where the buffer is full; `observe` looks at sessions."""
         limit = self.own.buffer_max
         if event == "consolidate" or 0 < limit <= len(buffered(view)):
             yield from self._consolidate(view)
 
-    def _consolidate(self, view: View) -> _Steps:
+    def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
+        """One consolidation as one plan (Algorithm 1); where the model does not answer, the buffer stays."""
         with self._writing.at(view) as (bank, space):
-            plan = consolidation(view, bank, space, self.llm, self.own)
+            plan = self._consolidation(view, bank, space)
         if plan is None:
             return view
         outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
         return outcome.view
+
+    def _consolidation(self, view: View, bank: RecordStore, space: VectorIndex) -> Plan | None:
+        waiting = buffered(view)
+        if not waiting:
+            return None
+        looked_at = contexts(bank, space, waiting, self.own)
+        diagnosed = diagnose(bank, looked_at, self.llm, self.own)
+        proposals = [proposal for one in diagnosed if not isinstance(one, str) for proposal in one]
+        routed, dropped = route(bank, space, proposals, self.own)
+        executor = Executor(bank, space, self.own, self.llm)
+        done = executor.run(routed)
+        codes = Counter(one for one in diagnosed if isinstance(one, str))
+        codes.update(one.sub if one.code == "NORM_FILTER" else one.code for one in dropped)
+        codes.update(one.code or "declined" for one in done if not one.applied)
+        proposed = Counter(proposal.op for proposal in proposals)
+        applied = Counter(one.proposal.op for one in done if one.applied)
+        counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
+        left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+        summary = f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")
+        notes = [summary]
+        for one in (one for one in done if one.code):
+            ids = ", ".join(one.proposal.ids)[:MOST]  # those that are none may be many and long
+            why = " ".join(filter(None, (one.code, one.sub)))[:MOST]
+            notes.append(f"{one.proposal.op} of {ids} was not applied: {why}")
+        return Plan(
+            op="consolidate", records=(*puts(bank, executor.bank), Put(BUFFER, None)), notes=tuple(notes)
+        )
 
     def _full(self, view: View, session: str) -> bool:
         """Whether the buffer is to be consolidated before a turn of this session is written."""
@@ -118,29 +127,23 @@ class AllMem(RecordStrategy):
         with self._writing.at(view) as (bank, space):
             looked_at = contexts(bank, space, buffered(view), self.own)
             shown = [bank.text(one.target) for one in looked_at]
-            shown += [bank.records[name].text for one in looked_at for name in one.shown]
+            shown += [bank.records[name].text for one in looked_at for name in (one.target, *one.anchors)]
             return sum(map(tokens.count, shown))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as (bank, space):
-            return retrieve(view, bank, space, query, budget, self.own)
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer, along the links of units."""
-        with self._reading.at(view) as (bank, space):
-            return block(view, bank, space, question, budget, self.own)
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Records, query: str, budget: int) -> UnitSearch:
+        """Turns by rank, or a block of units' evidence. Calls no model."""
+        return UnitSearch(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are."""
         bank = view.derived(RecordStore.load)
         waiting = buffered(view)
         return {
-            **counts(bank),
+            "units": len(bank),
+            "visible": len(bank.visible),
+            "archived": len(bank) - len(bank.visible),
+            "visible_ratio": round(len(bank.visible) / len(bank), 4) if len(bank) else 1.0,
+            "links": links(bank),
             "buffer": {
                 "units": len(waiting),
                 "sessions": len({bank.records[one.unit].session for one in waiting}),
@@ -149,51 +152,5 @@ class AllMem(RecordStrategy):
         }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
-        """What does not hold (invariants.py)."""
+        """What does not hold (write.py)."""
         return faults(store, only, settings=self.own)
-
-
-def consolidation(
-    view: View, bank: RecordStore, space: VectorIndex, llm: LLM, settings: AllmemSettings
-) -> Plan | None:
-    """One consolidation as one plan (Algorithm 1): the buffer is read, diagnosed, routed and executed.
-
-    None where nothing waits. Where the model does not answer nothing is kept, and the buffer stays.
-
-    Args:
-        view: the library.
-        bank: its units; they are not edited.
-        space: where they lie; follows the edits.
-
-    Raises:
-        ModelUnavailable, ModelNotConfigured: of the model or the embedder.
-    """
-    waiting = buffered(view)
-    if not waiting:
-        return None
-    looked_at = contexts(bank, space, waiting, settings)
-    diagnosed = diagnose(bank, looked_at, llm, settings)
-    proposals = [proposal for one in diagnosed for proposal in one.proposals]
-    routed = route(bank, space, proposals, settings)
-    executor = Executor(bank, space, settings, llm)
-    done = executor.run(routed)
-    notes = (_summary(diagnosed, routed, done), *(_note(one) for one in done if one.code))
-    return Plan(op="consolidate", records=(*puts(bank, executor.bank), Put(BUFFER, None)), notes=notes)
-
-
-def _summary(diagnosed: Sequence[Diagnosis], routed: Routed, done: Sequence[Done]) -> str:
-    """What was proposed and applied, by operator, and for which codes the rest was not."""
-    proposed = Counter(proposal.op for one in diagnosed for proposal in one.proposals)
-    applied = Counter(one.item.op for one in done if one.applied)
-    codes = Counter(one.code for one in diagnosed if one.code)
-    codes.update(one.sub if one.code == "NORM_FILTER" else one.code for one in routed.dropped)
-    codes.update(one.code or "declined" for one in done if not one.applied)
-    counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
-    left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
-    return f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")
-
-
-def _note(one: Done) -> str:
-    why = " ".join(filter(None, (one.code, one.sub)))[:MOST]
-    ids = ", ".join(one.item.ids)[:MOST]  # those that are none may be many and long
-    return f"{one.item.op} of {ids} was not applied: {why}"

@@ -72,22 +72,13 @@ def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, in
 
 
 _READS = "anchors network neighbours prefilter rerank factors beta_time beta_role beta_conf drill final"
+_CHANGES = (
+    "rerank=cosine network=false network=false:beta_conf=1 factors=false drill=false "
+    "partition=turn partition=session partition=window partition=window:window=512 "
+    "partition=turns partition=turns:window=5 rerank=cosine:network=false:beta_conf=1"
+).split()
 _GROUPS = {
-    "gam-ablations": (
-        "gam",
-        "gam:rerank=cosine",
-        "gam:network=false",
-        "gam:network=false:beta_conf=1",
-        "gam:factors=false",
-        "gam:drill=false",
-        "gam:partition=turn",
-        "gam:partition=session",
-        "gam:partition=window",
-        "gam:partition=window:window=512",
-        "gam:partition=turns",
-        "gam:partition=turns:window=5",
-        "gam:rerank=cosine:network=false:beta_conf=1",
-    ),
+    "gam-ablations": ("gam", *(f"gam:{change}" for change in _CHANGES)),
     "five": ("gam:rerank=cosine", "gam"),
     "five-answers": ("gam",),
 }

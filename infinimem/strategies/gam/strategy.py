@@ -9,70 +9,45 @@ It proposes; the store disposes. Source: arXiv 2604.12285.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan
-from infinimem.settings import Settings
-from infinimem.store.view import Rejected, View
+from infinimem.model import Located, Plan
+from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.gam.boundaries import Due, due_after, due_before
-from infinimem.strategies.gam.consolidate import KIND, Consolidation
-from infinimem.strategies.gam.read import Search, is_verified
+from infinimem.strategies.gam.consolidate import Consolidation, Due, due_after, due_before
+from infinimem.strategies.gam.read import TopicSearch, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.figures import by_kind, links
+from infinimem.strategies.records.edits import Round
+from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rules import held_twice
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
 
 
 class Gam(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that finds boundaries, tells topics and relates them.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
-
-    def __init__(self, llm: LLM, settings: Settings) -> None:
-        super().__init__(llm, settings)
-        self.own = settings.of(GamSettings)
+    own: GamSettings
+    apart = SPEC.kinds
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """A plan for what each turn makes due; turns that make nothing due are listed alone.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
-        seen: list[int] = []
-        in_vain, began = 0, view
+        """A plan for what each turn makes due; turns that make nothing due are listed alone."""
+        plans = Round(view)
         for turn in new:
             for makes_due in (due_before, due_after):
-                due = makes_due(view, turn, self.own) if in_vain < IN_VAIN else []
-                plan = self._plan(began, view, due)
+                due = makes_due(plans.view, turn, self.own) if plans.asks else []
+                plan = self._plan(view, plans.view, due)
                 if plan is not None:
-                    outcome = yield replace(plan, empty=tuple(seen))
-                    view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
-                    if not isinstance(outcome, Rejected):
-                        seen = []
-            seen.append(turn.seq)
-        if seen:
-            yield Plan(empty=tuple(seen))
+                    yield from plans.propose(plan)
+            plans.seen.append(turn.seq)
+        yield from plans.end()
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Because someone asked: all sessions end.
-
-        Raises:
-            ModelUnavailable: what is active stays so.
-        """
+        """Because someone asked: all sessions end."""
         if event == "consolidate":
             plan = self._plan(view, view, [Due(said, "ended") for said in _active(view)])
             if plan is not None:
@@ -91,20 +66,9 @@ class Gam(RecordStrategy):
         """What is active, shown twice: for its boundaries, and for its summaries."""
         return 2 * sum(map(size, _active(view)))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, query, budget, self.own).by_rank()
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer: turns under the summaries of their topics. Calls no model."""
-        budget = min(budget, self.own.block_tokens)
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, question, budget, self.own).by_topic()
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
+        """Turns by rank, or under the summaries of their topics. Calls no model."""
+        return TopicSearch(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How much is active, and how large the network is."""
@@ -116,10 +80,6 @@ class Gam(RecordStrategy):
             "verified": sum(map(is_verified, store.records.values())),
             "links": links(store),
         }
-
-    def check(self, view: View) -> list[Finding]:
-        """As of all strategies of records, and turns that two topics hold."""
-        return [*super().check(view), *held_twice(view.derived(RecordStore.load), KIND)]
 
 
 def _active(view: View) -> list[Sequence[Located]]:

@@ -1,12 +1,62 @@
-"""Typed directed links between named nodes."""
+"""Typed directed links between named nodes, and how they are rewired under caps.
+
+Keys of links come from the caller: the larger is kept first, equal ones by the smaller id, which a key must
+therefore not hold itself. What is visible comes as a container that answers `in`.
+
+Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21).
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, KeysView, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+)
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
-from infinimem.strategies.graph.shared_dict import SharedDict
+from immutables import Map
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SharedDict(MutableMapping[K, V], Generic[K, V]):
+    """As a dict, but in no order; changing one copy changes no other."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Map[K, V] | None = None) -> None:
+        self._held: Map[K, V] = Map() if held is None else held
+
+    def copy(self) -> SharedDict[K, V]:
+        return SharedDict(self._held)
+
+    def __getitem__(self, key: K) -> V:
+        return self._held[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._held = self._held.set(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self._held = self._held.delete(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +77,8 @@ class Link:
 class Graph:
     """Nodes named by strings, at most one link of a kind from one to another, none to itself.
 
-    Links stand in canonical order (kind, target), so equal graphs read alike however they came about. Nodes
-    are in no order.
-
-    Args:
-        links: each node with its out-links, in any order; every target must be a node too.
-
-    Raises:
-        ValueError: for a link to itself, to no node, or twice; also from `put` and `add`.
-        KeyError: from every method that is asked about a node that is not there.
+    Links stand in canonical order (kind, target); nodes are in no order. ValueError: for a link to itself,
+    to no node, or twice. KeyError: for a node that is not there.
     """
 
     def __init__(self, links: Mapping[str, Iterable[Link]] | None = None) -> None:
@@ -46,13 +89,8 @@ class Graph:
         """Nodes whose out-links were set; a copy carries them on, its owner may clear them."""
         for node in links or {}:
             self.add_node(node)
-        arriving: dict[str, dict[str, list[str]]] = {}
-        for node in sorted(self._out):
-            self._out[node] = self._checked(node, (links or {})[node])
-            for link in self._out[node]:
-                arriving.setdefault(link.to, {}).setdefault(link.kind, []).append(node)
-        for node, kinds in arriving.items():
-            self._into[node] = {kind: tuple(sources) for kind, sources in kinds.items()}
+        for node, those in (links or {}).items():
+            self._set(node, those)
 
     def __contains__(self, node: str) -> bool:
         return node in self._out
@@ -135,3 +173,63 @@ class Graph:
         kinds = self._into[link.to]
         rest = tuple(source for source in kinds[link.kind] if source != node)
         self._into[link.to] = {**kinds, link.kind: rest}
+
+
+# ── rewiring under caps, the same way every time ─────────────────────────────────────────────────
+
+
+class Orderable(Protocol):
+    """What can be a key: anything that is less or not less than another, such as a tuple."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Orderable]) -> tuple[str, ...]:
+    """The first `cap` candidates in descending order of key, each once."""
+    ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
+    return tuple(ranked[:cap])
+
+
+def settle(
+    graph: Graph,
+    kind: str,
+    node: str,
+    candidates: Iterable[str],
+    cap: int,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> None:
+    """Give a node the best candidates as its out-links of a kind, in place of those it had."""
+    kept = trim((to for to in candidates if to != node), cap, partial(key, node))
+    graph.put(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
+
+
+def redirect(
+    graph: Graph,
+    kind: str,
+    gone: str,
+    reps: Collection[str],
+    visible: Container[str],
+    cap: int,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> set[str]:
+    """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
+
+    One that itself links to `gone` takes the best of the others; links of `gone`, and of nodes that are
+    not visible, stay. Returns the nodes of which a link changed; ValueError, with nothing changed, where
+    nothing can represent `gone`.
+    """
+    if not reps or gone in reps or any(rep not in graph for rep in reps):
+        raise ValueError(f"{gone} needs other nodes of the graph to represent it")
+    changed: set[str] = set()
+    for source in graph.into(gone, kind):
+        if source not in visible:
+            continue
+        held = {link.to: link for link in graph.links(source, kind) if link.to != gone}
+        best = trim((rep for rep in reps if rep != source), 1, partial(key, source))
+        fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
+        kept = trim({**held, **fresh}, cap, partial(key, source))
+        graph.put(source, kind, (held.get(to) or fresh[to] for to in kept))
+        changed.add(source)
+    return changed

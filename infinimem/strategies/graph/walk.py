@@ -1,4 +1,4 @@
-"""Search along typed links: a budgeted expansion from anchors, and how far everything is.
+"""Search along typed links: a budgeted expansion from anchors, how far everything is, and what stands around.
 
 Source: All-Mem, Appendix D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
 """
@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
 
-from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.graph.rewire import Orderable
+from infinimem.strategies.graph.links import Graph, Link, Orderable
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A node that an expansion admitted.
-
-    Args:
-        hop: links from the nearest anchor on the way that was taken; 0 for an anchor.
-        source: the node that it was reached from; None for an anchor.
-        kind: of the link by which it was reached; None for an anchor.
-    """
+    """A node that an expansion admitted, by which link and from where; an anchor has hop 0 and neither."""
 
     node: str
     hop: int
@@ -39,16 +34,13 @@ def expand(
     *,
     priority: bool = True,
 ) -> tuple[Reached, ...]:
-    """What a breadth-first search along links reaches, in the order of admission.
+    """Search breadth-first along links, and return what is reached in the order of admission.
 
     Args:
         anchors: where it starts, best first; they count towards the cap.
         neighbours: the links to follow from a node, such as `Graph.links`.
-        hops: links that it goes from an anchor at most.
-        cap: nodes that it admits at most.
-        kinds: the kinds of link that it follows, first the one whose neighbours come first.
+        kinds: the kinds of link that it follows, first the one whose neighbours come first, if `priority`.
         time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
-        priority: whether the order of the kinds counts; without it, time and id alone do.
     """
     rank = {kind: position if priority else 0 for position, kind in enumerate(kinds)}
     admitted = [Reached(node, 0) for node in dict.fromkeys(anchors)][:cap]
@@ -80,11 +72,7 @@ def either_way(graph: Graph, node: str, kinds: Iterable[str]) -> Iterator[Link]:
 
 
 def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | None = None) -> dict[str, int]:
-    """Links from the nearest source to each node that can be reached, in the links' direction.
-
-    Args:
-        kinds: the kinds of link that count; None for all.
-    """
+    """Links from the nearest source to each node that can be reached, in the links' direction."""
     far = dict.fromkeys(sources, 0)
     frontier = deque(far)
     while frontier:
@@ -96,7 +84,7 @@ def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | Non
     return far
 
 
-def heirs(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
+def replacements(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
     """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
     seen, waiting = {node}, [node]
     while waiting:
@@ -104,3 +92,68 @@ def heirs(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[s
         seen |= fresh
         waiting += (name for name in fresh if name not in visible)
     return {name for name in seen if name in visible}
+
+
+# ── what stands around a node ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node, labelled by the caller: how far it is from the root, and whether it is on the surface."""
+
+    id: str
+    label: str
+    visible: bool
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What stands around a node: the root first, then by hop; and every link between two of the nodes."""
+
+    root: str
+    nodes: tuple[Node, ...]
+    links: tuple[tuple[str, Link], ...]
+    kinds: tuple[str, ...]
+    cut: bool
+
+    def data(self) -> dict[str, Any]:
+        """ "root", "nodes" and "links" as JSON has them."""
+        return {
+            "root": self.root,
+            "nodes": [asdict(node) for node in self.nodes],
+            "links": [
+                {"from": source, "to": link.to, "type": link.kind, "weight": link.weight}
+                for source, link in self.links
+            ],
+        }
+
+
+def around(
+    graph: Graph,
+    root: str,
+    hops: int,
+    cap: int,
+    kinds: Sequence[str],
+    label: Callable[[str], str],
+    visible: Callable[[str], bool],
+) -> Topology:
+    """Return what is within some hops of a node, links being followed either way, at most `cap` nodes.
+
+    Links of these kinds are followed and shown; where the cap cuts, those named first are kept.
+    """
+    both_ways = partial(either_way, graph, kinds=kinds)
+    reached: tuple[Reached, ...] = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
+    shown = {found.node: found.hop for found in reached[:cap]}
+    return Topology(
+        root=root,
+        nodes=tuple(Node(node, label(node), visible(node), hop) for node, hop in shown.items()),
+        links=tuple(
+            (node, link)
+            for node in shown
+            for link in graph.links(node)
+            if link.to in shown and link.kind in kinds
+        ),
+        kinds=tuple(kinds),
+        cut=len(reached) > cap,
+    )

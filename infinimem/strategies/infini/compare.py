@@ -1,13 +1,13 @@
-"""COMPARE: which lines repeat others, and which newer ones outdate.
+"""REWRITE_CURRENT and COMPARE: the buffer's lines by topic; which repeat others, which newer ones outdate.
 
-Repetitions are found by rule: the law takes nothing for one but what differs in wording only. A model is
-asked which lines newer ones make untrue, once for a whole consolidation, and is shown those lines alone that
-come in near to others. A claim that the law would not pass goes back to it once, with the reason; if it
-insists, the line stays live beside the other, and the receipt says why.
+Lines under a heading have their topic from extraction; a model groups the others, and where it forgets,
+doubles or invents lines, the lines win. Repetitions are found by rule: the law takes nothing for one but what
+differs in wording only. Which lines newer ones make untrue a model is asked once for a whole consolidation,
+and it is shown those lines alone that come in near to others. A claim that the law would not pass goes back
+once, with the reason; if it insists, the line stays live beside the other, and the receipt says why.
 
-Source: Infini Memory, prompts B and D, which settle repetitions and contradictions while they rewrite the
-buffer and each document. Here no document is shown for that: what is near is looked up, in the documents that
-lines go to and in those nearest to them.
+Source: Infini Memory, section 3.3 and prompts B and D, which settle both while they rewrite the buffer and
+each document. Here no document is shown for that: what is near is looked up.
 """
 
 from __future__ import annotations
@@ -21,16 +21,36 @@ from typing import Literal
 
 from infinimem import chronology, law
 from infinimem.grounding.claims import find_duplicates, is_repetition
-from infinimem.model import Entry, Move, Plan, Reason, Withheld
+from infinimem.llm.shown import shown
+from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data, seq_of
 from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import COMPARE
-from infinimem.strategies.infini.topics import Topic, brief, movable, packed
+from infinimem.strategies.infini.tasks import COMPARE, REWRITE
+from infinimem.strategies.infini.topics import (
+    Topic,
+    ask_groups,
+    brief,
+    clean_title,
+    entries_of,
+    fact,
+    heading_of,
+    joined,
+    movable,
+    packed,
+    sections,
+    seq_of,
+    size,
+    title_of,
+    unsorted,
+)
+from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
+
+# ── compare ──────────────────────────────────────────────────────────────────────────────────────
+
 
 NEAR = 0.15
 """Cosine from which two lines are near, their terms weighed by how few lines hold them. Of the 14 facts of
@@ -70,15 +90,9 @@ def repeats(entries: Iterable[Entry]) -> list[Claim]:
 def compare(
     fresh: Iterable[Entry], standing: Iterable[Entry], known: Iterable[Claim], view: View, asker: Asker
 ) -> Comparison:
-    """What comes in, compared with what stands where it goes or near to there, and with each other.
+    """Compare what comes in with what stands where it goes or near to there, and with each other.
 
-    Args:
-        fresh: the lines that come in.
-        standing: those of the documents that they go to.
-        known: claims of other lines that come in, whose survivors are among these.
-
-    Raises:
-        ModelUnavailable: nothing is claimed.
+    `known` are claims of other lines that come in, whose survivors are among these.
     """
     incoming = {entry.seq: entry for entry in fresh}
     claims = {claim.seq: claim for claim in known}
@@ -151,7 +165,7 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
 
 def _ask(
     topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
-) -> tuple[list[Claim], tuple[Reason, ...]]:
+) -> tuple[list[Claim], Sequence[Reason]]:
     shown = {entry.seq for topic in topics for entry in topic.entries}
 
     def read(data: Data) -> tuple[list[Claim], list[Reason]]:
@@ -175,21 +189,18 @@ def _ask(
     groups = [
         {"heading": topic.title, "facts": [brief(entry) for entry in topic.entries]} for topic in topics
     ]
-    reply, wrong = asker.ask(COMPARE, {"groups": groups}, check)
-    return (read(reply.data)[0] if reply.data is not None else []), wrong
+    data, wrong = asker.ask_checked(COMPARE, {"groups": groups}, check)
+    return (read(data)[0] if data is not None else []), wrong
 
 
 def allowed(
     claims: Iterable[Claim], run: Iterable[int], view: View
 ) -> tuple[tuple[Claim, ...], list[Withheld]]:
-    """The claims that the law lets pass, each pointing at a line that stays.
+    """Return the claims that the law lets pass, each pointing at a line that stays; and why the others do
+    not.
 
-    Args:
-        claims: at most one for each seq.
-        run: the seqs that the plan will touch; the law archives only a share of them.
-
-    Returns:
-        The claims that hold, and why the others do not.
+    There is at most one for each seq; `run` are the seqs that the plan will touch, of which the law
+    archives a share.
     """
     left = {claim.seq: claim for claim in claims}
     lines = sorted({*run, *left})
@@ -230,3 +241,70 @@ def _followed(claims: dict[int, Claim]) -> Iterable[Claim]:
             final = replace(final, by=step.by, why=step.why if final.why == "duplicate" else final.why)
         if final.by not in seen:
             yield final
+
+
+# ── rewrite ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The buffer, sorted: each line is in one topic, or in one claim whose survivor is; and which were
+    `titled`."""
+
+    topics: tuple[Topic, ...]
+    claims: tuple[Claim, ...]
+    titled: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+
+
+def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
+    """Group the buffer's first lines, or all; what is too large for one call goes in parts."""
+    places = {place.entry.seq: place for place in movable(view.buffer, view)[:count]}
+    claims, withheld = allowed(repeats(place.entry for place in places.values()), places, view)
+    gone = {claim.seq for claim in claims}
+    live = [place for seq, place in places.items() if seq not in gone]
+    untitled = ("", unsorted(view))
+    titled = sections(place for place in live if heading_of(place) not in untitled)
+    topics = list(titled)
+    lines = [Topic("", (place.entry,)) for place in live if heading_of(place) in untitled]
+    unmended: list[Reason] = []
+    open_ids = open_documents(view) if lines else {}
+    for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
+        part = [places[line.entries[0].seq] for line in chunk]
+        docs = [_offered(row.id, view) for row in near(view, entries_of(chunk), open_ids)]
+        found, wrong = _part(part, docs, asker, view)
+        topics += found
+        unmended += wrong
+    notes = [*(f"rewrite: {reason}" for reason in unmended), *map(str, withheld)]
+    titles = frozenset(topic.title for topic in titled)
+    return Draft(joined(topics), claims, titles, tuple(notes), tuple(withheld))
+
+
+def _offered(doc_id: str, view: View) -> dict[str, object]:
+    """A document as a model is told of it."""
+    told = {"title": title_of(doc_id, view), "tokens": view.row(doc_id).tokens}
+    return {**told, "told": [shown(told)]}
+
+
+def _share(lines: Sequence[Topic], limit: int) -> int:
+    """Tokens of a part, so that all parts are about as large: a few lines alone are grouped badly."""
+    sizes = [size(line.entries) for line in lines]
+    parts = -(-sum(sizes) // max(limit, 1))
+    return min(limit, -(-sum(sizes) // max(parts, 1)) + max(sizes, default=0))
+
+
+def _part(
+    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, view: View
+) -> tuple[list[Topic], Sequence[Reason]]:
+    known = {place.entry.seq: place for place in places}
+    untitled = unsorted(view)
+    facts = [fact(place.entry) for place in places]
+    groups, wrong = ask_groups(asker, REWRITE, {"facts": facts, "docs": docs}, known)
+    topics = [
+        Topic(clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
+        for topic, seqs in groups
+    ]
+    settled = {seq for _, seqs in groups for seq in seqs}
+    missing = [place for place in places if place.entry.seq not in settled]
+    return [*topics, *sections(missing, untitled)], wrong

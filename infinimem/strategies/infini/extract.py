@@ -26,23 +26,31 @@ from infinimem.llm.parallel import in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
-from infinimem.store.spec import STANDING, TOPICS
+from infinimem.model import CURRENT, Entry, Located, NewEntry, Plan, Reason
+from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unreadable, unsupported, verbatim
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.standing import filed
 from infinimem.strategies.infini.tasks import EXTRACT
-from infinimem.strategies.infini.topics import INBOX, clean_title, heading_of, same, title_of, unsorted
+from infinimem.strategies.infini.topics import (
+    INBOX,
+    clean_title,
+    cut,
+    heading_of,
+    same,
+    seqs_of,
+    title_of,
+    unsorted,
+    unsupported,
+    verbatim,
+)
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
 from infinimem.terms import query_terms
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
 CLAUSE_WORDS = 3
-IN_VAIN = 3
-"""Units in a row without any answer of use, after which a model is not asked about more of them."""
 HALVINGS = 8
 """Askings in a row without an answer of use, after which a unit is left; it takes fewer to find a turn."""
 TELLING = 8
@@ -76,12 +84,7 @@ class ShownTurn:
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
-    """Entries for evidence lines, a plan a unit, in order. A few units are asked about side by side
-    (settings.infini.workers); their plans are durable before the next few are looked at.
-
-    Raises:
-        ModelUnavailable: the turns from here on stay pending.
-    """
+    """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next."""
     settings = view.settings.of(InfiniSettings)
     portions, few = units(new, settings), max(1, settings.workers)
     in_vain = 0
@@ -109,7 +112,7 @@ def _attempt(
     view: View, asker: Asker, titles: Sequence[str], unit: Sequence[Located]
 ) -> tuple[Plan | ModelError, Asker]:
     """The plan of a unit, or why there is none; and who asked."""
-    own = asker.another()
+    own = Asker(asker.llm)
     try:
         return _plan(view, unit, titles, own), own
     except ModelError as error:
@@ -117,8 +120,7 @@ def _attempt(
 
 
 def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
-    """What a model is told of the topics that there are: the documents' titles, of very many those nearest to
-    what is said, and those under which lines wait in CURRENT."""
+    """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
     settings = view.settings.of(InfiniSettings)
     rows = {
         row.id: row
@@ -136,10 +138,7 @@ def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
 
 
 def units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
-    """Turns in the portions that one extraction looks at.
-
-    A chunk or exchange holds at most `chunk_tokens`; a turn that is larger stands alone.
-    """
+    """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
     portions: list[list[Located]] = []
     room = 0
     for turn in turns:
@@ -217,8 +216,7 @@ def _closed(
     unanswered: Mapping[int, str],
     notes: Sequence[str],
 ) -> Plan:
-    """The plan of a unit: of the turns that no entry cites some are refused, some wait for an answer, and the
-    others hold nothing."""
+    """The plan of a unit: turns that no entry cites are refused, wait for an answer, or hold nothing."""
     cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
     left = [place.entry.seq for place in unit if place.entry.seq not in cited]
     return Plan(
@@ -232,8 +230,7 @@ def _closed(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a reply comes to: entries that can be taken, in its order, and those `joined` of two facts; what
-    is `wrong` and to be mended; what is `vague`, cannot be, and is told."""
+    """What a reply comes to; `joined` are of two facts, `wrong` is to be mended, `vague` cannot be."""
 
     entries: tuple[NewEntry, ...] = ()
     joined: tuple[NewEntry, ...] = ()
@@ -247,8 +244,7 @@ def _ask(
     titles: Sequence[str],
     asker: Asker,
 ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
-    """Entries from one call, and from a second about the turns of which something was wrong or was left out;
-    what is still wrong; the turns of which something was refused; why there was no answer of use, if so."""
+    """Entries, what is still wrong, turns that are refused, and the failure, if any; of a call or two."""
     around = (*context, *(piece.shown for piece in said))
     people = list(dict.fromkeys(name for turn in around if (name := turn["speaker"])))
     first = again = None
@@ -286,8 +282,7 @@ def _topics(entries: Iterable[NewEntry]) -> list[str]:
 def _concerned(
     said: Sequence[ShownTurn], wrong: Sequence[Reason], problems: Sequence[Reason]
 ) -> list[ShownTurn]:
-    """The turns of some problems; before those of which something was wrong stand the turns that explain
-    them."""
+    """The turns of some problems, with the turns that explain those of which something was wrong."""
     named = {seq for reason in problems for seq in reason.seqs}
     mended = {seq for reason in wrong for seq in reason.seqs}
     return [
@@ -308,9 +303,8 @@ def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason]
     entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
     heading = ""
     for at, entry in enumerate(entries):
-        if (
-            again.entries and not entry.heading
-        ):  # what was mended stands under the topic of what was said with it
+        # what was mended stands under the topic of what was said with it
+        if again.entries and not entry.heading:
             entries[at] = replace(entry, heading=heading)
         elif entry.to == CURRENT:
             heading = entry.heading
@@ -383,11 +377,13 @@ def _read(
     if not copied and (missing := unsupported(text, [piece.origin for piece in origin], people)):
         return Reason("UNSUPPORTED", seqs, f"{', '.join(missing)} in: {text[:80]}")
     refers = one_line(clean_text(item.get("refers") or "")).strip()[:REFERS_LENGTH]
+    when = (item.get("when") or "").strip()
+    texts = [(piece.text, day_of(piece.place.entry.time)) for piece in origin]
     entry = NewEntry(
         text,
         seqs,
         heading=heading,
-        when=_when(item.get("when"), origin),
+        when=when if when and fits(when, texts) else None,  # if the words of its turns can mean that
         by=None if copied else "model",
         refers=refers or None,
     )
@@ -395,15 +391,21 @@ def _read(
 
 
 def joins_facts(entry: NewEntry) -> bool:
-    """Whether what a model phrased has two sentences, or two parts around a semicolon, of three words or more
-    each; quoted words do not count."""
+    """Whether what a model phrased has two sentences or parts around a semicolon, quoted words apart."""
     said = _QUOTED.sub("", entry.text)
     parts = (part for sentence in sentences(said) for part in sentence.split("; "))
     return entry.by == "model" and sum(len(part.split()) >= CLAUSE_WORDS for part in parts) > 1
 
 
-def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:
-    """When it happened, if the words of its turns can mean that."""
-    told = (when or "").strip()
-    texts = ((piece.text, day_of(piece.place.entry.time)) for piece in origin)
-    return told if told and fits(told, texts) else None
+_SECTIONS = {"instruction": INSTRUCTIONS, "preference": PREFERENCES}
+
+
+def filed(entry: NewEntry, standing: str | None, origin: Iterable[Entry]) -> NewEntry:
+    """The entry, on its way to a document of its own if it says what the user asks for once and for all.
+
+    Only the user's own words direct how the user is answered: a tool's output, or what an AI said, cannot.
+    """
+    heading = _SECTIONS.get(standing or "")
+    if heading is None or any(turn.source not in ("user", "human") for turn in origin):
+        return entry
+    return replace(entry, to=STANDING, heading=heading)

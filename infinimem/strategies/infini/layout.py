@@ -20,13 +20,13 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.spec import load
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, seqs_of
 from infinimem.strategies.infini.compare import Claim, allowed
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
     Topic,
+    ask_groups,
     brief,
     clean_title,
     entries_of,
@@ -36,8 +36,10 @@ from infinimem.strategies.infini.topics import (
     movable,
     packed,
     sections,
+    seqs_of,
     shown,
 )
+from infinimem.strategies.records.asking import Asker
 
 Fact = dict[str, str | None]
 
@@ -49,13 +51,7 @@ CROWDED = 30
 
 @dataclass(frozen=True)
 class Target:
-    """A document and what comes into it.
-
-    Args:
-        places: the lines that stand in it and stay.
-        topics: what comes in.
-        fixed: whether its headings are a person's to arrange (it holds prose).
-    """
+    """A document and what comes into it; where it holds prose its headings are a person's (`fixed`)."""
 
     doc_id: str
     title: str
@@ -81,13 +77,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Laid:
-    """A target, laid out.
-
-    Args:
-        headings: seq to heading, for every line that moves: all that come in, and those that stand in the
-            document under another heading now.
-        summary: what the document is about.
-    """
+    """A target, laid out: the headings of all lines that move, and its summary."""
 
     headings: Mapping[int, str]
     summary: str
@@ -116,15 +106,7 @@ def plain(target: Target) -> Laid:
 
 
 def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
-    """Put what comes in under headings by rule, and ask about the sections that are crowded now.
-
-    Args:
-        gone: lines of it that are on their way to the archive.
-        anew: ask about the whole of it.
-
-    Raises:
-        ModelUnavailable: nothing is laid out.
-    """
+    """Put what comes in under headings by rule, and ask about crowded sections, or `anew` about all."""
     settings = view.settings.of(InfiniSettings)
     before = [place for place in target.places if place.entry.seq not in gone]
     topics = [
@@ -164,17 +146,16 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
 
 
 def _crowded(topic: Topic, target: Target) -> bool:
-    """Whether a section has grown by what comes in to so many lines, or as many again, that it is to be
-    parted."""
+    """Whether a section has grown by what comes in to so many lines, or as many again."""
     stood = sum(entry.seq in target.standing for entry in topic.entries)
     return len(topic.entries) // CROWDED > stood // CROWDED
 
 
 def _parted(
     asked: Mapping[str, object], target: Target, known: Collection[int], asker: Asker
-) -> tuple[dict[int, str], tuple[Reason, ...]]:
+) -> tuple[dict[int, str], Sequence[Reason]]:
     """The headings that a model names for these lines, and what is wrong with its reply."""
-    groups, wrong = asker.grouped(LAYOUT, asked, known)
+    groups, wrong = ask_groups(asker, LAYOUT, asked, known)
     found: dict[int, str] = {}
     for item, seqs in groups:
         title = clean_title(item["heading"])
@@ -207,16 +188,7 @@ def apply(
     asker: Asker,
     notes: Iterable[str] = (),
 ) -> Plan:
-    """Lay out every target and propose the whole as one plan.
-
-    Args:
-        op: "consolidate", "split" or "merge".
-        targets: documents with what comes into them; no line comes in twice.
-        claims: which lines go to the archive.
-
-    Raises:
-        ModelUnavailable: nothing is proposed.
-    """
+    """Lay out every target and propose the whole as one plan, with these claims."""
     claims = list(claims)
     gone = {claim.seq for claim in claims}
     laid = [(target, lay_out(target, gone, view, asker, anew=op == "rebuild")) for target in targets]
@@ -230,11 +202,7 @@ def compose(
     view: View,
     notes: Iterable[str] = (),
 ) -> Plan:
-    """The plan that the layouts and claims come to. Asks no model.
-
-    Args:
-        claims: each survivor comes into a target or stands in a document.
-    """
+    """The plan that layouts and claims come to; each survivor comes into a target or stands in a document."""
     moves: dict[int, Move] = {}
     home: dict[int, tuple[str, str]] = {}
     said = {claim.seq: claim for claim in claims}

@@ -18,7 +18,6 @@ from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
-from infinimem.strategies.infini.asking import Asker, Data, once, seq_of, seqs_of, unreadable
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN
 from infinimem.strategies.infini.topics import (
@@ -31,14 +30,18 @@ from infinimem.strategies.infini.topics import (
     halves,
     joined,
     listed,
+    once,
     packed,
     parted,
     same,
+    seq_of,
+    seqs_of,
     shown,
     size,
     slugify,
     title_of,
 )
+from infinimem.strategies.records.asking import Asker, Data, unreadable
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
@@ -69,11 +72,7 @@ class _Assigned:
 
 @dataclass
 class Planner:
-    """One plan in the making.
-
-    Args:
-        offer: whether existing documents may receive lines (a split makes new ones only).
-    """
+    """One plan in the making; a split does not `offer` documents that exist, it makes new ones only."""
 
     view: View
     asker: Asker
@@ -88,15 +87,7 @@ class Planner:
         return open_documents(self.view) if self.offer else {}
 
     def route(self, topics: Sequence[Topic], titled: Collection[str] = ()) -> tuple[Route, ...]:
-        """Every line of the topics to exactly one document.
-
-        Args:
-            titled: titles that name documents word for word, where there are such: no one is asked about
-            these.
-
-        Raises:
-            ModelUnavailable: nothing is planned.
-        """
+        """Bring every line to one document; no one is asked of `titled` topics that name one."""
         self._given = frozenset(titled)
         ids = {title: doc_id for doc_id, title in self._open.items()} if titled else {}
         homes = {topic.title: ids.get(same(topic.title)) for topic in topics if topic.title in titled}
@@ -156,13 +147,17 @@ class Planner:
     def _ask(
         self, topics: Sequence[Topic], known: Sequence[int], problems: Sequence[Reason]
     ) -> tuple[list[_Assigned] | None, str | None]:
-        docs = near(self.view, entries_of(topics), self._open)
+        view = self.view
+        docs = near(view, entries_of(topics), self._open)
         named = {f"T{at}": topic for at, topic in enumerate(topics, 1)}
         reply = self.asker.complete(
             PLAN,
             {
                 "topics": [self._shown(name, topic) for name, topic in named.items()],
-                "docs": [_listed(row, self.view) for row in docs],
+                "docs": [
+                    {**listed(row, view), "told": [f"{row.id}: {title_of(row.id, view)}, {row.tokens}"]}
+                    for row in docs
+                ],
                 "planned_titles": list(self._titles),
                 "markdown_length": str(self.view.settings.of(InfiniSettings).markdown_length),
                 "problems": [str(reason) for reason in problems],
@@ -249,23 +244,11 @@ class Planner:
 def _facts(groups: Sequence[Sequence[str]], named: Mapping[str, Topic]) -> list[list[str]]:
     """The ids of facts that a reply names; a topic stands for those of its facts that are named nowhere."""
     alone = {seq_of(name) for group in groups for name in group}
-    return [
-        [
-            fact_id
-            for name in group
-            for fact_id in (
-                [str(entry.seq) for entry in named[name].entries if entry.seq not in alone]
-                if name in named
-                else [name]
-            )
-        ]
-        for group in groups
-    ]
-
-
-def _listed(row: CatalogRow, view: View) -> dict[str, object]:
-    """A document as data, and told by its name and size."""
-    return {**listed(row, view), "told": [f"{row.id}: {title_of(row.id, view)}, {row.tokens}"]}
+    facts = {
+        name: [str(entry.seq) for entry in topic.entries if entry.seq not in alone]
+        for name, topic in named.items()
+    }
+    return [[fact for name in group for fact in facts.get(name, [name])] for group in groups]
 
 
 def near(view: View, entries: Iterable[Entry], ids: Collection[str]) -> list[CatalogRow]:
@@ -296,8 +279,7 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
 
 
 def open_documents(view: View) -> Mapping[str, str]:
-    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox or
-    what the user asked for once and for all; with what their titles are compared by."""
+    """Topic documents that may receive lines, with what their titles are compared by."""
     return view.derived(_open_documents)
 
 

@@ -37,8 +37,7 @@ class InfiniSettings:
 
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
-    """Turns are drawn from once. A consolidation asks three times, about a part of what was drawn: which
-    documents there are to be, what is outdated, what is crowded. By 125 turns of a conversation."""
+    """Turns are read once; a consolidation asks three times, about a part of what was drawn. By 125 turns."""
 
     chunks = -(-size // max(settings.chunk_tokens, 1))
     flushes = -(-size // max(settings.current_threshold, 1))

@@ -17,7 +17,6 @@ from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome, Rejected
-from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.layout import Target, apply, target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -40,6 +39,7 @@ from infinimem.strategies.infini.topics import (
     slugify,
     title_of,
 )
+from infinimem.strategies.records.asking import Asker
 
 SECTIONS = 50
 """Sections of a document that one split takes on: each may become a document of its own."""
@@ -52,11 +52,7 @@ Maintenance = Generator[Plan, Outcome, View]
 
 
 def split(view: View, asker: Asker) -> Maintenance:
-    """A plan for each document that is too long; one that is refused is left for the next time.
-
-    Raises:
-        ModelUnavailable: what was applied before stands.
-    """
+    """A plan for each document that is too long; one that is refused is left for the next time."""
     limit = view.settings.of(InfiniSettings).markdown_length
     for row in view.catalog(folder=TOPICS):
         if row.tokens > limit and row.id in view and may_change(row.id, view):
@@ -68,19 +64,20 @@ def split(view: View, asker: Asker) -> Maintenance:
 
 
 def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
-    """The document in parts; its name stays with the part of that title, else with the largest.
+    """The document in parts, None if it is but one line; its name stays with the part of that title, else the
+    largest.
 
-    Of one that is far too long the first lines leave, and the others stay where they are until the next time.
-
-    Returns:
-        None where there is but one line, which cannot be parted.
+    Of one that is far too long the first lines leave, and the others stay where they are until the next
+    time.
     """
     document = view.document(doc_id)
     if len(document.entries) < 2:
         return None
     title = title_of(doc_id, view)
     limit = view.settings.of(InfiniSettings).markdown_length
-    topics, rest = _portion(sections(document.entries, title), limit)
+    topics: Sequence[Topic] = sections(document.entries, title)
+    most = sum(len(topic.entries) for topic in topics[:SECTIONS])
+    topics, rest = cut_at(topics, min(most, fitting(entries_of(topics), PORTION * limit)))
     planner = Planner(view, asker, offer=False)
     parts = _parts(planner.route(topics), limit)
     notes = list(planner.notes)
@@ -99,12 +96,6 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
     slugs = Slugs(view)
     targets += [target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts]
     return apply("split", targets, (), view, asker, notes)
-
-
-def _portion(topics: Sequence[Topic], limit: int) -> tuple[list[Topic], list[Topic]]:
-    """The topics that one split takes on, and those that it leaves."""
-    most = sum(len(topic.entries) for topic in topics[:SECTIONS])
-    return cut_at(topics, min(most, fitting(entries_of(topics), PORTION * limit)))
 
 
 def _parts(routes: Sequence[Route], limit: int) -> list[Route]:
@@ -130,15 +121,20 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 
 
 def merge(view: View, asker: Asker) -> Maintenance:
-    """Plans for groups of small documents that belong together, where merging is due; several groups a plan,
-    for a plan costs more than a group. Those of a plan that is refused are tried one by one.
+    """Plans for groups of small documents that belong together, several a plan, for a plan costs more than a
+    group.
 
-    Raises:
-        ModelUnavailable: what was applied before stands.
+    Those of a plan that is refused are tried one by one.
     """
     settings = view.settings.of(InfiniSettings)
-    small = small_documents(view)
-    if not is_merge_due(view.epoch, len(small), settings):
+    small = [
+        row
+        for row in view.catalog(folder=TOPICS)
+        if row.tokens < settings.merge_max_tokens and row.id != INBOX and may_change(row.id, view)
+    ]
+    every = settings.merge_frequency
+    turn = every > 0 and view.epoch > 0 and view.epoch % every == 0
+    if len(small) < 2 or not (turn or len(small) > settings.merge_trigger_min_count):
         return view
     groups = merge_groups(small, view, asker)
     for at in range(0, len(groups), TOGETHER):
@@ -156,53 +152,30 @@ def merge(view: View, asker: Asker) -> Maintenance:
     return view
 
 
-def small_documents(view: View) -> list[CatalogRow]:
-    """Topic documents that are short enough to be merged, by id."""
-    limit = view.settings.of(InfiniSettings).merge_max_tokens
-    return [
-        row
-        for row in view.catalog(folder=TOPICS)
-        if row.tokens < limit and row.id != INBOX and may_change(row.id, view)
-    ]
-
-
-def is_merge_due(epoch: int, small: int, settings: InfiniSettings) -> bool:
-    """Whether this many consolidations, or this many small documents, call for merging."""
-    every = settings.merge_frequency
-    turn = every > 0 and epoch > 0 and epoch % every == 0
-    return small > 1 and (turn or small > settings.merge_trigger_min_count)
-
-
 def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[tuple[str, ...]]:
     """Groups as the model proposes them, as far as they hold: known ids, each once, a body that fits."""
     settings = view.settings.of(InfiniSettings)
     groups: list[tuple[str, ...]] = []
     used: set[str] = set()
-    calls = tokens.packed(small, settings.plan_split_threshold, _told)
+    calls = tokens.packed(
+        small,
+        settings.plan_split_threshold,
+        lambda row: tokens.count(row.id) + tokens.count(row.summary) + 16,
+    )
     for batch in (rows for rows in calls if len(rows) > 1):
         rows = {row.id: row for row in batch}
         docs = [listed(row, view) for row in batch]
         reply = asker.complete(MERGE, {"docs": docs})
-        asker.reject(MERGE, reply, _wrong(reply.data, rows))
-        for item in reply.data["groups"] if reply.data is not None else ():
+        items = reply.data["groups"] if reply.data is not None else ()
+        unknown = [doc_id[:60] for item in items for doc_id in item["doc_ids"] if doc_id not in rows]
+        asker.reject(MERGE, reply, [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else ())
+        for item in items:
             free = [doc_id for doc_id in dict.fromkeys(item["doc_ids"]) if doc_id in rows.keys() - used]
             group = tuple(free[: settings.merge_group_max])
             if len(group) > 1 and sum(rows[doc_id].tokens for doc_id in group) <= settings.markdown_length:
                 groups.append(group)
                 used.update(group)
     return groups
-
-
-def _wrong(data: Data | None, rows: Collection[str]) -> list[Reason]:
-    """Ids of a reply that were not offered."""
-    named = (doc_id for item in (data or {"groups": ()})["groups"] for doc_id in item["doc_ids"])
-    unknown = [doc_id[:60] for doc_id in named if doc_id not in rows]
-    return [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
-
-
-def _told(row: CatalogRow) -> int:
-    """Tokens of a document as a model is told of it."""
-    return tokens.count(row.id) + tokens.count(row.summary) + 16
 
 
 def merge_target(group: Sequence[str], view: View) -> Target:

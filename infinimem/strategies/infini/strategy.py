@@ -24,12 +24,10 @@ from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
-from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.compare import Claim, compare
+from infinimem.strategies.infini.compare import Claim, compare, rewrite
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
-from infinimem.strategies.infini.rewrite import rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import (
     PORTION,
@@ -41,19 +39,13 @@ from infinimem.strategies.infini.topics import (
     title_of,
     unsorted,
 )
-from infinimem.strategies.readers.beside import with_beside
 from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.readers.pipeline import Trace
-from infinimem.strategies.readers.spread import best_lines
+from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
+from infinimem.strategies.records.asking import Asker
 
 
 class Infini:
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that extracts, groups, routes and lays out.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
     readers: tuple[str, ...] = READERS
@@ -118,17 +110,12 @@ class Infini:
         return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
     def portion(self, places: Sequence[Located]) -> int:
-        """How many of the buffer's lines are sorted when no one asked: what a turn costs is bounded, however
-        much was said in it."""
+        """How many of the buffer's lines are sorted when no one asked: what a turn costs is bounded."""
         room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
         return fitting((place.entry for place in places), room)
 
     def consolidation(self, view: View, count: int) -> Plan:
-        """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22).
-
-        Raises:
-            ModelUnavailable: the buffer stays as it is.
-        """
+        """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22)."""
         draft = rewrite(view, self._asker, count)
         if self.own.maintenance:
             planner = Planner(view, self._asker)
@@ -151,11 +138,8 @@ class Infini:
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
     ) -> Plan:
-        """These lines of the buffer to the nearest documents, or to the inbox.
-
-        What the refused moves discarded in favour of another of these stays discarded, if the law lets it;
-        somebody may have taken lines out meanwhile.
-        """
+        """These lines to the nearest documents, or the inbox; what one replaced is archived, if the law
+        lets it."""
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
         routes = nearest(view, sections(places, unsorted(view)))
@@ -180,8 +164,7 @@ class Infini:
                 view = outcome.view
 
     def estimate(self, view: View) -> int:
-        """Each line of the buffer is read about once more (compared, or parted), beside the names of the
-        documents on offer."""
+        """Each line of the buffer is read about once more, beside the names of the documents on offer."""
         size = tokens.count(view.buffer.body)
         if not size:
             return 0

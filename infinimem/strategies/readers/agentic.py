@@ -21,8 +21,7 @@ from infinimem.model import Retrieved, Stage
 from infinimem.retrieval.pieces import LONG
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
-from infinimem.strategies.readers.budget import FIRST, pack
-from infinimem.strategies.readers.pipeline import candidates, near, size
+from infinimem.strategies.readers.pipeline import FIRST, candidates, near, pack, size
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.compact import rows
 from infinimem.tools.tool import scope_of
@@ -47,13 +46,7 @@ def search(view: View, question: str, reader: str) -> Search | None:
 
 
 class Search:
-    """A search under way.
-
-    Args:
-        view: the snapshot that the evidence is from.
-        question: as it is asked.
-        rounds: of calls, at most.
-    """
+    """A search under way, of so many rounds of calls."""
 
     def __init__(self, view: View, question: str, rounds: int) -> None:
         self._view = view
@@ -71,16 +64,7 @@ class Search:
         return {"catalog": catalog, "calls": list(self._calls), "rounds_left": str(self.rounds_left)}
 
     def run(self, reply: Reply, shown: Iterable[Retrieved], budget: int) -> tuple[list[Retrieved], Stage]:
-        """Make the calls of a round; one that brings nothing new is the last.
-
-        Args:
-            reply: to `SEARCHING`, without an answer.
-            shown: the evidence so far.
-            budget: tokens of lines that may be added.
-
-        Returns:
-            What is new, and the round as a step of a trace.
-        """
+        """Make the calls of a round, and return what is new, and the round; without news it is the last."""
         calls = (reply.data or {}).get("calls", [])[:CALLS]
         left = min(budget, ROUND)
         seen = {place for piece in shown for place in _places(piece)}
@@ -106,8 +90,7 @@ class Search:
         return new, Stage("round", asked, candidates(new), stop=stop, failure=reply.failure or "")
 
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
-        """What a search finds as entries, which say more in as many tokens than sections; of other results
-        the entries of which lines are shown, and what else stands there."""
+        """What a search finds as entries, which say more than sections; of other results the lines shown."""
         search = searcher(self._view)
         if "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
@@ -158,9 +141,7 @@ def _told(call: Call, result: Result, kept: int, found: int) -> list[str]:
 
 def _short(call: Call) -> str:
     """A call on one line, for the trace."""
-    given = (
-        (name, value if isinstance(value, int) else str(value)[:60])
-        for name, value in call["arguments"].items()
-    )
-    arguments = ", ".join(f"{name[:20]}={value!r}" for name, value in given)
+    given = call["arguments"].items()
+    values = ((name, value if isinstance(value, int) else str(value)[:60]) for name, value in given)
+    arguments = ", ".join(f"{name[:20]}={value!r}" for name, value in values)
     return f"{call['name'][:40]}({arguments})"

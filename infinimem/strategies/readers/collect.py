@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from infinimem.errors import UsageError
 from infinimem.grounding.asked import about_all
@@ -30,38 +31,27 @@ OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
 
 
-def read_agentic(request: Request) -> Evidence:
+def _begun(request: Request) -> Evidence:
     """What an answer begins with; its model may search on (agentic.py).
 
-    Where the whole is asked for, the order of things or a summary, it begins with half the budget: no search
-    for a word finds what is missing there.
+    Where the whole is asked for, it begins with half the budget: no search for a word finds what is missing.
     """
     first = max(ROUND, request.budget // 2) if about_all(request.question) else ROUND
-    return read_bm25(replace(request, budget=min(request.budget, first)))
+    return _entries(replace(request, budget=min(request.budget, first)))
 
 
-def read_hybrid(request: Request) -> Evidence:
-    """The documents that a model selects by their summaries and nothing beside them; where it selects none,
-    the best entries."""
-    trace = Trace()
-    if chosen := _select(request, trace):
-        return trace.evidence(assemble(request, bodies(request, chosen, request.budget)))
-    return _entries(request, trace)
-
-
-def read_summary(request: Request) -> Evidence:
-    """Only the documents that a model selects by their summaries."""
+def _documents(request: Request, *, or_entries: bool) -> Evidence:
+    """The documents that a model selects by their summaries and nothing beside them."""
     trace = Trace()
     chosen = _select(request, trace)
+    if or_entries and not chosen:
+        return _entries(request, trace)
     return trace.evidence(assemble(request, bodies(request, chosen, request.budget)))
 
 
-def read_bm25(request: Request) -> Evidence:
+def _entries(request: Request, trace: Trace | None = None) -> Evidence:
     """Only the best entries; no model is called."""
-    return _entries(request, Trace())
-
-
-def _entries(request: Request, trace: Trace) -> Evidence:
+    trace = trace or Trace()
     found = best_entries(request)
     trace.add(Stage("entries", (request.question,), candidates(found)))
     return trace.evidence(assemble(request, found))
@@ -80,10 +70,10 @@ def _select(request: Request, trace: Trace) -> list[str]:
 
 
 _READERS: Mapping[str, Callable[[Request], Evidence]] = {
-    "agent": read_agentic,
-    "hybrid": read_hybrid,
-    "bm25": read_bm25,
-    "summary": read_summary,
+    "agent": _begun,
+    "hybrid": partial(_documents, or_entries=True),
+    "bm25": _entries,
+    "summary": partial(_documents, or_entries=False),
 }
 READERS = tuple(_READERS)
 
@@ -91,12 +81,7 @@ READERS = tuple(_READERS)
 def collect(
     llm: LLM, view: View, question: str, reader: str, settings: ReaderSettings, budget: int
 ) -> Evidence:
-    """Evidence for an answer, by one of `READERS` (arguments: `Request`).
-
-    Raises:
-        UsageError: there is no such reader.
-        ModelUnavailable: the model does not answer.
-    """
+    """Evidence for an answer by one of `READERS` (arguments: `Request`); UsageError for any other."""
     if reader not in _READERS:
         raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
     return _READERS[reader](Request(llm, view, question, settings, budget))

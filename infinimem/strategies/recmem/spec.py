@@ -56,19 +56,12 @@ def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int,
     return calls, calls * PROMPT + shown, calls * 3 * REPLY
 
 
+_CHANGES = (
+    "k_sub=0 k_epi=0 k_sem=0 k_epi=0:k_sem=0 refine=direct:k_epi=0 theta_count=6 units=raw "
+    "supersede=false refine_merged=true"
+).split()
 _GROUPS = {
-    "recmem-ablations": (
-        "recmem",
-        "recmem:k_sub=0",
-        "recmem:k_epi=0",
-        "recmem:k_sem=0",
-        "recmem:k_epi=0:k_sem=0",
-        "recmem:refine=direct:k_epi=0",
-        "recmem:theta_count=6",
-        "recmem:units=raw",
-        "recmem:supersede=false",
-        "recmem:refine_merged=true",
-    ),
+    "recmem-ablations": ("recmem", *(f"recmem:{change}" for change in _CHANGES)),
     "five": ("recmem:rank=cosine:k_sub=10", "recmem"),
     "five-answers": ("recmem",),
 }

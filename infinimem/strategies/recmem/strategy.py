@@ -10,25 +10,32 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from typing import Any
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
-from infinimem.model import AGAIN, Evidence, Finding, Located, Plan
+from infinimem.model import AGAIN, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.records import stem
-from infinimem.store.view import Rejected, View
+from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.recmem.consolidate import Consolidation, merges
-from infinimem.strategies.recmem.read import read, retrieve
+from infinimem.strategies.recmem.read import TierSearch
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Holding, Units, crowded
-from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.figures import by_kind
+from infinimem.strategies.recmem.subconscious import (
+    EPISODE,
+    HELD,
+    RAW,
+    WAITING,
+    Held,
+    Holding,
+    Units,
+    crowded,
+)
+from infinimem.strategies.records.edits import Round
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rules import held_twice
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind
 
 _Step = tuple[int, str | None]
 """A turn to list, or an exchange to attend to."""
@@ -40,38 +47,29 @@ THETAS: Mapping[str, float] = {"lexical": 0.519, "static": 0.578, "minilm": 0.61
 
 
 class RecMem(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that tells episodes and facts.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
+    own: RecmemSettings
+    apart = (EPISODE,)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
-        self.own = settings.of(RecmemSettings)
         self._to_write, self._to_read = Holding(self._writing), Holding(self._reading)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """Attend to the exchanges that these turns end; what is looked at without a plan is listed alone.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
+        """Attend to the exchanges that these turns end; what is looked at without a plan is listed alone."""
         due = view.derived(Units.of).due()
         steps = [(turn.seq, name) for turn in new for name in (*due.get(turn.seq, ()), None)]
         yield from self._attended(view, steps)
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Because someone asked: attend to exchanges that go on, and again to the raw ones, which may recur
-        since a `forget` or an undo; no exchange is asked about an episode again that it was told apart from.
+        """Attend to exchanges that go on, and again to the raw ones, which may recur since a `forget` or an
+        undo.
 
-        Raises:
-            ModelUnavailable: what was applied stays.
+        No exchange is asked about an episode again that it was told apart from.
         """
         if event == "consolidate":
             units = view.derived(Units.of)
@@ -88,13 +86,12 @@ class RecMem(RecordStrategy):
 
     def _attended(self, view: View, steps: Sequence[_Step], again: Sequence[str] = ()) -> Plans:
         """Go through the steps. The raw ones of `again` count as not yet said until it is their turn."""
-        left, seen, looked = deque(steps), list[int](), list[str]()
+        left, looked, plans = deque(steps), list[str](), Round(view)
         hidden = set(again)
         alone = hidden - self._crowded(view, again)
         told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
-        in_vain = 0
         while left:
-            plan = None
+            plan, view = None, plans.view
             with self._to_write.at(view) as held:
                 for name in hidden:
                     held.move(name, RAW, WAITING)
@@ -102,10 +99,10 @@ class RecMem(RecordStrategy):
                 while left and plan is None:
                     seq, unit = left.popleft()
                     if unit is None:
-                        seen.append(seq)
+                        plans.seen.append(seq)
                     elif held.is_open(unit):
                         seqs = {turn.seq for turn in held.units.turns([unit])}
-                        asks = in_vain < IN_VAIN and seqs.isdisjoint(view.given_up(self.llm.name))
+                        asks = plans.asks and seqs.isdisjoint(view.given_up(self.llm.name))
                         if asks and unit not in alone:
                             made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
                             plan = made.plan(self.faults, told if unit in hidden else ())
@@ -115,12 +112,8 @@ class RecMem(RecordStrategy):
                         looked.append(unit)
                         held.move(unit, WAITING, RAW)
             if plan is not None:
-                outcome = yield replace(plan, empty=tuple(seen))
-                view, in_vain = outcome.view, in_vain + 1 if {*plan.unanswered.values()} - {AGAIN} else 0
-                if not isinstance(outcome, Rejected):
-                    seen = []
-        if seen:
-            yield Plan(empty=tuple(seen))
+                yield from plans.propose(plan)
+        yield from plans.end()
 
     def _thetas(self, view: View) -> tuple[float, float]:
         """Least cosines of a cluster and of a merge."""
@@ -134,19 +127,13 @@ class RecMem(RecordStrategy):
         found = self._crowded(view, units.open())
         return 2 * sum(tokens.count(units.records[name].text) for name in found)
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+    def held(self, view: View) -> AbstractContextManager[Held]:
+        """The exchanges of a view beside its records."""
+        return self._to_read.at(view)
 
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._to_read.at(view) as held:
-            return retrieve(view, held, query, budget, self.own)
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer, of the three tiers. Calls no model."""
-        with self._to_read.at(view) as held:
-            return read(view, held, question, budget, self.own)
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Held, query: str, budget: int) -> TierSearch:
+        """Turns by rank, or what the three tiers hold. Calls no model."""
+        return TierSearch(view, held, query, budget, self.own)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many exchanges there are, and in what."""
@@ -160,7 +147,3 @@ class RecMem(RecordStrategy):
             "consolidated": max(states[HELD] - merged, 0),
             **by_kind(records),
         }
-
-    def check(self, view: View) -> list[Finding]:
-        """As of all strategies of records, and turns that two episodes hold."""
-        return [*super().check(view), *held_twice(view.derived(RecordStore.load), EPISODE)]

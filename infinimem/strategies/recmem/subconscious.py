@@ -16,7 +16,7 @@ import numpy as np
 from infinimem.model import Located
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.graph.links import SharedDict
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.open_turns import Exchange, Named, exchanges
 from infinimem.strategies.records.record import Record, Ref, record_id
@@ -70,10 +70,7 @@ class Units(RecordStore):
 
     @classmethod
     def of(cls, view: View, known: Units | None = None, changed: Collection[str] | None = None) -> Units:
-        """The exchanges as a view shows them (`View.derived`).
-
-        Args, returns: as `RecordStore.load`.
-        """
+        """The exchanges as a view shows them (`View.derived`); see `RecordStore.load`."""
         new = None if known is None or changed is None else known._appended(view, changed)
         if known is None or changed is None or new is None:
             known, changed = cls(view), view.ids("all")
@@ -124,10 +121,13 @@ class Units(RecordStore):
             self._waiting[name] = None
         else:
             self._waiting.pop(name, None)
+        # as it is embedded (Eq. 4), without its day: exchanges of a day would be near for it
+        spoken = (turn.entry for turn in left or said)
+        rows = ((one.fields.get("speaker") or one.role, one.text) for one in spoken)
         unit = Unit(
             name,
             SPEC,
-            spoken(left or said),
+            "\n".join(f"{who}: {text}" for who, text in rows),
             time=said[-1].entry.time,
             refs=tuple(Ref(turn.seq) for turn in left or said),
             state=WAITING if waits else RAW if left else HELD,
@@ -166,12 +166,6 @@ class Units(RecordStore):
         return [place for place in places if place]
 
 
-def spoken(turns: Sequence[Located]) -> str:
-    """An exchange as it is embedded (Eq. 4). Without its day: exchanges of a day would be near for it."""
-    rows = ((turn.entry.fields.get("speaker") or turn.entry.role, turn.entry.text) for turn in turns)
-    return "\n".join(f"{who}: {text}" for who, text in rows)
-
-
 @dataclass(frozen=True)
 class Held:
     """What is known of a library: its records and its exchanges, and where both lie."""
@@ -195,11 +189,7 @@ class Held:
 
 
 class Holding:
-    """Gives `Held` of the view that was asked for last, for one thread at a time.
-
-    Args:
-        records: gives those.
-    """
+    """Gives `Held` of the view that was asked for last, for one thread at a time."""
 
     def __init__(self, records: Loaded) -> None:
         self._records, self._units = records, Loaded(Units.of)
@@ -213,16 +203,10 @@ class Holding:
 
 
 def recurs(units: Units, near: VectorIndex, name: str, theta: float, count: int) -> list[str]:
-    """The raw exchanges in which one recurs (Eq. 5); too few of them are none.
+    """The raw exchanges in which one recurs (Eq. 5); fewer than `count`, itself among them, are none.
 
-    The paper's text asks for `count` others; its Appendix B and its code count the new one, as is done here.
-
-    Args:
-        units: in which those that came later are not raw.
-        near: where they lie.
-        name: of the new one.
-        theta: least cosine.
-        count: how many make a cluster.
+    The paper's text asks for `count` others; its Appendix B and its code count the new one, as is done
+    here.
     """
     row: Row = near.row(name)
     found = near.nearest(row, 2 * count, (RAW,), without=(name,))
@@ -231,14 +215,7 @@ def recurs(units: Units, near: VectorIndex, name: str, theta: float, count: int)
 
 
 def crowded(near: VectorIndex, names: Sequence[str], theta: float, count: int) -> set[str]:
-    """The exchanges that may make a cluster with others of them, in whatever order they came: by one product
-    for all.
-
-    Args:
-        near: where they lie.
-        names: of the exchanges.
-        theta, count: as in `recurs`.
-    """
+    """The exchanges that may make a cluster with others of them, in whatever order they came."""
     rows = np.stack([near.row(name) for name in names])
     found: set[str] = set()
     for at in range(0, len(rows), AT_ONCE):

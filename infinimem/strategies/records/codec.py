@@ -1,12 +1,15 @@
 """A record as a file: a header of its own making, then text of its own, and the evidence quoted for people.
 
 The header is read and the text of its own, the quotations never. `parse` gives back what `render` wrote.
+Ledgers are Markdown that people read and code reads back: a fenced block of one JSON record a line.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from infinimem.grounding.when import span_of
@@ -43,12 +46,8 @@ def header(record: Record, links: Sequence[Link]) -> list[str]:
     lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
     lines.append(f"summary: {quote(record.summary)}")
     lines.append(f"keywords: {flow(record.keywords)}")
-    if record.time is not None:
-        lines.append(f"time: {quote(record.time)}")
-    if record.when is not None:
-        lines.append(f"when: {quote(record.when)}")
-    if record.session is not None:
-        lines.append(f"session: {quote(record.session)}")
+    told = ((key, getattr(record, key)) for key in ("time", "when", "session"))
+    lines += (f"{key}: {quote(value)}" for key, value in told if value is not None)
     lines.append("evidence:")
     lines += _ref_lines(record.refs)
     moved = dict(record.moved)
@@ -274,3 +273,46 @@ def _told(row: object, *keys: str) -> dict[str, str]:
     if not isinstance(row, dict) or not all(key in keys and isinstance(row[key], str) for key in row):
         return {}
     return row
+
+
+# ── ledgers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+_FENCE = "```"
+_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
+"""What may not stand in a file as it is, or that nobody would see; `json` escapes the rest."""
+
+
+def ledger_text(
+    doc_id: str, header: Mapping[str, str], prose: Sequence[str], rows: Iterable[Mapping[str, Any]]
+) -> str:
+    """The text of a ledger: further keys of its header, Markdown lines for people, the rows of the block."""
+    head = [f"{key}: {quote(value)}" for key, value in {"id": doc_id, **header}.items()]
+    block = [_FENCE + "json", *map(_row, rows), _FENCE]
+    return "\n".join(["---", *head, "---", *prose, "", *block, ""])
+
+
+def rows_of(document: Document) -> list[dict[str, Any]]:
+    """The rows of the block; lines that are none are passed over."""
+    rows: list[dict[str, Any]] = []
+    inside = False
+    for line in document.body.split("\n"):
+        if line.startswith(_FENCE):
+            inside = line == _FENCE + "json"
+        elif inside:
+            rows += _loaded(line)
+    return rows
+
+
+@lru_cache(maxsize=512)
+def _loaded(line: str) -> Sequence[dict[str, Any]]:
+    """The row that a line holds; of a ledger that grew by one the others are known. Nobody edits it."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return ()
+    return (row,) if isinstance(row, dict) else ()
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(row, ensure_ascii=False))

@@ -16,7 +16,7 @@ from infinimem.model import Located
 from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.graph.links import SharedDict
 from infinimem.strategies.records.record import prefix_of
 
 Exchange = tuple[Located, ...]
@@ -30,11 +30,7 @@ class Ended(NamedTuple):
 
 
 class Named:
-    """The turns that records name, be they records that cannot be read.
-
-    Args:
-        prefix: of the ids of the records that count; "" for all.
-    """
+    """The turns that records name, even unreadable ones; with a prefix those of its kind alone."""
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
@@ -45,12 +41,7 @@ class Named:
         return seq in self._count
 
     def updated(self, view: View, changed: Iterable[str]) -> tuple[Self, set[int]]:
-        """As a view shows them, and the turns of which that may be news.
-
-        Args:
-            view: the library.
-            changed: documents that differ from those of before.
-        """
+        """As a view shows them, and the turns of which that may be news."""
         new, seqs = copy(self), set[int]()
         new._by, new._count = self._by.copy(), self._count.copy()
         for doc_id in changed:
@@ -115,15 +106,10 @@ def _until(turns: Sequence[Located], last: Located) -> Sequence[Located]:
 def exchanges(
     view: View, turns: Iterable[Located], open_before: Iterable[Exchange] = ()
 ) -> tuple[list[Ended], list[Exchange]]:
-    """Turns as exchanges, those that ended and those that may go on.
+    """Turns of any sessions as exchanges: those that ended and those that may go on.
 
     An exchange is within a session. It ends before its first speaker is back after a reply, and when the
-    first turn of another session comes.
-
-    Args:
-        view: the library.
-        turns: of any sessions, in the order in which they came.
-        open_before: exchanges of the turns before these that may go on, as they were given.
+    first turn of another session comes. `open_before` are those of earlier turns that may go on.
     """
     ended: list[Ended] = []
     going = {said[0].doc_id: said for said in open_before}

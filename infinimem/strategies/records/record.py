@@ -49,14 +49,10 @@ class Record:
     Args:
         id: "u-000212": the prefix of its kind and a number, mostly that of its first turn; or with a suffix
             "u-000212-01" for what was derived.
-        spec: the strategy that keeps it, and tells its kind by its id.
-        summary: one line.
-        keywords: each one line.
         time: ISO 8601, when its evidence was said; of a merge that of the newest member.
         session: stem of the evidence document; None where there are several.
         when: when what it tells of happens or holds, where that is not when it was said (docs/FORMAT.md).
-        refs: the turns that it is made of.
-        sources: ids of the records that it is made of.
+        refs, sources: the turns, or ids of the records, that it is made of.
         moved: those of them that were part of another record before, each with that one.
         visible: whether it stands in the folder of its kind; else it is archived.
         aux: further keys and values in a word each, such as `UNVERIFIED`.
@@ -159,7 +155,7 @@ def is_record_id(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def moment(time: str | None) -> datetime:
-    """A time to order by, without a zone (UTC where it names one); what is none is older than all."""
+    """A time to order by, without a zone (UTC where it names one); anything else is older than all."""
     try:
         found = datetime.fromisoformat(time or "")
         return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found

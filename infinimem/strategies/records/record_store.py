@@ -17,8 +17,7 @@ from infinimem.model import Finding, Located, Put
 from infinimem.spec import StrategySpec
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.graph.links import Graph, Link, SharedDict
 from infinimem.strategies.records.codec import Parsed, parse, render
 from infinimem.strategies.records.record import (
     Quote,
@@ -35,12 +34,7 @@ _Read = tuple[Document, Parsed | Finding]
 
 
 class RecordStore:
-    """Records by id, and their links. Records are values; what changes is which of them stand here.
-
-    Args:
-        spec: the strategy whose records they are.
-        turn: gives a turn of the evidence by seq.
-    """
+    """Records by id, and their links. Records are values; what changes is which of them stand here."""
 
     _growing = Lock()
 
@@ -51,7 +45,7 @@ class RecordStore:
         self.lost: SharedDict[str, tuple[Link, ...]] = SharedDict()
         """Links to records that are not here, or cannot be read: they stay in the files."""
         self.held: Set[int] = frozenset()
-        """Seqs of the turns that had a record when this was loaded, be it one that cannot be read."""
+        """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
         self.turn = turn
         self._surface: SharedDict[str, None] = SharedDict()
         self._findings: SharedDict[str, Finding] = SharedDict()
@@ -98,13 +92,7 @@ class RecordStore:
     def load(
         cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
     ) -> RecordStore:
-        """The records as a view shows them, those of its strategy (`View.derived`).
-
-        Args:
-            view: the library.
-            known: a store that was loaded before; what did not change since is not read again.
-            changed: documents that differ from what it was loaded from; None where that is not known.
-        """
+        """The records as a view shows them (`View.derived`); what did not change is not read again."""
         folders = view.spec.record_folders
         base = known if known is not None and changed is not None and not known.edited else None
         store = cls(view.spec, view.entry) if base is None else base.copy()
@@ -322,10 +310,7 @@ def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:
 
 
 def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:
-    """What turns one store into the other on disk: a record that was archived moves to the other folder.
-
-    A record names as its origin the turns that none held before.
-    """
+    """What turns one store into the other on disk; a record's origin are the turns that none held before."""
     rows: list[Put] = []
     for name in changed(before, after):
         old, new = before.records.get(name), after.records.get(name)

@@ -1,4 +1,1 @@
-"""xMemory: blocks of messages told as episodes, their facts in themes that are kept balanced and coherent.
-
-Source: arXiv 2602.02007.
-"""
+"""xMemory: blocks told as episodes, their facts in balanced, coherent themes. Source: arXiv 2602.02007."""

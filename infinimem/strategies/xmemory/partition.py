@@ -1,20 +1,166 @@
-"""The partition of facts into themes: facts are attached, themes are split and merged where f grows.
+"""The partition of facts into themes: facts are attached, themes split and merged where f grows.
 
-Knows names and vectors alone. Source: xMemory, section 3.2 (guided attach, split, and merge).
+Knows names and vectors alone; these have length 1, or 0 where a text says nothing.
+Source: xMemory, section 3.2, Eq. 1 to 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.objective import DIGITS, Rows, Theme, objective
 from infinimem.strategies.xmemory.spec import XmemorySettings
-from infinimem.strategies.xmemory.split import candidates
+
+Rows = NDArray[np.float64]
+"""Vectors of facts, a row each."""
+
+EPSILON = 1e-3
+"""Of sigma, which is 0 where themes lie at even distances."""
+DIGITS = 6
+"""Of f, and of cosines that are compared; beyond them sums in another order differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Theme:
+    """What f takes of a theme: its size n_k, its centre mu_k (zeros where vectors cancel out), and cosines.
+
+    `cohesion` is the mean of its facts and mu_k (Eq. 3), `purity` that of all pairs, which f does not
+    take.
+    """
+
+    size: int
+    centre: Rows
+    cohesion: float
+    purity: float
+
+    @classmethod
+    def of(cls, rows: Rows) -> Theme:
+        """The theme of facts with these vectors; at least one."""
+        count, mean = len(rows), rows.mean(axis=0)
+        length = float(np.linalg.norm(mean))
+        centre = mean / length if round(length, DIGITS) else np.zeros_like(mean)
+        pairs = count * count * (mean @ mean) - (rows * rows).sum()
+        purity = float(pairs / (count * (count - 1))) if count > 1 else 1.0
+        return cls(count, centre, float((rows @ centre).mean()), purity)
+
+
+def sparsity(sizes: Sequence[int]) -> float:
+    """How evenly facts are spread: N^2 / (K * sum n_k^2) (Eq. 2); 1 for themes of one size."""
+    return sum(sizes) ** 2 / (len(sizes) * sum(size * size for size in sizes))
+
+
+def nearest(centres: Rows) -> Rows:
+    """s_k, the cosine of a theme's centre and the nearest other one (Eq. 3); 0 for one alone."""
+    if len(centres) < 2:
+        return np.zeros(len(centres))
+    cosines = centres @ centres.T
+    np.fill_diagonal(cosines, -np.inf)
+    found: Rows = cosines.max(axis=1)
+    return found
+
+
+def bell(near: Rows) -> Rows:
+    """g(s_k) = exp(-(s_k - m)^2 / 2 sigma^2), which falls for themes that are redundant or islands (Eq. 3).
+
+    m is the median of s, sigma the median of |s_k - m|, and `EPSILON`.
+    """
+    middle = np.median(near)
+    sigma = np.median(np.abs(near - middle)) + EPSILON
+    found: Rows = np.exp(-((near - middle) ** 2) / (2 * sigma**2))
+    return found
+
+
+def semantics(themes: Sequence[Theme]) -> float:
+    """The mean over themes of cohesion times g(s_k) (Eq. 3)."""
+    weights = bell(nearest(np.stack([theme.centre for theme in themes])))
+    return float(np.mean(weights * np.array([theme.cohesion for theme in themes])))
+
+
+def objective(themes: Iterable[Theme]) -> float:
+    """f, the sum of both scores, to 6 decimals (Eq. 1); 0 for no themes."""
+    found = tuple(themes)
+    if not found:
+        return 0.0
+    return round(sparsity([theme.size for theme in found]) + semantics(found), DIGITS)
+
+
+# ── how a theme may be split ─────────────────────────────────────────────────────────────────────
+
+
+Parts = list[list[int]]
+
+ROUNDS = 100
+"""Of k-means at most; a dozen facts settle in a few."""
+
+
+def cosines(rows: Rows, others: Rows) -> Rows:
+    """Cosines as they are compared; `others` may have any length."""
+    lengths = np.linalg.norm(others, axis=1)
+    found: Rows = np.round(rows @ (others / np.where(lengths, lengths, 1.0)[:, None]).T, DIGITS)
+    return found
+
+
+def components(rows: Rows, edge: float, cap: int) -> Parts:
+    """The components of the graph that joins facts of at least this cosine, in pieces of the cap by age."""
+    near = cosines(rows, rows) >= edge
+    left, found = dict.fromkeys(range(len(rows))), Parts()
+    while left:
+        part, waiting = set[int](), [next(iter(left))]
+        while waiting:
+            one = waiting.pop()
+            part.add(one)
+            left.pop(one, None)
+            waiting += [other for other in np.flatnonzero(near[one]).tolist() if other in left]
+        members = sorted(part)
+        found += [members[at : at + cap] for at in range(0, len(members), cap)]
+    return found
+
+
+def runs(rows: Rows, cap: int) -> Parts:
+    """As few runs of about one length as there can be, two at least, along the first principal axis."""
+    centred = rows - rows.mean(axis=0)
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    axis = axis * np.sign(axis[np.argmax(np.round(np.abs(axis), DIGITS))])
+    order = np.argsort(np.round(centred @ axis, DIGITS), kind="stable")
+    return [sorted(run.tolist()) for run in np.array_split(order, max(2, -(-len(rows) // cap)))]
+
+
+def means(rows: Rows, count: int) -> Parts:
+    """k-means by cosine, from the farthest pair, and then from what is least near to either."""
+    near = cosines(rows, rows)
+    np.fill_diagonal(near, np.inf)
+    seeds = [int(one) for one in np.unravel_index(np.argmin(near), near.shape)]
+    np.fill_diagonal(near, 1.0)
+    while len(seeds) < count:
+        seeds.append(int(np.argmin(near[seeds].max(axis=0))))
+    centres, labels = rows[seeds], None
+    for _ in range(ROUNDS):
+        now = np.argmax(cosines(rows, centres), axis=1)
+        if labels is not None and np.array_equal(now, labels):
+            break
+        labels = now
+        centres = np.stack(
+            [
+                rows[labels == part].mean(axis=0) if (labels == part).any() else centres[part]
+                for part in range(count)
+            ]
+        )
+    return [part for label in range(count) if (part := np.flatnonzero(labels == label).tolist())]
+
+
+def candidates(rows: Rows, cap: int, edge: float) -> list[Parts]:
+    """The ways to split a theme in two or more parts, none over the cap, by its facts' vectors."""
+    ways = (components(rows, edge, cap), runs(rows, cap), means(rows, 2), means(rows, 3))
+    return [sorted(way) for way in ways if len(way) > 1 and max(map(len, way)) <= cap]
+
+
+# ── the partition ────────────────────────────────────────────────────────────────────────────────
+
 
 PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
@@ -39,14 +185,11 @@ class ThemePartition:
     """Themes with their facts by age.
 
     Args:
-        themes: facts by theme, each in one.
         row: gives the vector of a fact.
         name: gives the name of a theme that a fact founds, each time a new one.
         older: what orders themes and facts by age, the oldest first.
-        own: the thresholds, for these vectors.
         fixed: those that a person holds: facts come in while there is room, and nothing else happens.
-        memo: what f takes of the themes, by name, with their facts; for the next partition, where these are
-            the same objects.
+        memo: what f takes of the themes, for the next partition, where their facts are the same objects.
     """
 
     def __init__(
@@ -136,8 +279,7 @@ class ThemePartition:
     # ── split ───────────────────────────────────────────────────────────────────────────────────
 
     def split(self) -> None:
-        """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
-        by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
+        """Split what is over the cap, or full and not pure, by the candidate of the largest f."""
         while due := [one for one in self._touched if self._crowded(one)]:
             self._split(min(due, key=self._older))
 
@@ -173,8 +315,7 @@ class ThemePartition:
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
     def merge(self) -> None:
-        """Merge the pair of near themes that f gains most by, twice at most; then, while f gains, a theme of
-        one fact into another. One of a pair has changed since the partition was made."""
+        """Merge the near pair that f gains most by, twice; then, while f gains, themes of one fact."""
         for _ in range(PASSES):
             if not self._merge(self._own.merge_min, tiny=False):
                 break
@@ -182,8 +323,7 @@ class ThemePartition:
             pass
 
     def _pairs(self, least: float, *, tiny: bool) -> list[list[str]]:
-        """Themes that changed with the nearest ones of those that are near enough and fit into one with them,
-        the older first; one of them of a single fact, if `tiny`."""
+        """Themes that changed with the nearest that they fit with, older first; `tiny`: with one fact."""
         found = set[tuple[str, ...]]()
         for theme in self._touched:
             at, cosines = self._at[theme], self._cosines(theme)
@@ -198,8 +338,7 @@ class ThemePartition:
         )
 
     def _merge(self, least: float, *, tiny: bool) -> bool:
-        """Merge the pair that f gains most by, of equal ones the older, if it gains; the larger theme
-        survives, then the older."""
+        """Merge the pair that f gains most by, if it gains; the larger survives, of equal ones the older."""
         best, most = None, 0.0
         for pair in self._pairs(least, tiny=tiny):
             context = self._context(pair)

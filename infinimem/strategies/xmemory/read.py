@@ -1,31 +1,204 @@
 """Reading from the top down: themes, facts, and episodes with their messages where facts are not enough.
 
-Source: xMemory, section 3.3.
+Source: xMemory, section 3.3; where the text gives no number, the values of the published code.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
-from infinimem.llm.base import LLM
+from infinimem.llm.base import LLM, Reply
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
-from infinimem.strategies.readers.budget import pack
-from infinimem.strategies.readers.pipeline import Trace, ranked, size
-from infinimem.strategies.records.beside import beside
-from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
+from infinimem.strategies.readers.pipeline import pack, ranked
+from infinimem.strategies.records.asking import bare
+from infinimem.strategies.records.evidence import (
+    EvidenceBuilder,
+    Records,
+    RecordSearch,
+    records_found,
+    turns_found,
+)
 from infinimem.strategies.records.open_turns import open_turns
-from infinimem.strategies.records.record import number_of
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.relevance import records_found, turns_found
-from infinimem.strategies.vector_index import VectorIndex
-from infinimem.strategies.xmemory.gate import choose
-from infinimem.strategies.xmemory.select import min_max, pick
+from infinimem.strategies.records.record import Record, number_of
+from infinimem.strategies.xmemory.partition import DIGITS
 from infinimem.strategies.xmemory.spec import XmemorySettings
-from infinimem.strategies.xmemory.themes import EPISODES, FACT, Themes
-from infinimem.strategies.xmemory.write import SOURCE
+from infinimem.strategies.xmemory.tasks import GATE, GUESS
+from infinimem.strategies.xmemory.write import EPISODES, FACT, SOURCE, Themes
+from infinimem.terms import query_terms
+from infinimem.terms import tokens as terms_of
+
+# ── stage I: representatives that cover what a question leads to (Eq. 4) ─────────────────────────
+
+
+Normaliser = Literal["max", "total"]
+Near = Sequence[Mapping[int, float]]
+"""Of each candidate those that it covers, with the cosine: itself with 1, and its neighbours above 0."""
+
+
+def min_max(values: Sequence[float]) -> list[float]:
+    """Values from 0 for the least to 1 for the largest (s~ of Eq. 4); 0.5 each where all are equal."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    spread = high - low
+    return [round((value - low) / spread, DIGITS) if round(spread, DIGITS) else 0.5 for value in values]
+
+
+def normaliser(near: Near, kind: Normaliser) -> float:
+    """Z of Eq. 4: the largest sum of one candidate's weights, or as in the published code that of all."""
+    sums = [sum(covered.values()) for covered in near] or [1.0]
+    return max(sums) if kind == "max" else sum(sums)
+
+
+def gain(covered: Mapping[int, float], known: Collection[int], whole: float) -> float:
+    """What a candidate covers that is not covered yet, as a share of Z: the first term of Eq. 4."""
+    return sum(weight for other, weight in covered.items() if other not in known) / whole
+
+
+def pick(
+    relevance: Sequence[float], near: Near, budget: int, alpha: float, kind: Normaliser = "max"
+) -> list[int]:
+    """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance."""
+    shares, whole = min_max(relevance), normaliser(near, kind)
+    known: set[int] = set()
+    taken: list[int] = []
+    while len(taken) < min(budget, len(near)) and len(known) < len(near):
+        left = [one for one in range(len(near)) if one not in taken]
+        best = max(
+            left,
+            key=lambda one: (
+                round(alpha * gain(near[one], known, whole) + (1 - alpha) * shares[one], DIGITS),
+                shares[one],
+                -one,
+            ),
+        )
+        taken.append(best)
+        known.update(near[best])
+    return taken
+
+
+# ── stage II: which episodes are shown, and which with their messages ────────────────────────────
+
+
+EARLY = 3
+"""Probes of which none may fail; of all of them one may."""
+FALLBACK = 3
+"""Episodes that are shown where a model's choice could not be read."""
+
+_ANSWER = re.compile(r'"answer"\s*:\s*"(.*)"', re.DOTALL)
+
+Probe = tuple[float, bool, bool]
+"""What an episode would add: its gain, whether it is shown for that, and whether its messages are."""
+
+
+class Admitted(NamedTuple):
+    """The episodes that are shown, by their places, each with whether its messages are too; and why.
+
+    `gains` are of those that were probed, `stop` says why no more were, `failure` why another gate
+    decided; `before` is H without any episode.
+    """
+
+    shown: Sequence[tuple[int, bool]]
+    gains: Sequence[float] = ()
+    stop: str = ""
+    failure: str = ""
+    before: float | None = None
+
+
+def uncertainty(reply: Reply) -> float | None:
+    """H, the mean of -log p over the tokens of an answer; None where the model does not tell them."""
+    text = "".join(token for token, _ in reply.logprobs)
+    answer = _ANSWER.search(text)
+    start, end = answer.span(1) if answer else (0, len(text))
+    losses, at = list[float](), 0
+    for token, logprob in reply.logprobs:
+        if at < end and at + len(token) > start:
+            losses.append(-logprob)
+        at += len(token)
+    return sum(losses) / len(losses) if losses else None
+
+
+def admitted(probes: Iterable[Probe]) -> Admitted:
+    """Show the likeliest until one of the first three adds too little, or a second; at least the first."""
+    shown, gains, stop = list[tuple[int, bool]](), list[float](), ""
+    for number, (gain, enough, messages) in enumerate(probes, 1):
+        gains.append(round(gain, 6))
+        if enough:
+            shown.append((number - 1, messages))
+        elif number <= EARLY or number - len(shown) > 1:
+            stop = f"probe {number} adds too little"
+            break
+    return Admitted(shown or [(0, False) for _ in gains[:1]], gains, stop)
+
+
+def choose(
+    llm: LLM,
+    own: XmemorySettings,
+    question: str,
+    facts: Sequence[Record],
+    episodes: Sequence[Record],
+    said: Sequence[str],
+) -> Admitted:
+    """Choose the episodes that are shown, the likeliest first, by the gate that the settings name."""
+    if own.gate == "none" or not episodes:
+        return Admitted([(at, True) for at in range(len(episodes))])
+    asked, failure = {"question": question, "facts": _rows(facts)}, ""
+    if own.gate == "batch":
+        names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
+        told = zip(names, episodes, strict=True)
+        rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in told]
+        return _by_call(llm.complete(GATE, {**asked, "episodes": rows}), names)
+    if own.gate == "loss":
+        before = uncertainty(llm.complete(GUESS, {**asked, "episodes": []}))
+        if before is not None:
+            replies = (llm.complete(GUESS, {**asked, "episodes": _rows([one])}) for one in episodes)
+            return admitted(_by_loss(own, before, replies))._replace(before=round(before, 6))
+        failure = "the model tells no log probabilities"
+    return admitted(_by_words(question, facts, episodes, said))._replace(failure=failure)
+
+
+def _rows(records: Sequence[Record]) -> list[dict[str, str | None]]:
+    return [
+        {"id": str(at), "time": one.time, "text": one.prose or one.summary}
+        for at, one in enumerate(records, 1)
+    ]
+
+
+def _by_words(
+    question: str, facts: Sequence[Record], episodes: Sequence[Record], said: Sequence[str]
+) -> Iterator[Probe]:
+    """Episodes while they add a word of the question; with messages where these add one."""
+    left = set(query_terms(question)).difference(*(terms_of(fact.summary) for fact in facts))
+    for episode, messages in zip(episodes, said, strict=True):
+        told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
+        more = left.intersection(terms_of(messages)) - told
+        left -= told | more
+        yield float(len(told | more)), bool(told or more), bool(more)
+
+
+def _by_loss(own: XmemorySettings, before: float, replies: Iterable[Reply]) -> Iterator[Probe]:
+    """IG(e) = H(facts) - H(facts + e), each episode by itself."""
+    for reply in replies:
+        after = uncertainty(reply)
+        gain = before - after if after is not None else 0.0
+        yield gain, gain > -own.loss_max, gain > own.gain_messages
+
+
+def _by_call(reply: Reply, names: Sequence[str]) -> Admitted:
+    """What one call said; names that are made up are dropped."""
+    if reply.data is None:
+        return Admitted([(at, False) for at, _ in enumerate(names[:FALLBACK])], failure=reply.failure or "")
+    whole = {*map(bare, reply.data["messages"])}
+    chosen = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in names)
+    stop = "done" if reply.data["sufficient"] else ""
+    return Admitted([(names.index(name), name in whole) for name in chosen], stop=stop)
+
+
+# ── the search ───────────────────────────────────────────────────────────────────────────────────
+
 
 SUPPORT = 0.5
 """What the nearest of its facts counts beside an episode's own nearness."""
@@ -35,108 +208,85 @@ SHARE = 6
 small library. In the paper 10 of some 64 themes are neighbours."""
 
 
-class Search:
-    """A question to a library.
-
-    Args:
-        view: the library.
-        store: its records.
-        index: where they lie.
-        llm: asked by the gate.
-        query: in plain words.
-        budget: tokens of all texts together; what does not fit is passed over for what comes behind it. At
-            most a quarter of it is kept for open turns, and people's notes.
-        own: how many are looked at.
-    """
+class ThemeSearch(RecordSearch[XmemorySettings]):
+    """What is found for one question; the gate asks the model."""
 
     def __init__(
         self,
         view: View,
-        store: RecordStore,
-        index: VectorIndex,
-        llm: LLM,
+        records: Records,
         query: str,
         budget: int,
         own: XmemorySettings,
+        llm: LLM,
     ) -> None:
-        self._view, self._store, self._index, self._llm = view, store, index, llm
-        self._query, self._own = query, own
-        self._themes = view.derived(Themes.load)
-        self._trace = Trace()
-        self._trace.add(Stage("query", (query,)))
         is_open = (turn.seq for turns in open_turns(view).values() for turn in turns)
-        self._others = beside(view, store, query, budget, is_open)
-        self._budget = budget - size(self._others)
-        self._row = index.embed(query) if own.rank == "cosine" else None
-        self._found = records_found(view, store, query) if own.rank == "library" else {}
+        super().__init__(view, records, query, budget, own, is_open)
+        self._llm = llm
+        self._themes = view.derived(Themes.load)
+        self._row = self.index.embed(query) if own.rank == "cosine" else None
+        self._found = records_found(view, self.store, query) if own.rank == "library" else {}
 
     def by_rank(self) -> Evidence:
         """Turns by the best of the facts and episodes that show them; asks no model."""
-        said = turns_found(self._view, self._query)
+        said = turns_found(self.view, self.query)
         parts: dict[int, dict[str, float]] = defaultdict(dict)
-        if self._own.records:
-            facts, episodes = self._shown(replace(self._own, gate="coverage"))
+        if self.own.records:
+            facts, episodes = self._shown(replace(self.own, gate="coverage"))
             for fact in facts:
-                for ref in self._store.records[fact.id].refs:
+                for ref in self.store.records[fact.id].refs:
                     parts[ref.seq].setdefault("fact", fact.parts["near"])
             best = max(said.values(), default=0.0) or 1.0
             for episode, _ in episodes:
-                for ref in self._store.records[episode.id].refs:
+                for ref in self.store.records[episode.id].refs:
                     near = episode.parts["near"] * said.get(ref.seq, 0.0) / best
                     parts[ref.seq].setdefault("episode", near)
-        if self._own.rank == "library" or not self._own.records:
+        if self.own.rank == "library" or not self.own.records:
             for seq, score in said.items():
                 parts[seq]["words"] = score
         found = (Candidate(str(seq), those) for seq, those in parts.items())
         turns = ranked(found, lambda those: max(those.values()), lambda turn: int(turn.id))
-        self._trace.add(Stage("turns", found=tuple(turns)))
-        room = EvidenceBuilder(self._store, self._budget)
-        room.add_turns(turns)
-        return self._trace.evidence([*room.by_rank(), *self._others])
+        self.trace.add(Stage("turns", found=tuple(turns)))
+        return self.evidence(self.turns(turns))
 
-    def by_records(self) -> Evidence:
-        """Facts, then episodes, and messages behind those that need them.
-
-        Raises:
-            ModelUnavailable: the model that the gate asks does not answer.
-        """
-        facts, episodes = self._shown(self._own)
+    def for_answer(self) -> Evidence:
+        """Facts, then episodes, and messages behind those that need them."""
+        facts, episodes = self._shown(self.own)
         facts.sort(key=lambda one: -one.parts["near"])  # where room is short the nearest stay
-        items = [told(self._view, self._store, one.id, one.parts["near"]) for one in facts]
+        items = [self.record(one.id, one.parts["near"]) for one in facts]
         for episode, messages in episodes:
-            items.append(told(self._view, self._store, episode.id, episode.score))
-            if messages or not self._store.records[episode.id].prose:
-                room = EvidenceBuilder(self._store, self._budget)
-                room.add(episode.score, self._store.quotes(episode.id))
+            items.append(self.record(episode.id, episode.score))
+            if messages or not self.store.records[episode.id].prose:
+                room = EvidenceBuilder(self.store, self.budget)
+                room.add(episode.score, self.store.quotes(episode.id))
                 items += room.by_rank()
-        return self._trace.evidence([*pack(items, self._budget), *self._others])
+        return self.evidence(pack(items, self.budget))
 
     def _shown(self, own: XmemorySettings) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
-        """Facts in the order in which they were taken, and episodes, each with whether its messages are
-        shown. The trace has what the gate found: of all that were probed H and the gains."""
+        """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
         facts = self._facts()
         episodes = self._episodes(facts)
-        lines, tales = ([self._store.records[one.id] for one in some] for some in (facts, episodes))
-        said = [self._store.text(one.id) for one in episodes]
-        gate = choose(self._llm, own, self._query, lines, tales, said)
+        lines, tales = ([self.store.records[one.id] for one in some] for some in (facts, episodes))
+        said = [self.store.text(one.id) for one in episodes]
+        gate = choose(self._llm, own, self.query, lines, tales, said)
         rows = []
         for at, messages in gate.shown:
             parts = {"gain": gate.gains[at]} if gate.gains else {}
             rows.append(Candidate(episodes[at].id, parts, via="messages" * messages))
         asked = (*(() if gate.before is None else (f"H0 {gate.before}",)), *map(str, gate.gains))
-        self._trace.add(Stage("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
+        self.trace.add(Stage("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
         return facts, [(episodes[at], messages) for at, messages in gate.shown]
 
     # ── stage I ─────────────────────────────────────────────────────────────────────────────────
 
     def _facts(self) -> list[Candidate]:
         """Facts that represent what is near to the question (Eq. 4)."""
-        own, theme_of = self._own, self._themes.of
+        own, theme_of = self.own, self._themes.of
         names = self._nearest(FACT.folder, own.pool)
         if own.represent:
             themes = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
             groups = self._picked(themes, own.themes, len(self._themes.facts))
-            self._trace.add(Stage("themes", found=tuple(groups)))
+            self.trace.add(Stage("themes", found=tuple(groups)))
             taken = {one.id for one in groups}
             among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]
             facts = self._picked(among, own.facts, len(theme_of))
@@ -144,7 +294,7 @@ class Search:
             names = names[: own.facts]
             scored = zip(names, self._near(names), strict=True)
             facts = [Candidate(name, {"near": score}) for name, score in scored]
-        self._trace.add(Stage("facts", found=tuple(facts)))
+        self.trace.add(Stage("facts", found=tuple(facts)))
         return facts
 
     def _episodes(self, facts: Sequence[Candidate]) -> list[Candidate]:
@@ -152,38 +302,37 @@ class Search:
         support: dict[str, float] = {}
         shares = min_max([fact.parts["near"] for fact in facts])
         for fact, share in zip(facts, shares, strict=True):
-            for name in self._store.graph.out(fact.id, SOURCE):
+            for name in self.store.graph.out(fact.id, SOURCE):
                 support[name] = max(share, support.get(name, 0.0))
-        names = list(dict.fromkeys([*support, *self._nearest(EPISODES.folder, self._own.episodes)]))
+        names = list(dict.fromkeys([*support, *self._nearest(EPISODES.folder, self.own.episodes)]))
         scores = self._near(names)
         rows = (
             Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
             for name, score, share in zip(names, scores, min_max(scores), strict=True)
         )
         found = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
-        self._trace.add(Stage("episodes", found=tuple(found[: self._own.episodes])))
-        return found[: self._own.episodes]
+        self.trace.add(Stage("episodes", found=tuple(found[: self.own.episodes])))
+        return found[: self.own.episodes]
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
         """The representatives among these records, of so many, in the order in which they are taken."""
-        own, scores = self._own, self._near(names)
+        own, scores = self.own, self._near(names)
         order = sorted(zip(names, scores, strict=True), key=lambda one: (-one[1], number_of(one[0]), one[0]))
         place = {name: rank for rank, (name, _) in enumerate(order)}
         near = [{rank: 1.0} for rank in range(len(order))]
-        for name, others in self._index.neighbours(names, min(own.neighbours, count // SHARE)).items():
+        for name, others in self.index.neighbours(names, min(own.neighbours, count // SHARE)).items():
             near[place[name]] |= {place[one]: cos for one, cos in others if one in place and cos > 0}
         taken = pick([score for _, score in order], near, budget, own.alpha, kind=own.normaliser)
         return [Candidate(order[rank][0], {"near": order[rank][1]}) for rank in taken]
 
     def _nearest(self, folder: str, count: int) -> list[str]:
-        """The records of a folder that are nearest to the question: by vectors, as in the paper, or by the
-        library's search."""
+        """The records of a folder that are nearest: by vectors, as in the paper, or by search."""
         if self._row is None:
             return [*self._found[folder]][:count]
-        return [name for name, _ in self._index.nearest(self._row, count, (folder,))]
+        return [name for name, _ in self.index.nearest(self._row, count, (folder,))]
 
     def _near(self, names: Sequence[str]) -> list[float]:
         """How near records are to it; what search does not find is as near as nothing."""
         if self._row is None:
-            return [self._found[self._store.records[name].folder].get(name, 0.0) for name in names]
-        return self._index.cosines(self._row, names)
+            return [self._found[self.store.records[name].folder].get(name, 0.0) for name in names]
+        return self.index.cosines(self._row, names)

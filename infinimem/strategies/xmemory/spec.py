@@ -104,22 +104,13 @@ _READS = (
     *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
     *("loss_max", "gain_messages", "rank", "records"),
 )
+_CHANGES = (
+    "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "
+    "merge=false theme_max=14 theme_max=10 theme_max=8 normaliser=total rank=cosine "
+    "records=false"
+).split()
 _GROUPS = {
-    "xmemory-ablations": (
-        "xmemory",
-        "xmemory:represent=false:gate=none",
-        "xmemory:gate=none",
-        "xmemory:represent=false",
-        "xmemory:merge=false:split=false",
-        "xmemory:split=false",
-        "xmemory:merge=false",
-        "xmemory:theme_max=14",
-        "xmemory:theme_max=10",
-        "xmemory:theme_max=8",
-        "xmemory:normaliser=total",
-        "xmemory:rank=cosine",
-        "xmemory:records=false",
-    ),
+    "xmemory-ablations": ("xmemory", *(f"xmemory:{change}" for change in _CHANGES)),
     "five": ("xmemory:rank=cosine", "xmemory"),
     "five-answers": ("xmemory:rank=cosine", "xmemory"),
 }

@@ -17,29 +17,26 @@ from weakref import WeakKeyDictionary
 
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
-from infinimem.model import Evidence, Finding, Located, Plan
+from infinimem.model import Finding, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.graph.walk import Topology
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records import rules
-from infinimem.strategies.records.asking import Asked
-from infinimem.strategies.records.figures import by_kind
+from infinimem.strategies.records import edits
+from infinimem.strategies.records.asking import Asker
+from infinimem.strategies.records.edits import edited, settled
+from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import open_turns
-from infinimem.strategies.records.picture import picture
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rounds import edited, settled
-from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
 from infinimem.strategies.vector_index import VectorIndex
-from infinimem.strategies.xmemory.blocks import ended, strands
 from infinimem.strategies.xmemory.partition import Memo
-from infinimem.strategies.xmemory.read import Search
+from infinimem.strategies.xmemory.read import ThemeSearch
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
-from infinimem.strategies.xmemory.themes import Themes
-from infinimem.strategies.xmemory.write import Told, bounded, group, keep, tell
+from infinimem.strategies.xmemory.write import Themes, Told, bounded, ended, group, keep, strands, tell
 
 PORTION = 200
 """Turns that are looked at before anything is written."""
@@ -54,28 +51,19 @@ _READ = 3
 
 
 class XMemory(RecordStrategy):
-    """The strategy (strategies/base.py).
-
-    Args:
-        llm: the model that finds blocks, tells them and names themes.
-        settings: those of the library.
-    """
+    """The strategy (strategies/base.py)."""
 
     spec = SPEC
+    own: XmemorySettings
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
-        self.own = settings.of(XmemorySettings)
         self._memos = WeakKeyDictionary[VectorIndex, Memo]()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """Tell the blocks that these turns end, a plan each; turns of blocks that stay open are listed alone.
-
-        Raises:
-            ModelUnavailable: what was applied stays; the other turns stay pending.
-        """
+        """Tell the blocks that these turns end, a plan each; turns of open blocks are listed alone."""
         began = view
         for start in range(0, len(new), PORTION):
             portion = new[start : start + PORTION]
@@ -85,11 +73,7 @@ class XMemory(RecordStrategy):
             view = (yield Plan(empty=tuple(turn.seq for turn in portion))).view
 
     def tick(self, view: View, event: Event) -> Plans:
-        """Because someone asked: tell all that is open, and group facts that are in no theme.
-
-        Raises:
-            ModelUnavailable: what was applied stays.
-        """
+        """Because someone asked: tell all that is open, and group facts that are in no theme."""
         if event == "consolidate":
             found = yield from self._told(view, view, (), end=True)
             if found is not None:
@@ -98,8 +82,7 @@ class XMemory(RecordStrategy):
     def _told(
         self, began: View, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
-        """Write the blocks that end; the library then, or None where it would not take one, or the model gave
-        no answer about any."""
+        """Write the blocks that end; None where the library took none, or no answer was given about any."""
         given_up = view.given_up(self.llm.name, began)
         open_ones = [one.without(given_up) for one in strands(view, new, self.own.block_max, end=end)]
         found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
@@ -123,7 +106,7 @@ class XMemory(RecordStrategy):
     def _written(self, told: Told | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
-            after, asked, fresh = store.copy(), Asked(self.llm), list[str]()
+            after, asker, fresh = store.copy(), Asker(self.llm), list[str]()
             if told:
                 if any(turn.seq in store.held or not store.stands(turn) for turn in told.block.turns):
                     return None
@@ -131,35 +114,20 @@ class XMemory(RecordStrategy):
                 index.sync(after, names)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             memo = self._memos.setdefault(index, {})
-            group(after, view.derived(Themes.load), fresh, index, memo, asked, own)
-            rejected = (*(told.rejected if told else ()), *asked.rejected)
+            group(after, view.derived(Themes.load), fresh, index, memo, asker, own)
+            rejected = (*(told.rejected if told else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
 
     def estimate(self, view: View) -> int:
         """What a model is shown of the turns that are open."""
         return _READ * sum(map(size, open_turns(view).values()))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
-    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
-        """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, self.llm, query, budget, self.own).by_rank()
-
-    def collected(self, view: View, question: str, budget: int) -> Evidence:
-        """Evidence for an answer, from themes down to messages.
-
-        Raises:
-            ModelUnavailable: the model that the gate asks does not answer.
-        """
-        with self._reading.at(view) as (store, index):
-            return Search(view, store, index, self.llm, question, budget, self.own).by_records()
-
-    # ── looking after it ────────────────────────────────────────────────────────────────────────
+    def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
+        """Turns by rank, or evidence from themes down to messages, for which the gate may ask a model."""
+        return ThemeSearch(view, held, query, budget, self.own, self.llm)
 
     def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to a record, the facts of themes, which themes are near to which, and what f was
-        before and after a theme was last split or merged (strategies/base.py: Linked)."""
+        """What is linked to a record, facts of themes, near themes, and f before and after a change."""
         with self._reading.at(view) as (store, index):
             drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
@@ -170,13 +138,19 @@ class XMemory(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
-        waiting = sum(map(len, open_turns(view).values()))
-        return {"open": waiting, **by_kind(view.derived(RecordStore.load)), **shape(view)}
+        store = view.derived(RecordStore.load)
+        sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
+        return {
+            "open": sum(map(len, open_turns(view).values())),
+            **by_kind(store),
+            "reassigned": sum(len(store.records[name].moved) for name in store.visible),
+            "sizes": {str(size): sizes[size] for size in sorted(sizes)},
+        }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
         cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
-        return rules.faults(store, (*rules.COMMON, *cap), only)
+        return edits.faults(store, only, *cap)
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
@@ -188,14 +162,3 @@ def _told(record: Record) -> str:
     if "f" not in aux:
         return record.summary
     return f"{record.summary} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
-
-
-def shape(view: View) -> dict[str, Any]:
-    """Counts that add up over libraries: facts, how many of them changed their theme, themes by size."""
-    store = view.derived(RecordStore.load)
-    sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
-    return {
-        "facts": by_kind(store)["facts"],
-        "reassigned": sum(len(store.records[name].moved) for name in store.visible),
-        "sizes": {str(size): sizes[size] for size in sorted(sizes)},
-    }

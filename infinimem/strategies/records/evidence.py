@@ -1,0 +1,244 @@
+"""From ranked records to evidence: each turn once, or a record in its own words; and what no record holds.
+
+Source: All-Mem, Appendix D.5 (evidence attached to selected units).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from infinimem import tokens
+from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.records import held_by
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
+from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
+from infinimem.strategies.records.record import Quote, Ref, moment
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
+
+OMITTED = " … "
+"""Between pieces of a turn that do not follow each other."""
+
+Own = TypeVar("Own")
+Records = tuple[RecordStore, VectorIndex]
+Spans = tuple[tuple[int, int], ...]
+"""Characters of a turn's text, ascending, with more than blanks between any two."""
+
+
+class RecordSearch(ABC, Generic[Own]):
+    """A question to a snapshot, by a strategy's own reader; what does not fit is passed over.
+
+    Args:
+        records: those of the snapshot, and where they lie.
+        budget: tokens of all texts together; a quarter of it at most is for what no record holds.
+        open_turns: see `_without_record`.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        records: Records,
+        query: str,
+        budget: int,
+        own: Own,
+        open_turns: Iterable[int] | None = (),
+    ) -> None:
+        self.view, self.query, self.own = view, query, own
+        self.store, self.index = records
+        self.trace = Trace()
+        self.trace.add(Stage("query", (query,)))
+        self._others = _without_record(view, self.store, query, budget, open_turns)
+        self.budget = budget - size(self._others)
+
+    @abstractmethod
+    def by_rank(self) -> Evidence:
+        """Turns by rank; asks no model."""
+
+    @abstractmethod
+    def for_answer(self) -> Evidence:
+        """Evidence that an answer is read from."""
+
+    def evidence(self, items: Iterable[Retrieved]) -> Evidence:
+        """Return these and what no record holds, with the trace."""
+        return self.trace.evidence([*items, *self._others])
+
+    def turns(self, ranked: Iterable[Candidate], budget: int | None = None) -> list[Retrieved]:
+        """Return turns, named by their seqs, as far as they fit."""
+        room = EvidenceBuilder(self.store, self.budget if budget is None else budget)
+        for turn in ranked:
+            room.add(turn.score, (self.store.quote(Ref(int(turn.id))),))
+        return room.by_rank()
+
+    def record(self, name: str, score: float) -> Retrieved:
+        """Return a record in words of its own, which cites the turns that it names."""
+        record = self.store.records[name]
+        document = self.view.document(record.doc_id)
+        rows = (at for at, line in enumerate(document.lines, 1) if line.startswith("summary:"))
+        start = document.header.end + 1 if record.prose else next(rows, 1)
+        turns = [turn for said in self.store.quotes(name) if (turn := self.store.turn(said.ref.seq))]
+        sources = {turn.entry.source for turn in turns}
+        return Retrieved(
+            record.doc_id,
+            start,
+            start + record.prose.count("\n"),
+            record.prose or record.summary,
+            score,
+            origin=tuple(dict.fromkeys(turn.seq for turn in turns)),
+            time=record.time,
+            when=record.when,
+            source=sources.pop() if len(sources) == 1 else None,
+            physical=True,
+        )
+
+
+# ── turns, piece by piece ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A turn as it is shown so far."""
+
+    place: Located
+    spans: Spans
+    score: float
+    when: str | None
+
+    @property
+    def text(self) -> str:
+        text = self.place.entry.text
+        return OMITTED.join(text[start:end].strip() for start, end in self.spans)
+
+    @property
+    def item(self) -> Retrieved:
+        place, entry = self.place, self.place.entry
+        return Retrieved(
+            doc_id=place.doc_id,
+            start_line=place.start_line,
+            end_line=place.end_line,
+            text=self.text,
+            score=self.score,
+            seqs=(entry.seq,),
+            origin=(entry.seq,),
+            time=entry.time,
+            source=entry.source,
+            speaker=entry.fields.get("speaker"),
+            when=self.when,
+        )
+
+
+class EvidenceBuilder:
+    """The evidence of records that are added one by one, each turn once, within a budget of tokens."""
+
+    def __init__(self, store: RecordStore, budget: int) -> None:
+        self._store = store
+        self._budget = budget
+        self._turns: dict[int, _Turn] = {}
+        self.tokens = 0
+        """That its texts take."""
+
+    def shows(self, quotes: Iterable[Quote]) -> bool:
+        """Whether something of the turn of one of these is shown."""
+        return any(said.ref.seq in self._turns for said in quotes)
+
+    def add(self, score: float, quotes: Sequence[Quote], when: str | None = None) -> bool:
+        """Take in what a record shows beyond what is shown already, if all of it fits; whether it did."""
+        fresh = self._with(score, quotes, when)
+        more = sum(tokens.count(turn.text) for turn in fresh.values())
+        more -= sum(tokens.count(self._turns[seq].text) for seq in fresh if seq in self._turns)
+        if self.tokens + more > self._budget:
+            return False
+        self._turns |= fresh
+        self.tokens += more
+        return True
+
+    def _with(self, score: float, quotes: Sequence[Quote], when: str | None) -> dict[int, _Turn]:
+        """The turns that would be shown otherwise than now."""
+        fresh: dict[int, _Turn] = {}
+        for said in quotes:
+            seq = said.ref.seq
+            place = self._store.turn(seq)
+            if place is None or not said.text.strip():  # it was forgotten, or a person cut it short
+                continue
+            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), score, when)
+            start = said.ref.span[0] if said.ref.span else 0
+            spans = _joined(place.entry.text, (*old.spans, (start, start + len(said.text))))
+            if spans != old.spans:
+                fresh[seq] = _Turn(place, spans, old.score, old.when or when)
+        return fresh
+
+    def by_rank(self) -> list[Retrieved]:
+        """The turns in the order in which they came."""
+        return [turn.item for turn in self._turns.values()]
+
+    def by_time(self) -> list[Retrieved]:
+        """The turns in the order in which they were said, those without a time last (Eq. 42)."""
+        times = {seq: moment(turn.place.entry.time) for seq, turn in self._turns.items()}
+        order = sorted(self._turns, key=lambda seq: (times[seq] == datetime.min, times[seq], seq))
+        return [self._turns[seq].item for seq in order]
+
+
+def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
+    """Spans of a text as few as they can be: those with nothing but blanks between them are one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not text[start:end].strip():
+            continue
+        if found and not text[found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+# ── the library's search ────────────────────────────────────────────────────────────────────────
+
+
+def _without_record(
+    view: View, store: RecordStore, query: str, budget: int, open_turns: Iterable[int] | None
+) -> list[Retrieved]:
+    """By words: open turns (all that wait, if None), unreadable records' files, and people's notes."""
+    unread = {finding.where for finding in store.findings}
+    waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
+    if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
+        waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
+    if not waiting and not view.derived(_has_notes):
+        return []
+    found = (
+        item
+        for item in searcher(view).entries(query, MOST)
+        if view.is_note(item.doc_id)
+        or item.doc_id in unread
+        or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
+    )
+    return pack(found, budget // 4)
+
+
+def _has_notes(view: View, known: bool | None, changed: Collection[str] | None) -> bool:
+    """Whether there are notes (`View.derived`)."""
+    looked_at = view.ids() if known or changed is None else (name for name in changed if name in view)
+    return any(map(view.is_note, looked_at))
+
+
+def turns_found(view: View, query: str) -> dict[int, float]:
+    """Turns with what the library's search makes of them, by words and vectors; the best first."""
+    found: dict[int, float] = {}
+    for _, seq, score in searcher(view).scores(query, MOST, "evidence"):
+        if seq:
+            found.setdefault(seq, score)
+    return found
+
+
+def records_found(view: View, store: RecordStore, query: str) -> dict[str, dict[str, float]]:
+    """As `turns_found` the records of each folder that readers see."""
+    found: dict[str, dict[str, float]] = {kind.folder: {} for kind in store.spec.kinds}
+    for doc_id, _, score in searcher(view).scores(query, MOST):
+        folder, _, name = doc_id.rpartition("/")
+        if f"{folder}/" in found and name in store:
+            found[f"{folder}/"].setdefault(name, score)
+    return found

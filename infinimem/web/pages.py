@@ -1,0 +1,426 @@
+"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import combinations, groupby
+from math import cos, pi, sin
+from pathlib import Path
+from typing import Any, Literal
+
+from infinimem import tokens
+from infinimem.errors import LibraryError, UsageError
+from infinimem.hooks.answer import Event
+from infinimem.hooks.recall import Recall, said
+from infinimem.model import Receipt, ReceiptRow
+from infinimem.operations.history import history
+from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
+from infinimem.operations.review import CODES, awaiting
+from infinimem.operations.undo import dependents_of, undone_by
+from infinimem.results import (
+    answer_json,
+    asked_for,
+    forgotten_json,
+    going_json,
+    history_json,
+    log_json,
+    recall_json,
+    receipt_json,
+    summary,
+)
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.receipts import FORGET, RENAME, named
+from infinimem.store.render import topic_names
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
+from infinimem.store.view import View, archive_of
+from infinimem.strategies.base import Linked
+from infinimem.terms import Analyzer, analyzer
+from infinimem.tools.tool import scope_of
+from infinimem.user_folders import is_mine
+from infinimem.web.prose import PAGE, around, blocks, fact, sessions
+from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
+
+LATELY = 6  # changes and lines on the home page
+LISTED = 20  # documents of a page of the list: as many as the tool gives at once
+FOUND = 50  # sections that a search looks at, the most that the tool gives
+SCOPES = {
+    "default": "what holds now",
+    "archive": "superseded",
+    "evidence": "what was said",
+    "all": "now and superseded",
+}
+FACETS = ("source", "speaker", "year", "document")
+ROWS = 300  # lines of a receipt that are shown
+NODES, LINKS = 40, 120  # of a map, at most: those with most in common
+WIDTH, RADIUS = 900, 270  # of the drawing, in its own units
+
+
+def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the result of a tool; raise LibraryError if it is an error."""
+    if "error" in found:
+        raise LibraryError(str(found["error"]))
+    return found
+
+
+def home(asked: Asked) -> Page:
+    """Show what there is, what changed lately, what waits."""
+    memory, view = asked.memory, asked.memory.view
+    status = memory.status()
+    stamps = view.stored.stamps if view.stored and not view.initialised else {}
+    saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
+    shown = {
+        "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
+        "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
+        "saved": [view.row(doc_id) for doc_id in saved],
+        "awaiting": status["lines_awaiting_review"],
+        "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
+        "conversations": len(view.owned(EVIDENCE)),
+    }
+    return Page("home.html", status, shown)
+
+
+def topics(asked: Asked) -> Page:
+    """List documents."""
+    start = asked.start
+    found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED))
+    return Page("topics.html", found, {"start": start, "step": LISTED})
+
+
+def document(asked: Asked) -> Page | Moved:
+    """Show a document as prose, one of the evidence as a conversation."""
+    view = asked.reader.view
+    found = view.document(view.resolve(asked.path["id"]))
+    if found.id.startswith(JOURNAL):
+        return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
+    start = asked.start
+    said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
+    gone = found.id.startswith(ARCHIVE)
+    former = {} if said or gone else view.derived(superseded)
+    marks = view.derived(drawn) if said else {}
+    places = found.entries_in(start, start + PAGE - 1)
+    facts = {place.start_line: fact(place, former, marks) for place in places}
+    headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
+    shown = {
+        "title": called(found.id, found.title or "".join(headings)),
+        "summary": found.summary,
+        "blocks": blocks(found, start, facts),
+        "start": start,
+        "step": PAGE,
+        "is_note": view.is_note(found.id),
+        "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
+    }
+    lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
+    return Page("conversation.html" if said else "document.html", lines, shown)
+
+
+def line(asked: Asked) -> Page:
+    """Show where a line comes from, what happened to it, what replaced it."""
+    view, seq = asked.reader.view, seq_of(asked.path["seq"])
+    events = history(view, seq)
+    place = view.entry(seq)
+    said = [event for event in events if event.event == "said"]
+    moves = [event for event in events if event.event == "receipt" and event.seq == seq]
+    steps = recorded(view).steps(seq)
+    shown = {
+        "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
+        "seq": seq,
+        "turns": [(turn, around(view, turn.seq)) for turn in said],
+        "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
+        "heirs": [event for event in events if event.event == "heir"],
+        "now": next(event for event in events if event.event == "now"),
+    }
+    return Page("line.html", history_json(events), shown)
+
+
+def search(asked: Asked) -> Page:
+    """Show sections by rank, with facets; of a section first the lines that hold a word of the question."""
+    view, query = asked.reader.view, asked.query.get("q", "").strip()
+    scope = asked.query.get("scope", "default")
+    data: Mapping[str, Any] = {"hits": []}
+    if query:
+        data = told(asked.reader.tools.call("search", {"query": query, "k": FOUND, "scope": scope}))
+    words = analyzer(view.settings.search.language)
+    terms = frozenset(words.query_terms(query))
+    chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
+    counts = {name: Counter[str]() for name in FACETS}
+    why = searcher(view).reasons(query, FOUND, scope_of(scope)) if query and asked.query.get("why") else []
+    found = []
+    for hit in data["hits"]:
+        lines = [one for one in _lines_of(view, hit) if chosen.items() <= one.items()]
+        for name in FACETS:
+            counts[name].update(one[name] for one in lines if one[name])
+        marked = [(one, _marked(one["text"], terms, words)) for one in lines]
+        first = [row for row in marked if any(is_hit for _, is_hit in row[1])] or marked
+        if first:
+            rest = [row for row in marked if row not in first]
+            at = hit["start_line"]
+            reasons = (parts for doc_id, a, b, parts in why if doc_id == hit["doc_id"] and a <= at <= b)
+            found.append({**hit, "lines": first, "rest": rest, "why": next(reasons, None)})
+    shown = {"query": query, "scope": scope, "scopes": SCOPES, "chosen": chosen, "counts": counts}
+    return Page("search.html", data, {**shown, "found": found})
+
+
+def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
+    doc = view.document(hit["doc_id"])
+    if hit["seqs"]:
+        facts = (fact(place) for place in doc.entries_in(hit["start_line"], hit["end_line"]))
+        lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
+    else:
+        said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
+        own = {"seq": 0, "source": "", "speaker": "", "year": ""}
+        lines = [own | {"text": text, "line": number} for number, text in said if text.strip()]
+    return [one | {"document": doc.id} for one in lines]
+
+
+def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str, bool]]:
+    """Return a text in pieces, and whether each is a word that was asked for."""
+    found, at = [], 0
+    for start, end in asked_for(text, terms, words):
+        found += [(text[at:start], False), (text[start:end], True)]
+        at = end
+    joined = [*found, (text[at:], False)]
+    return [(piece, hit) for piece, hit in joined if piece]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a receipt did to a line ("replaced": it was archived, and another stands for it).
+
+    Args:
+        text: how it reads, or read last.
+        other: the line that stands for it; of one that was edited, how it read before.
+    """
+
+    kind: Literal["moved", "replaced", "came", "edited", "gone"]
+    row: ReceiptRow
+    text: str
+    other: str = ""
+
+
+def timeline(asked: Asked) -> Page:
+    """List receipts by day, the newest first; if a document is named, of that alone."""
+    about, start = asked.query.get("document", ""), asked.start
+    view = asked.reader.view
+    every = recorded(view).receipts
+    found = [one for one in every[::-1] if not about or about in _documents(one)]
+    changed = {doc_id for one in every for doc_id in _documents(one)}
+    topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
+    some = found[start - 1 : start - 1 + LISTED]
+    days = [
+        (day, [(one, summary(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
+    ]
+    shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
+    return Page("timeline.html", log_json(some), {**shown, "topics": topics})
+
+
+def _documents(receipt: Receipt) -> set[str]:
+    return {name for name, *_ in receipt.files}
+
+
+def receipt(asked: Asked) -> Page:
+    """Show what one transaction did, line by line, and whether it can be taken back."""
+    view = asked.memory.view
+    records = recorded(view)
+    one = named(records.receipts, asked.path["name"])
+    changes = list(_changes(one, records))
+    shown = {
+        "receipt": one,
+        "summary": summary(one),
+        "changes": changes[:ROWS],
+        "left_out": len(changes) - ROWS,
+        "undo": undoing(asked, one),
+    }
+    return Page("receipt.html", receipt_json(one) or {}, shown)
+
+
+def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
+    """Return whether a receipt can be taken back, from a page of now, and which later ones would go, too."""
+    every = recorded(asked.memory.view).receipts
+    by = undone_by(every).get(one.number, "")
+    can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
+    later = [other.id for other in dependents_of(one, every)] if can else []
+    return {"number": one.number, "by": by, "can": can, "later": later}
+
+
+def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
+    """Yield changes by where the lines went, as a reader would ask; within it as the receipt lists them."""
+    for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
+        entry = records.entry(row.seq)
+        text = entry.text if entry else ""
+        old = next((s.old.text for s in records.steps(row.seq) if s.receipt is one and s.old), "")
+        if heir := successor(row.why):
+            by = records.entry(heir[1])
+            yield Change("replaced", row, text, by.text if by else "")
+        elif row.now in ("", "-"):
+            yield Change("gone", row, old or text)
+        elif row.was in ("", "-"):
+            yield Change("came", row, text)
+        elif old and old != text:
+            yield Change("edited", row, text, old)
+        else:
+            yield Change("moved", row, text)
+
+
+def review(asked: Asked) -> Page:
+    """List what needs approval. To look drops nothing; the command tells what is void once."""
+    rows = awaiting(asked.memory.library)
+    return Page("review.html", {"rows": [asdict(row) for row in rows]}, {"codes": CODES})
+
+
+def conversations(asked: Asked) -> Page:
+    """List what was said, by session, the newest first, and how much of it was kept."""
+    view, start = asked.reader.view, asked.start
+    ids = view.owned(EVIDENCE)[::-1]
+    found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
+    shown = {"start": start, "step": LISTED, "count": len(ids)}
+    rows = list(sessions(view, ids[start - 1 : start - 1 + LISTED]))
+    return Page("conversations.html", found, {**shown, "sessions": rows})
+
+
+def recall(asked: Asked) -> Page:
+    """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
+    prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
+    recalled = Recall(asked.memory)
+    if prompt:
+        text = recalled.text(Event("UserPromptSubmit", cwd=folder, prompt=prompt))
+        hits = recalled.near(said(prompt), folder)
+    else:
+        text = recalled.text(Event("SessionStart", cwd=folder))
+        hits = [hit for part in recalled.opening(folder) for hit in part]
+    trusted = is_mine(asked.memory.library.root)
+    shown = {"prompt": prompt, "folder": folder, "hits": hits, "count": tokens.count(text)}
+    return Page("recall.html", recall_json(text, hits), {**shown, "trusted": trusted})
+
+
+def graph(asked: Asked) -> Page:
+    """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
+    memory = asked.memory
+    if isinstance(memory.strategy, Linked):
+        about = asked.query.get("about") or None
+        data = memory.strategy.graph(memory.view, about, 2).data()
+    else:
+        data = _topics(memory.view)
+    places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
+    lines = [{**link, "a": places[link["from"]], "b": places[link["to"]]} for link in data["links"]]
+    names = {node["id"]: node["label"] for node in data["nodes"]}
+    near: dict[str, list[dict[str, Any]]] = {}
+    for link in data["links"]:
+        near.setdefault(link["from"], []).append({**link, "other": link["to"]})
+        near.setdefault(link["to"], []).append({**link, "other": link["from"]})
+    drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
+    return Page("map.html", data, {**drawing, "names": names, "near": near})
+
+
+def _topics(view: View) -> dict[str, Any]:
+    """Return topics and the names that two of them share, in the shape of the command `graph`."""
+    found = view.derived(topic_names)
+    most = max(2, len(found.names) // 2)
+    shared: dict[tuple[str, str], list[str]] = {}
+    for name, topics in sorted(found.topics.items()):
+        if 2 <= len(topics) <= most:
+            for pair in combinations(sorted(topics)[:NODES], 2):
+                shared.setdefault(pair, []).append(name)
+    best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
+    ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
+    ids += [doc_id for doc_id in sorted(found.names) if doc_id not in ids][: NODES - len(ids)]
+    nodes = [
+        {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
+    ]
+    links = [
+        {"from": pair[0], "to": pair[1], "type": ", ".join(names), "weight": len(names)}
+        for pair, names in best
+        if set(pair) <= set(ids)
+    ]
+    return {"root": "", "nodes": nodes, "links": links}
+
+
+def _place(at: int, count: int) -> dict[str, Any]:
+    """Place a node on a circle, with the label on the outside."""
+    angle = 2 * pi * at / max(count, 1) - pi / 2
+    x, y = cos(angle), sin(angle)
+    return {
+        "x": round(WIDTH / 2 + RADIUS * x, 1),
+        "y": round(RADIUS + 60 + RADIUS * y, 1),
+        "tx": round(WIDTH / 2 + (RADIUS + 12) * x, 1),
+        "ty": round(RADIUS + 64 + (RADIUS + 12) * y, 1),
+        "anchor": "start" if x > 0.1 else "end" if x < -0.1 else "middle",
+    }
+
+
+def undo(asked: Asked) -> Moved:
+    """Take a receipt back; then show the receipt of that."""
+    if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
+        raise UsageError("say which receipt: a number")
+    done = asked.memory.undo(name, "together" in asked.form)
+    return Moved(f"/receipt/{done[-1].number}")
+
+
+def decide(asked: Asked) -> Moved:
+    """Approve or reject an item of the review, or a line of one."""
+    wanted, word = [asked.form.get("item", "")], asked.form.get("word", "")
+    if word not in ("approve", "reject"):
+        raise UsageError("say approve or reject")
+    asked.memory.decide(**{word: wanted})
+    return Moved("/review")
+
+
+def forgetting(asked: Asked) -> Page:
+    """Show what would be forgotten with a line, exactly."""
+    return _preview(asked, asked.query.get("seq", ""))
+
+
+def forget(asked: Asked) -> Page:
+    """Forget what was shown, if the words are typed and the same would still go."""
+    name = asked.form.get("seq", "")
+    preview = _preview(asked, name)
+    if asked.form.get("shown") != preview.shown["digest"]:
+        return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
+    if asked.form.get("typed", "").strip() != preview.shown["words"]:
+        return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
+    done = asked.memory.forget([seq_of(name)])
+    return Page("forgotten.html", forgotten_json(done), {"done": done})
+
+
+def _preview(asked: Asked, name: str, said: str = "") -> Page:
+    going = asked.memory.forget([seq_of(name)], dry_run=True)
+    digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
+    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
+    return Page("forgetting.html", going_json(going), shown)
+
+
+def asking(asked: Asked) -> Page:
+    """Show the form of a question; to ask it takes a POST, since that may spend tokens."""
+    return Page("ask.html", {"answer": None}, _question(asked, asked.query.get("q", ""), asked.moment))
+
+
+def ask(asked: Asked) -> Page:
+    """Show an answer with its evidence, of now or as of a day."""
+    question, days = asked.form.get("q", ""), moments(asked)
+    at = number(asked.form.get("at", ""), len(days))
+    moment = days[at] if at < len(days) else ""
+    reader = asked.site.reader(moment)
+    found = reader.ask(question)
+    view = reader.view
+    cited = [(one, [fact(p) for seq in one.seqs if (p := view.entry(seq))]) for one in found.citations]
+    shown = {
+        **_question(asked, question, moment),
+        "found": found,
+        "cited": cited,
+        "quoted": asked.memory.llm.name == "offline",
+    }
+    return Page("ask.html", answer_json(found), shown)
+
+
+def moments(asked: Asked) -> list[str]:
+    """Return the days at which the library stood otherwise than on the next one, the oldest first."""
+    return sorted({one.time[:10] for one in recorded(asked.memory.view).receipts})
+
+
+def _question(asked: Asked, question: str, moment: str) -> dict[str, Any]:
+    days = moments(asked)
+    at = days.index(moment) if moment in days else len(days)
+    return {"question": question, "moments": days, "at": at, "found": None, "day_asked": moment}
