@@ -117,7 +117,7 @@ def test_killed_at_system_calls(
         lived += [] if strace.killed(job, point) else [point]
         found[point] = wrong(root, acknowledged(told), expected)
     # By the clock one run makes some calls more than another.
-    assert len(lived) <= len(points) // 20, lived
+    assert len(lived) <= max(2, len(points) // 20), lived
     assert only_wrong(found) == {}, f"of {len(found)} points"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,6 +152,7 @@ def test_entries_are_pieces_of_the_message_in_its_order(text: str) -> None:
 
 
 @each("unit", ["a", "word ", "Sentence. ", "- item\n", "行", "\n"])
+@pytest.mark.soak
 def test_a_megabyte_is_cut_into_entries(unit: str) -> None:
     said = turn(1, unit * (1_000_000 // len(unit)))
     found = load(EXTRACT.rule)({"turns": [said], "context": []})["entries"]

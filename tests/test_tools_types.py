@@ -31,6 +31,7 @@ async def awaited(memory: AsyncMemory) -> str:
 """
 
 
+@pytest.mark.soak
 def test_wrong_calls_are_seen(tmp_path: Path) -> None:
     package = tmp_path / "infinimem"
     shutil.copytree(Path(infinimem.tools.__file__).parent, package / "tools")  # elsewhere in a checkout

@@ -10,6 +10,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from infinimem import tokens
@@ -130,13 +132,14 @@ def _prose(said: Sequence[Said]) -> str:
 
 def _rows(turns: Rows, *, whole: bool = False) -> list[Stated]:
     """What turns state, in their order: sentences; if `whole`, short turns as they are, parts of others."""
-    rows = []
-    for turn, part, _ in statements(turns):
+    rows: list[Stated] = []
+    for turn, parts in groupby(statements(turns), key=itemgetter(0)):
         text = " ".join(turn["text"].split())
         short = len(text.split()) <= WORDS and len(text) <= CHARACTERS
-        day = str(day_of(turn.get("time")) or "")
-        pieces = ([text] if short else [part]) if whole else sentences(part)
-        rows += [Stated(turn["id"], day, Said(turn.get("speaker") or "", piece)) for piece in pieces]
+        day, speaker = str(day_of(turn.get("time")) or ""), turn.get("speaker") or ""
+        for _, part, _ in parts:
+            pieces = ([text] if short else [part]) if whole else sentences(part)
+            rows += [Stated(turn["id"], day, Said(speaker, piece)) for piece in pieces]
     return list(dict.fromkeys(rows))
 
 
