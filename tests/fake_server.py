@@ -54,6 +54,8 @@ class FakeServer:
     answers: list[Say | Callable[[dict[str, Any]], Say]]
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    """Of each request, names in lower case."""
 
 
 @contextmanager
@@ -65,6 +67,7 @@ def serve(*answers: Say | Callable[[dict[str, Any]], Say]) -> Iterator[FakeServe
         def do_POST(self) -> None:
             size = int(self.headers["Content-Length"])
             server.requests.append(json.loads(self.rfile.read(size)))
+            server.headers.append({name.lower(): value for name, value in self.headers.items()})
             server.keys.append(self.headers.get("Authorization", ""))
             say = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
             if not isinstance(say, Say):

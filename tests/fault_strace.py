@@ -38,8 +38,6 @@ _HARMLESS = re.compile(
     r"p?select6?|exit(_group)?|sched_\w+"
 )
 """Calls that reach no file: to die there is to die at the next one."""
-CHANGING = frozenset("write mkdir link rename renameat unlink unlinkat rmdir fdatasync".split())
-"""Calls of programs of others that change a folder: to die at what lies between is to die at the next."""
 
 
 @pytest.fixture
@@ -61,15 +59,10 @@ def missing() -> str | None:
     return None
 
 
-def points(work: Work, threads: bool = False) -> list[Point]:
-    """Every call of the work that reaches a file, from a run that is not disturbed.
-
-    Args:
-        work: what is done.
-        threads: whether those that it starts count too, each by itself.
-    """
+def points(work: Work) -> list[Point]:
+    """Every call of the work that reaches a file, from a run that is not disturbed."""
     with tempfile.NamedTemporaryFile("r") as log:
-        status, said = _run(work, ["-f"] * threads, Path(log.name))
+        status, said = _run(work, [], Path(log.name))
         assert status == 0, said
         calls = [(match[1], match[2]) for line in log if (match := _CALL.match(line))]
     begin = len(calls) - [name for _, name in calls][::-1].index(_MARK)
@@ -89,9 +82,9 @@ def chosen(points: Sequence[Point], count: int | None) -> list[Point]:
     return [points[chance.randrange(a, b)] for a, b in pairwise(ends) if a < b]
 
 
-def killed(work: Work, point: Point, threads: bool = False) -> bool:
-    """Do the work with kill -9 at one call, of whichever thread makes it first; False if it did not die."""
-    return _injected(work, point, "signal=KILL", ["-f"] * threads)[0] == -9
+def killed(work: Work, point: Point) -> bool:
+    """Do the work with kill -9 at one call; False if it did not die."""
+    return _injected(work, point, "signal=KILL")[0] == -9
 
 
 def failed(work: Work, point: Point, error: str) -> str:
@@ -99,10 +92,10 @@ def failed(work: Work, point: Point, error: str) -> str:
     return _injected(work, point, f"error={error}")[1]
 
 
-def _injected(work: Work, point: Point, fault: str, options: Sequence[str] = ()) -> tuple[int, str]:
+def _injected(work: Work, point: Point, fault: str) -> tuple[int, str]:
     name, number = point
     with tempfile.NamedTemporaryFile() as log:
-        traced = [*options, "-e", f"trace={_MARK},{name}", "-e", f"inject={name}:{fault}:when={number}"]
+        traced = ["-e", f"trace={_MARK},{name}", "-e", f"inject={name}:{fault}:when={number}"]
         return _run(work, traced, Path(log.name))
 
 

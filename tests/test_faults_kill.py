@@ -98,6 +98,10 @@ def test_dead_at_any_call_of_the_recovery(
     assert only_wrong(violations) == {}, f"of {len(violations)} points"
 
 
+TRIES = 3
+"""Runs that may live through a point, one after the other."""
+
+
 @pytest.mark.usefixtures("traceable")
 @pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.soak)])
 def test_killed_at_system_calls(
@@ -112,12 +116,14 @@ def test_killed_at_system_calls(
     points = strace.chosen(strace.points(job), count)
     found, lived = {}, []
     for point in points:
-        told.unlink(missing_ok=True)
-        copy(prepared, root)
-        lived += [] if strace.killed(job, point) else [point]
+        for _ in range(TRIES):  # by the clock one run makes some calls more than another
+            told.unlink(missing_ok=True)
+            copy(prepared, root)
+            if died := strace.killed(job, point):
+                break
+        lived += [] if died else [point]
         found[point] = wrong(root, acknowledged(told), expected)
-    # By the clock one run makes some calls more than another.
-    assert len(lived) <= max(2, len(points) // 20), lived
+    assert len(lived) <= len(points) // 20, lived
     assert only_wrong(found) == {}, f"of {len(found)} points"
 
 

@@ -78,7 +78,8 @@ class Endpoint:
     Args:
         base_url: of the API; empty for OpenAI itself.
         key: servers at a `base_url` may do without.
-        client: one that is ready, with the limits, proxies and address of its owner, in place of both.
+        client: one that is ready, with the limits, proxies and address of its owner, in place of both; it
+            does not retry by itself.
         model: name, for advice.
         largest: bytes of a reply.
         timeout: seconds for one try, from looking up the name to the last byte.
@@ -120,7 +121,8 @@ class Endpoint:
         self._model, self._largest, self._retries = model, largest, retries
         self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
         self._sleep, self._jitter = sleep, jitter
-        self._given = client
+        self._given = client.with_options(max_retries=0) if client is not None else None
+        self._in_time = "in time" if client is not None else f"within {self._timeout:g} s"
         self._own: OpenAI | None = None
         self._via = ""
         self._connecting = Lock()
@@ -213,10 +215,10 @@ class Endpoint:
             if getattr(late.__cause__, "begun", False):
                 # The model has had its time; another try would take as long, and cost as much.
                 raise ModelUnavailable(
-                    f"the answer of {self.host} was not complete within {self._timeout:g} s; try again, or "
+                    f"the answer of {self.host} was not complete {self._in_time}; try again, or "
                     "set a longer timeout"
                 ) from None
-            raise _Again(f"no answer within {self._timeout:g} s") from None
+            raise _Again(f"no answer {self._in_time}") from None
         except APIConnectionError as error:
             if isinstance(error.__cause__, NotTaken):
                 raise ModelUnavailable(f"{self.host} answers {error.__cause__}; check base_url") from None

@@ -46,6 +46,20 @@ def test_a_ready_client_is_the_model_and_stays_its_owners(
         client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
 
 
+def test_a_ready_client_is_tried_again_by_our_rule_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the client would do itself on top would multiply the tries, and ask again for what has begun."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "infinimem.toml").write_text("[llm]\nretries = 1\n")
+    with serve(Say(503, "busy")) as server, OpenAI(api_key=KEY, base_url=server.url, max_retries=3) as client:
+        memory = open_memory(tmp_path / "library", create=True, model=client, trust=True)
+        with pytest.raises(InfinimemError, match="does not answer"):
+            memory.observe([Turn("The boiler is serviced in May.")])
+        assert len(server.requests) == 2
+
+
 def test_a_ready_client_without_a_named_model_is_an_error_of_one_line(tmp_path: Path) -> None:
     with pytest.raises(InfinimemError, match="INFINIMEM_MODEL") as caught:
         open_memory(tmp_path / "library", create=True, model=plain("http://127.0.0.1:9/v1"))
@@ -83,22 +97,12 @@ def test_our_client_tells_a_server_nothing_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Key, model and prompt go to the server; name and version of system and Python do not."""
-    import http.server
-
-    headers: list[dict[str, str]] = []
-    original = http.server.BaseHTTPRequestHandler.parse_request
-
-    def parse_request(self: http.server.BaseHTTPRequestHandler) -> bool:
-        known = original(self)
-        headers.append({name.lower(): value for name, value in self.headers.items()})
-        return known
-
-    monkeypatch.setattr(http.server.BaseHTTPRequestHandler, "parse_request", parse_request)
     monkeypatch.setenv("INFINIMEM_MODEL", "m")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve(chat(EMPTY)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}?api-version=1")
         with open_memory(tmp_path / "library", create=True) as memory:
             memory.observe([Turn("The boiler is serviced in May.")])
-    assert headers[0]["authorization"] == f"Bearer {KEY}" and headers[0]["user-agent"] == "infinimem"
-    assert not [name for name in headers[0] if name.startswith("x-stainless")]
+    (headers, *_) = server.headers
+    assert headers["authorization"] == f"Bearer {KEY}" and headers["user-agent"] == "infinimem"
+    assert not [name for name in headers if name.startswith("x-stainless")]
