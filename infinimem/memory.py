@@ -26,7 +26,6 @@ from infinimem.log import log
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared, Reader
-from infinimem.retrieval.cache import cache_folder
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget
@@ -398,6 +397,8 @@ class Memory(Reader):
         was on its way is. It is no part of the library: whoever made that could have made them up."""
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
+        from infinimem.retrieval.cache import cache_folder
+
         return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
     def spent_today(self) -> int:
@@ -549,6 +550,7 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.status import counts
+        from infinimem.retrieval.cache import cache_folder
 
         view = self.view
         on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)

@@ -159,7 +159,7 @@ HOSTILE = st.one_of(
 
 
 def line(text: str) -> str:
-    """Texts of a descriptor come in one line and clean (descriptor.py)."""
+    """Texts of a descriptor come in one line and clean."""
     return one_line(clean_text(text))
 
 
