@@ -177,7 +177,8 @@ def start(library: Path, path: Path, record: bool) -> subprocess.Popen[bytes]:
 def finish(process: subprocess.Popen[bytes]) -> tuple[dict[str, Any], float]:
     """What an import printed, and its peak memory in MB."""
     assert process.stdout is not None
-    out = process.stdout.read()
+    with process.stdout as stream:
+        out = stream.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return (json.loads(out) if out else {}), usage.ru_maxrss / 1024

@@ -127,16 +127,17 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
 def _lines(doc: Mapping[str, Any]) -> Iterator[_Line]:
     """The lines of a document; those of a note by paragraph and item, but no lists of links."""
     title = (doc.get("doc_id") or "").rpartition("/")[2].replace("-", " ")
-    last, note = "", list[str]()
+    last, note, time = "", list[str](), ""
     for row in (*(row for row in doc["lines"] if "text" in row), {"id": "", "text": ""}):
         where, _, number = row["id"].rpartition(":")
         where = where if number.isdecimal() else ""
         goes_on = where and last == f"{where}:{int(number) - 1}" and not _ITEM.match(row["text"])
         if note and not goes_on:
             if 2 * sum(map(len, _LINK.findall(text := " ".join(note[1:])))) < len(text):
-                yield _Line(note[0], "", f"{title}: {text}" if title else text, title)
+                yield _Line(note[0], time, f"{title}: {text}" if title else text, title)
             note = []
         if where:
+            time = time if note else row.get("time") or ""
             note += [row["text"]] if note else [row["id"], row["text"]]
         elif row["id"]:
             said = ": ".join(filter(None, (row.get("speaker"), row["text"])))

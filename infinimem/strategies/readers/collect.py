@@ -41,12 +41,13 @@ def _begun(request: Request) -> Evidence:
 
 
 def _documents(request: Request, *, or_entries: bool) -> Evidence:
-    """The documents that a model selects by their summaries and nothing beside them."""
+    """The documents that a model selects by their summaries and nothing beside them; entries where there are
+    none, or none fits."""
     trace = Trace()
-    chosen = _select(request, trace)
-    if or_entries and not chosen:
+    found = bodies(request, _select(request, trace), request.budget)
+    if or_entries and not found:
         return _entries(request, trace)
-    return trace.evidence(assemble(request, bodies(request, chosen, request.budget)))
+    return trace.evidence(assemble(request, found))
 
 
 def _entries(request: Request, trace: Trace | None = None) -> Evidence:
