@@ -5,7 +5,6 @@ from __future__ import annotations
 from cases import each
 from fault_hang import watched
 
-from infinimem.grounding import negation
 from infinimem.grounding.claims import is_duplicate, unsupported
 
 LOST = (
@@ -124,29 +123,22 @@ HONEST = (
 
 @each(("said", "told"), LOST)
 def test_a_negation_that_is_dropped_is_seen(said: str, told: str) -> None:
-    assert negation.lost(told, [said])
     assert "negation lost" in unsupported(told, [said])
 
 
 @each(("said", "told"), HONEST)
 def test_what_is_true_to_a_negation_is_taken(said: str, told: str) -> None:
-    assert not negation.lost(told, [said])
+    assert "negation lost" not in unsupported(told, [said])
 
 
 def test_all_that_was_said_bears_a_retelling_out() -> None:
-    assert negation.lost("Eats meat.", ["Ana: I don't eat meat.", "Mel: Oats are fine."])
-    assert not negation.lost("Ana eats meat.", ["Mel: I don't eat meat.", "Ana: I eat meat."])
+    assert unsupported("Eats meat.", ["Ana: I don't eat meat.", "Mel: Oats are fine."]) == ["negation lost"]
+    assert not unsupported("Ana eats meat.", ["Mel: I don't eat meat.", "Ana: I eat meat."])
 
 
 def test_a_name_of_who_spoke_is_not_what_a_negation_is_about() -> None:
-    assert not negation.lost(
-        "Ana went to Norway.", ["Mel: I haven't seen Ana since May.", "Ana: I flew to Oslo."]
-    )
-
-
-def test_words_that_were_said_all_the_time_tell_of_no_denial() -> None:
-    said = ["The door is not open."] * 201 + ["Rita came in."]
-    assert not negation.lost("Rita came in by the open door.", ["\n".join(said)])
+    told = ["Mel: I haven't seen Ana since May.", "Ana: I flew to Oslo."]
+    assert unsupported("Ana went to Norway.", told) == ["name norway"]
 
 
 @each(
@@ -176,7 +168,6 @@ def test_lines_that_deny_different_things_are_no_duplicates(one: str, other: str
 def test_a_denial_said_twice_is_a_duplicate() -> None:
     one, other = "She does not eat any fish at home, not ever.", "she does not eat any fish at home not ever!"
     assert is_duplicate(one, other)
-    assert negation.governed("I don't like fish") == negation.governed("I do not really like fish")
 
 
 @each(
@@ -196,6 +187,7 @@ def test_a_denial_said_twice_is_a_duplicate() -> None:
     ids=lambda text: text[:12],
 )
 def test_no_text_hangs(text: str) -> None:
-    for work in (lambda: negation.lost(text, [text]), lambda: negation.governed(text)):
-        with watched():
-            work()
+    with watched():
+        unsupported(text, [text])
+        unsupported(f"{text} meat", [text, "I don't eat meat."])
+        is_duplicate(text, f"{text} meat")
