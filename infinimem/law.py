@@ -90,7 +90,25 @@ def verify(
             else is let pass, and one that may not be archived stays where it is.
         same: what counts as a duplicate.
     """
-    refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
+    times = Counter(move.seq for move in plan.moves)
+    refused = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
+    for move in plan.moves:
+        place = lookup(move.seq)
+        if place is None:
+            refused.append(Reason("UNKNOWN_SEQ", (move.seq,)))
+        elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
+            refused.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
+        if not _under(move.to, roots):
+            refused.append(Reason("BAD_TARGET", (move.seq,), move.to))
+    for add in plan.adds:
+        if not add.text.strip():
+            refused.append(Reason("EMPTY_TEXT", add.origin))
+        if not add.origin:
+            refused.append(Reason("NO_ORIGIN", (), add.text[:80]))
+        if missing := tuple(seq for seq in add.origin if lookup(seq) is None):
+            refused.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
+        if add.to != CURRENT and not _under(add.to, roots):
+            refused.append(Reason("BAD_TARGET", add.origin, add.to))
     for put in plan.records:
         if not _under(put.doc_id, roots):
             refused.append(Reason("FOREIGN_RECORD", (), put.doc_id))
@@ -111,36 +129,8 @@ def _under(doc_id: str, roots: Sequence[str]) -> bool:
     )
 
 
-def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
-    times = Counter(move.seq for move in moves)
-    reasons = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
-    for move in moves:
-        place = lookup(move.seq)
-        if place is None:
-            reasons.append(Reason("UNKNOWN_SEQ", (move.seq,)))
-        elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
-            reasons.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
-        if not _under(move.to, roots):
-            reasons.append(Reason("BAD_TARGET", (move.seq,), move.to))
-    return reasons
-
-
 def _protected(entry: Entry) -> bool:
     return entry.pinned or entry.source == "human"
-
-
-def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
-    reasons = []
-    for add in plan.adds:
-        if not add.text.strip():
-            reasons.append(Reason("EMPTY_TEXT", add.origin))
-        if not add.origin:
-            reasons.append(Reason("NO_ORIGIN", (), add.text[:80]))
-        if missing := tuple(seq for seq in add.origin if lookup(seq) is None):
-            reasons.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
-        if add.to != CURRENT and not _under(add.to, roots):
-            reasons.append(Reason("BAD_TARGET", add.origin, add.to))
-    return reasons
 
 
 def _withhold(
