@@ -19,6 +19,8 @@ from infinimem.terms import fold, tokens
 
 NEAR_DUPLICATE = 0.85
 """Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
+MOST = 100
+"""Clauses of a retelling that are looked at: each is compared with all that was said."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
@@ -46,8 +48,6 @@ _CLAUSE_END = re.compile(
 """Where a clause ends; "meat, fish or eggs" and "meat and fish." stay in one."""
 _BEARS = re.compile(rf"\b{any_of('bearing')}\b")
 """Other words that can bear a negation: who does not eat meat avoids it, or is a vegetarian."""
-MOST = 300
-"""Clauses of a retelling that are looked at."""
 
 
 # ── what is claimed ──────────────────────────────────────────────────────────────────────────────
