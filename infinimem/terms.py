@@ -117,6 +117,11 @@ class Analyzer:
         """Return the `tokens` with a space between two, without an object for each."""
         return " ".join(filter(None, map(self._known.__getitem__, _plain(text).split())))
 
+    def held(self, text: str, terms: frozenset[str]) -> list[int]:
+        """Count how many of some terms each line of a text holds."""
+        chunks = (map(self._known.__getitem__, line.split()) for line in _plain(text).split("\n"))
+        return [len(terms.intersection(" ".join(line).split())) for line in chunks]
+
     def query_terms(self, text: str) -> list[str]:
         """Return the distinct terms to look for, in order; stop words only if there is nothing else."""
         wanted: dict[str, None] = {}
