@@ -54,6 +54,8 @@ def test_what_words_settle(text: str, when: str) -> None:
         "On 30 February I flew.",
         "We may walk.",
         "A week in Slovenia in June, just Tomas and me.",  # of which year?
+        "I took yoga classes on Saturday mornings.",
+        "We lived in Rome from 2010 to 2014.",
         "The club meets on the last Wednesday of the month.",
     ],
 )

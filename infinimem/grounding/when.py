@@ -268,7 +268,7 @@ _TABLE: tuple[tuple[str, _Reader], ...] = (
     (rf"\b{_MONTH},? (?:of )?{_YEAR}\b", _named),
     (rf"\b(?:(?P<which>last|next)|in|during|since|until|by|early|late|mid)[ -]{_MONTH}\b", _named),
     (
-        r"\b(?:in|since|during|year|early|late|mid|until|from|of)[ -](?P<date>(?:19|20)\d\d)(?![-\d])",
+        r"\b(?:in|since|during|year|early|late|mid|until|from|to|of)[ -](?P<date>(?:19|20)\d\d)(?![-\d])",
         lambda match, said: [_period(match["date"])],
     ),
     (
@@ -278,6 +278,9 @@ _TABLE: tuple[tuple[str, _Reader], ...] = (
     (rf"\b{_N} {_UNIT} (?P<side>ago|back|earlier|from now)\b", _counted),
     (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
     (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
-    (rf"\b(?:{_WHICH} |on |since |by |until )(?P<weekday>{'|'.join(_DAYS)})\b(?! of\b)", _weekday),
+    (
+        rf"\b(?:{_WHICH} |on |since |by |until )(?P<weekday>{'|'.join(_DAYS)})\b(?! (?:of|[a-z]+(?:ing|noon|ght)s)\b)",
+        _weekday,
+    ),
 )
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)
