@@ -260,6 +260,7 @@ _PERIOD = rf"(?P<unit>week|weekend|month|year|{'|'.join(_SEASONS)})"
 _UNIT = r"(?P<unit>day|week|weekend|month|year)s?"
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 _NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
+_WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
 _WHICH = r"(?P<which>last|past|this|next)"
 _TABLE: tuple[tuple[str, _Reader], ...] = (
     (r"\b(?P<date>(?:19|20)\d\d-\d\d(?:-\d\d)?)\b", lambda match, said: [_period(match["date"])]),
@@ -278,9 +279,6 @@ _TABLE: tuple[tuple[str, _Reader], ...] = (
     (rf"\b{_N} {_UNIT} (?P<side>ago|back|earlier|from now)\b", _counted),
     (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
     (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
-    (
-        rf"\b(?:{_WHICH} |on |since |by |until )(?P<weekday>{'|'.join(_DAYS)})\b(?! (?:of|[a-z]+(?:ing|noon|ght)s)\b)",
-        _weekday,
-    ),
+    (rf"\b(?:{_WHICH} |on |since |by |until ){_WEEKDAY}\b(?! (?:of|\w+(?:ing|noon|ght)s)\b)", _weekday),
 )
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)
