@@ -179,12 +179,10 @@ def _terms_of(name: str) -> frozenset[str]:
 # ── what says the same ───────────────────────────────────────────────────────────────────────────
 
 
-TODAY = re.compile(rf"\b{any_of('today')}\b", re.IGNORECASE)
-"""Words by which the same sentence means something else on another day."""
 _LASTING = re.compile(rf"\b{any_of('lasting')}\b|['’](?:m|re|s|ve)\b", re.IGNORECASE)
 """Words of what is so and stays so; where there is none, it may be an event in any language."""
 _PASSING = re.compile(rf"[\d?]|\b{any_of('passing')}\b|['’](?:m|re|s) (?:\w+ )?\w+ing\b|['’](?:ll|d)\b", re.I)
-"""Numbers, and words of events and of what passes."""
+"""Numbers, words of events and of what passes, and those that mean something else on another day."""
 
 
 def is_duplicate(one: str, other: str) -> bool:
@@ -202,7 +200,7 @@ def lasts(text: str) -> bool:
 
     What is dated or measured, and any event, is not; in doubt nothing is.
     """
-    passes = TODAY.search(text) or _PASSING.search(text) or tells_of_past(text)
+    passes = _PASSING.search(text) or tells_of_past(text)
     return not passes and _LASTING.search(text) is not None
 
 
