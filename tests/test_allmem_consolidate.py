@@ -20,7 +20,7 @@ from infinimem.strategies.allmem.operators import Editor, Part, split_plan
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.write import BUFFER
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.record import Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts

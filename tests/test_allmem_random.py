@@ -16,7 +16,7 @@ from infinimem.strategies.allmem.operators import Editor, Part
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.write import SEMANTIC, SURFACE, VERSION, faults
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.records.telling import Descriptor

@@ -8,8 +8,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.graph.walk import Topology, around
+from infinimem.strategies.links import Graph, Link, Topology, around
 
 NODES = "abcdefgh"
 KINDS = ("version", "like")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from typing import Any
 
-from allmem_library import Library
 from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,13 +11,12 @@ from in_memory import view_of
 
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.model import Finding, Located
+from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.write import KINDS
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.codec import Parsed, clean_prose, parse, render
-from infinimem.strategies.records.open_turns import exchanges
 from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 
@@ -203,38 +199,3 @@ def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
 @given(st.lists(st.text('-{}:,"[]abc 0\n>', max_size=20), max_size=12))
 def test_any_header_is_read_without_raising(lines: list[str]) -> None:
     read("\n".join(["---", "id: x", *lines, "---"]))
-
-
-# ── exchanges ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def talk(*turns: str) -> Library:
-    """Turns "A1": speaker and session."""
-    library = Library()
-    for number, turn in enumerate(turns):
-        library.say(f"turn {number}", session=f"s{turn[1]}", speaker=turn[0])
-    return library
-
-
-def split(library: Library, turns: Sequence[Located]) -> tuple[list[list[int]], list[list[int]]]:
-    ended, going = exchanges(library.view(), turns)
-    return [[one.seq for one in said] for said, _ in ended], [[one.seq for one in said] for said in going]
-
-
-def test_exchanges_are_the_same_however_many_turns_come_at_once() -> None:
-    chance = random.Random(3)
-    for _ in range(40):
-        turns = [chance.choice("ABC") + chance.choice("123") for _ in range(25)]
-        library = talk(*turns)
-        every = library.pending()
-        whole = split(library, every)
-        found: list[list[int]] = []
-        left: list[Located] = []
-        while every:
-            left, every = left + every[:1], every[1:]
-            while every and chance.random() < 0.5:
-                left, every = left + every[:1], every[1:]
-            ended, going = split(library, left)
-            found += ended
-            left = [turn for turn in left if turn.seq in {seq for said in going for seq in said}]
-        assert (sorted(found), sorted(going)) == (sorted(whole[0]), sorted(whole[1]))

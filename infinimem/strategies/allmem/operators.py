@@ -26,7 +26,7 @@ from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.diagnose import Done, Proposal, coherent, unreadable, visible
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.write import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION, faults
-from infinimem.strategies.graph.links import Link, redirect, settle
+from infinimem.strategies.links import Link, redirect, settle
 from infinimem.strategies.records import codec
 from infinimem.strategies.records.edits import new_faults
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref

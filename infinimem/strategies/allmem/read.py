@@ -11,7 +11,7 @@ from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.write import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.walk import Reached, expand, replacements
+from infinimem.strategies.links import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import number_of, record_id

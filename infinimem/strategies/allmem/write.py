@@ -21,7 +21,7 @@ from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import unreadable
 from infinimem.strategies.records.codec import ledger_text, rows_of

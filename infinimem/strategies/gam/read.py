@@ -18,10 +18,8 @@ from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.gam.consolidate import KIND
-from infinimem.strategies.gam.spec import SPEC, GamSettings
-from infinimem.strategies.graph.links import SharedDict
-from infinimem.strategies.graph.walk import either_way
+from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
+from infinimem.strategies.links import SharedDict, either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
 from infinimem.strategies.records.open_turns import open_turns

@@ -17,7 +17,7 @@ from infinimem.model import Finding, Located, Put
 from infinimem.spec import StrategySpec
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import Graph, Link, SharedDict
+from infinimem.strategies.links import Graph, Link, SharedDict
 from infinimem.strategies.records.codec import Parsed, parse, render
 from infinimem.strategies.records.record import (
     Quote,

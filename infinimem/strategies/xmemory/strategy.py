@@ -21,8 +21,7 @@ from infinimem.model import Finding, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.graph.walk import Topology
+from infinimem.strategies.links import Link, Topology
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import Asker

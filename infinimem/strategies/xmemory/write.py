@@ -18,7 +18,7 @@ from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Located, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, prefix_of, record_id

@@ -1,0 +1,356 @@
+"""Typed directed links between named nodes: how they are rewired under caps, and what they lead to.
+
+Pure: what must be known of a node is asked of the caller. Keys of links come from the caller: the larger is
+kept first, equal ones by the smaller id, which a key must therefore not hold itself. What is visible comes as
+a container that answers `in`.
+
+Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21);
+D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from immutables import Map
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SharedDict(MutableMapping[K, V], Generic[K, V]):
+    """As a dict, but in no order; changing one copy changes no other."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Map[K, V] | None = None) -> None:
+        self._held: Map[K, V] = Map() if held is None else held
+
+    def copy(self) -> SharedDict[K, V]:
+        return SharedDict(self._held)
+
+    def __getitem__(self, key: K) -> V:
+        return self._held[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._held = self._held.set(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self._held = self._held.delete(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as its source holds it.
+
+    Args:
+        kind: its type, such as "version".
+        to: the node that it leads to.
+        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
+    """
+
+    kind: str
+    to: str
+    weight: float | None = None
+
+
+class Graph:
+    """Nodes named by strings, at most one link of a kind from one to another, none to itself.
+
+    Links stand in canonical order (kind, target); nodes are in no order. ValueError: for a link to itself, to
+    no node, or of another kind. KeyError: for a node that is not there.
+    """
+
+    def __init__(self, links: Mapping[str, Iterable[Link]] | None = None) -> None:
+        self._out: SharedDict[str, tuple[Link, ...]] = SharedDict()
+        self._into: SharedDict[tuple[str, str], tuple[str, ...]] = SharedDict()
+        """By node and kind, ascending."""
+        self.changed: set[str] = set()
+        """Nodes whose out-links were set; a copy carries them on, its owner may clear them."""
+        for node in links or {}:
+            self.add_node(node)
+        for node, those in (links or {}).items():
+            for link in those:
+                self.add(node, link)
+
+    def __contains__(self, node: str) -> bool:
+        return node in self._out
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the nodes and their links are equal, weights included."""
+        return isinstance(other, Graph) and self._out == other._out
+
+    def links(self, node: str, kind: str | None = None) -> tuple[Link, ...]:
+        """The out-links of a node, all or of one kind, by (kind, target)."""
+        links = self._out[node]
+        return links if kind is None else tuple(link for link in links if link.kind == kind)
+
+    def out(self, node: str, kind: str) -> tuple[str, ...]:
+        """Where the out-links of a kind lead, ascending."""
+        return tuple(link.to for link in self._out[node] if link.kind == kind)
+
+    def into(self, node: str, kind: str) -> tuple[str, ...]:
+        """The nodes that link to this one by a kind, ascending."""
+        return self._into.get((node, kind), ())
+
+    def copy(self) -> Graph:
+        """A graph of its own with the same links; costs the same however large it is."""
+        twin = Graph()
+        twin._out, twin._into = self._out.copy(), self._into.copy()
+        twin.changed = self.changed.copy()
+        return twin
+
+    def add_node(self, node: str) -> None:
+        """Let a node be there, without links if it is new."""
+        self._out.setdefault(node, ())
+
+    def add(self, node: str, link: Link) -> None:
+        """Add a link; the one of this kind to this target, if there is one, takes the new weight."""
+        self.put(node, link.kind, (*(old for old in self.links(node, link.kind) if old.to != link.to), link))
+
+    def put(self, node: str, kind: str, links: Iterable[Link]) -> None:
+        """Replace all out-links of a kind."""
+        new = {link.to: link for link in links}
+        for to, link in new.items():
+            if to == node or to not in self._out or link.kind != kind:
+                raise ValueError(f"{node} can have no {kind} link {link}")
+        others = (link for link in self._out[node] if link.kind != kind)
+        before = self.out(node, kind)
+        self._out[node] = tuple(sorted((*others, *new.values()), key=lambda link: (link.kind, link.to)))
+        self.changed.add(node)
+        for to in new.keys() ^ before:
+            sources = self.into(to, kind)
+            at = bisect_left(sources, node)
+            arrived = (node,) if to in new else ()
+            self._into[to, kind] = (*sources[:at], *arrived, *sources[at + (not arrived) :])
+
+
+# ── rewiring under caps, the same way every time ─────────────────────────────────────────────────
+
+
+class Orderable(Protocol):
+    """What can be a key: anything that is less or not less than another, such as a tuple."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Orderable]) -> tuple[str, ...]:
+    """The first `cap` candidates in descending order of key, each once."""
+    ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
+    return tuple(ranked[:cap])
+
+
+def settle(
+    graph: Graph,
+    kind: str,
+    node: str,
+    candidates: Iterable[str],
+    cap: int,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> None:
+    """Give a node the best candidates as its out-links of a kind, in place of those it had."""
+    kept = trim((to for to in candidates if to != node), cap, partial(key, node))
+    graph.put(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
+
+
+def redirect(
+    graph: Graph,
+    kind: str,
+    gone: str,
+    reps: Collection[str],
+    visible: Container[str],
+    cap: int,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> set[str]:
+    """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
+
+    One that itself links to `gone` takes the best of the others; links of `gone`, and of nodes that are
+    not visible, stay. Returns the nodes of which a link changed; ValueError, with nothing changed, where
+    nothing can represent `gone`.
+    """
+    if not reps or gone in reps or any(rep not in graph for rep in reps):
+        raise ValueError(f"{gone} needs other nodes of the graph to represent it")
+    changed: set[str] = set()
+    for source in graph.into(gone, kind):
+        if source not in visible:
+            continue
+        held = {link.to: link for link in graph.links(source, kind) if link.to != gone}
+        best = trim((rep for rep in reps if rep != source), 1, partial(key, source))
+        fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
+        kept = trim({**held, **fresh}, cap, partial(key, source))
+        graph.put(source, kind, (held.get(to) or fresh[to] for to in kept))
+        changed.add(source)
+    return changed
+
+
+# ── what links lead to ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A node that an expansion admitted, by which link and from where; an anchor has hop 0 and neither."""
+
+    node: str
+    hop: int
+    source: str | None = None
+    kind: str | None = None
+
+
+def expand(
+    anchors: Iterable[str],
+    neighbours: Callable[[str], Iterable[Link]],
+    hops: int,
+    cap: int,
+    kinds: Sequence[str],
+    time: Callable[[str], Orderable],
+    *,
+    priority: bool = True,
+) -> tuple[Reached, ...]:
+    """Search breadth-first along links, and return what is reached in the order of admission.
+
+    Args:
+        anchors: where it starts, best first; they count towards the cap.
+        neighbours: the links to follow from a node, such as `Graph.links`.
+        kinds: the kinds of link that it follows, first the one whose neighbours come first, if `priority`.
+        time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
+    """
+    rank = {kind: position if priority else 0 for position, kind in enumerate(kinds)}
+    admitted = [Reached(node, 0) for node in dict.fromkeys(anchors)][:cap]
+    seen = {found.node for found in admitted}
+    frontier = deque(admitted)
+    while frontier and len(admitted) < cap:
+        here = frontier.popleft()
+        if here.hop == hops:
+            break  # first in, first out: the rest is as far away
+        links = [link for link in neighbours(here.node) if link.kind in rank and link.to not in seen]
+        for link in sorted(links, key=lambda link: (rank[link.kind], time(link.to), link.to, link.kind)):
+            if link.to in seen:  # two kinds of link lead to it
+                continue
+            if len(admitted) == cap:
+                break
+            found = Reached(link.to, here.hop + 1, here.node, link.kind)
+            seen.add(link.to)
+            admitted.append(found)
+            frontier.append(found)
+    return tuple(admitted)
+
+
+def either_way(graph: Graph, node: str, kinds: Iterable[str]) -> Iterator[Link]:
+    """The links of these kinds that lead from a node or to it, each as one to the other end."""
+    for kind in kinds:
+        yield from graph.links(node, kind)
+        for source in graph.into(node, kind):
+            yield from (replace(link, to=source) for link in graph.links(source, kind) if link.to == node)
+
+
+def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | None = None) -> dict[str, int]:
+    """Links from the nearest source to each node that can be reached, in the links' direction."""
+    far = dict.fromkeys(sources, 0)
+    frontier = deque(far)
+    while frontier:
+        node = frontier.popleft()
+        for link in graph.links(node):
+            if link.to not in far and (kinds is None or link.kind in kinds):
+                far[link.to] = far[node] + 1
+                frontier.append(link.to)
+    return far
+
+
+def replacements(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
+    """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        fresh = set(graph.into(waiting.pop(), kind)) - seen
+        seen |= fresh
+        waiting += (name for name in fresh if name not in visible)
+    return {name for name in seen if name in visible}
+
+
+# ── what stands around a node ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node, labelled by the caller: how far it is from the root, and whether it is on the surface."""
+
+    id: str
+    label: str
+    visible: bool
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What stands around a node: the root first, then by hop; and every link between two of the nodes."""
+
+    root: str
+    nodes: tuple[Node, ...]
+    links: tuple[tuple[str, Link], ...]
+    kinds: tuple[str, ...]
+    cut: bool
+
+    def data(self) -> dict[str, Any]:
+        """ "root", "nodes" and "links" as JSON has them."""
+        return {
+            "root": self.root,
+            "nodes": [asdict(node) for node in self.nodes],
+            "links": [
+                {"from": source, "to": link.to, "type": link.kind, "weight": link.weight}
+                for source, link in self.links
+            ],
+        }
+
+
+def around(
+    graph: Graph,
+    root: str,
+    hops: int,
+    cap: int,
+    kinds: Sequence[str],
+    label: Callable[[str], str],
+    visible: Callable[[str], bool],
+) -> Topology:
+    """Return what is within some hops of a node, links being followed either way, at most `cap` nodes.
+
+    Links of these kinds are followed and shown; where the cap cuts, those named first are kept.
+    """
+    both_ways = partial(either_way, graph, kinds=kinds)
+    reached: tuple[Reached, ...] = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
+    shown = {found.node: found.hop for found in reached[:cap]}
+    return Topology(
+        root=root,
+        nodes=tuple(Node(node, label(node), visible(node), hop) for node, hop in shown.items()),
+        links=tuple(
+            (node, link)
+            for node in shown
+            for link in graph.links(node)
+            if link.to in shown and link.kind in kinds
+        ),
+        kinds=tuple(kinds),
+        cut=len(reached) > cap,
+    )
