@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from infinimem.memory import Memory, open_memory
@@ -55,7 +56,7 @@ def quoted(*seqs: int) -> list[Quote]:
 
 def put(one: Record, *links: Link, quotes: Iterable[Quote] | None = None, new: bool = False) -> Put:
     said = quoted(one.order[0]) if quotes is None else list(quotes)
-    return Put(one.doc_id, render(one, links, said), (one.order[0],) if new else ())
+    return Put(one.doc_id, render(replace(one, links=links), said), (one.order[0],) if new else ())
 
 
 def buffer(*seqs: int) -> Put:

@@ -82,7 +82,7 @@ def held(memory: Memory) -> dict[str, list[int]]:
 def links(memory: Memory) -> dict[str, tuple[Link, ...]]:
     """Of the topics that have any."""
     found = store(memory)
-    return {name: found.graph.links(name) for name in found.records if found.graph.links(name)}
+    return {name: found.links(name) for name in found.records if found.links(name)}
 
 
 def asked(llm: ScriptedLLM) -> list[str]:

@@ -10,7 +10,6 @@ D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import (
     Callable,
@@ -18,7 +17,6 @@ from collections.abc import (
     Container,
     Iterable,
     Iterator,
-    Mapping,
     MutableMapping,
     Sequence,
 )
@@ -77,75 +75,22 @@ class Link:
     weight: float | None = None
 
 
-class Graph:
-    """Nodes named by strings, at most one link of a kind from one to another, none to itself.
+class Graph(Protocol):
+    """Nodes named by strings, at most one link of a kind from one to another, none to itself."""
 
-    Links stand in canonical order (kind, target); nodes are in no order. ValueError: for a link to itself, to
-    no node, or of another kind. KeyError: for a node that is not there.
-    """
+    def __contains__(self, node: object, /) -> bool: ...
 
-    def __init__(self, links: Mapping[str, Iterable[Link]] | None = None) -> None:
-        self._out: SharedDict[str, tuple[Link, ...]] = SharedDict()
-        self._into: SharedDict[tuple[str, str], tuple[str, ...]] = SharedDict()
-        """By node and kind, ascending."""
-        self.changed: set[str] = set()
-        """Nodes whose out-links were set; a copy carries them on, its owner may clear them."""
-        for node in links or {}:
-            self.add_node(node)
-        for node, those in (links or {}).items():
-            for link in those:
-                self.add(node, link)
-
-    def __contains__(self, node: str) -> bool:
-        return node in self._out
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the nodes and their links are equal, weights included."""
-        return isinstance(other, Graph) and self._out == other._out
-
-    def links(self, node: str, kind: str | None = None) -> tuple[Link, ...]:
+    def links(self, node: str, kind: str | None = None, /) -> tuple[Link, ...]:
         """The out-links of a node, all or of one kind, by (kind, target)."""
-        links = self._out[node]
-        return links if kind is None else tuple(link for link in links if link.kind == kind)
+        ...
 
-    def out(self, node: str, kind: str) -> tuple[str, ...]:
-        """Where the out-links of a kind lead, ascending."""
-        return tuple(link.to for link in self._out[node] if link.kind == kind)
-
-    def into(self, node: str, kind: str) -> tuple[str, ...]:
+    def into(self, node: str, kind: str, /) -> tuple[str, ...]:
         """The nodes that link to this one by a kind, ascending."""
-        return self._into.get((node, kind), ())
+        ...
 
-    def copy(self) -> Graph:
-        """A graph of its own with the same links; costs the same however large it is."""
-        twin = Graph()
-        twin._out, twin._into = self._out.copy(), self._into.copy()
-        twin.changed = self.changed.copy()
-        return twin
-
-    def add_node(self, node: str) -> None:
-        """Let a node be there, without links if it is new."""
-        self._out.setdefault(node, ())
-
-    def add(self, node: str, link: Link) -> None:
-        """Add a link; the one of this kind to this target, if there is one, takes the new weight."""
-        self.put(node, link.kind, (*(old for old in self.links(node, link.kind) if old.to != link.to), link))
-
-    def put(self, node: str, kind: str, links: Iterable[Link]) -> None:
+    def relink(self, node: str, kind: str, links: Iterable[Link], /) -> None:
         """Replace all out-links of a kind."""
-        new = {link.to: link for link in links}
-        for to, link in new.items():
-            if to == node or to not in self._out or link.kind != kind:
-                raise ValueError(f"{node} can have no {kind} link {link}")
-        others = (link for link in self._out[node] if link.kind != kind)
-        before = self.out(node, kind)
-        self._out[node] = tuple(sorted((*others, *new.values()), key=lambda link: (link.kind, link.to)))
-        self.changed.add(node)
-        for to in new.keys() ^ before:
-            sources = self.into(to, kind)
-            at = bisect_left(sources, node)
-            arrived = (node,) if to in new else ()
-            self._into[to, kind] = (*sources[:at], *arrived, *sources[at + (not arrived) :])
+        ...
 
 
 # ── rewiring under caps, the same way every time ─────────────────────────────────────────────────
@@ -174,7 +119,7 @@ def settle(
 ) -> None:
     """Give a node the best candidates as its out-links of a kind, in place of those it had."""
     kept = trim((to for to in candidates if to != node), cap, partial(key, node))
-    graph.put(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
+    graph.relink(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
 
 
 def redirect(
@@ -203,7 +148,7 @@ def redirect(
         best = trim((rep for rep in reps if rep != source), 1, partial(key, source))
         fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
         kept = trim({**held, **fresh}, cap, partial(key, source))
-        graph.put(source, kind, (held.get(to) or fresh[to] for to in kept))
+        graph.relink(source, kind, (held.get(to) or fresh[to] for to in kept))
         changed.add(source)
     return changed
 

@@ -106,7 +106,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         """Topics one edge from the anchors, followed either way, those of most weight (Eq. 9)."""
         best: dict[str, Candidate] = {}
         for name in anchors:
-            for link in either_way(self.store.graph, name, SPEC.links):
+            for link in either_way(self.store, name, SPEC.links):
                 weight = link.weight or 0.0
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)

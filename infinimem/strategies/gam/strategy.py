@@ -230,7 +230,7 @@ class Network:
         for related in in_order(partial(self._related, name), calls, own.workers):
             for other, (relation, confidence) in related.items():
                 if relation in SPEC.links and confidence > own.tau:
-                    store.graph.add(name, Link(relation, other, round(confidence, 3)))
+                    store.link(name, Link(relation, other, round(confidence, 3)))
 
     def _candidates(self, name: str) -> list[str]:
         """The nearest topics, and the one that it was cut off from."""

@@ -210,8 +210,8 @@ class Consolidation:
             return False
         refs = (*old.refs, *(Ref(turn.seq) for turn in turns))
         aux = [("merged", str(merges(old) + 1))]
-        new = replace(narrated(self._after, old.id, text, refs, aux), others=old.others)
-        if not fits(new, self._after.links(old.id)):
+        new = replace(narrated(self._after, old.id, text, refs, aux), others=old.others, links=old.links)
+        if not fits(new):
             return False
         self._after.put(new)
         if self._own.refine_merged:
@@ -288,10 +288,10 @@ class Consolidation:
             aux = [("type", row["type"])] if row["type"] in TYPES else []
             name = store.new_id(FACT.prefix, number_of(self._name)[0])
             store.put(narrated(store, name, text, refs, aux))
-            store.graph.add(name, Link(SOURCE, episode.id))
+            store.link(name, Link(SOURCE, episode.id))
             old = known.get((row["replaces"] or "").strip())
             if self._own.supersede and old and not old.pinned and old.id in store.visible:
-                store.graph.add(name, Link(VERSION, old.id))
+                store.link(name, Link(VERSION, old.id))
                 store.archive(old.id)
 
 

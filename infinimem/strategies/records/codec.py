@@ -29,8 +29,6 @@ KEYS = ("id", "kind", "summary", "keywords", "time", "when", "session", "evidenc
 SHOWN = 4000
 """Characters of evidence that a record's file quotes."""
 
-Parsed = tuple[Record, tuple[Link, ...]]
-
 _SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
 _SEQS = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
 _WEIGHT = re.compile(r"-?[01]\.[0-9]{3}\Z")
@@ -42,8 +40,8 @@ _STEM = re.compile(r"[^/\n]{1,200}\Z")
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def header(record: Record, links: Sequence[Link]) -> list[str]:
-    """The lines of a record's header, both delimiters included; links by kind and target."""
+def header(record: Record) -> list[str]:
+    """The lines of a record's header, both delimiters included."""
     lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
     lines.append(f"summary: {quote(record.summary)}")
     lines.append(f"keywords: {flow(record.keywords)}")
@@ -55,9 +53,9 @@ def header(record: Record, links: Sequence[Link]) -> list[str]:
     for name in record.sources:
         was = f", was: {moved[name]}" if name in moved else ""
         lines.append(f"  - {{{record.kind.source}: {name}{was}}}")
-    if links:
+    if record.links:
         lines.append("links:")
-        lines += map(_link_line, sorted(links, key=lambda link: (link.kind, link.to)))
+        lines += map(_link_line, record.links)
     if record.aux:
         lines.append(f"aux: {{{', '.join(f'{key}: {value}' for key, value in record.aux)}}}")
     return [*lines, *record.others, "---"]
@@ -81,14 +79,14 @@ def _link_line(link: Link) -> str:
     return f"  - {{type: {link.kind}, to: {link.to}{weight}}}"
 
 
-def fits(record: Record, links: Sequence[Link]) -> bool:
+def fits(record: Record) -> bool:
     """Whether the header keeps within the bound over which none is read."""
-    return sum(len(line.encode()) + 1 for line in header(record, links)) <= MAX_BYTES
+    return sum(len(line.encode()) + 1 for line in header(record)) <= MAX_BYTES
 
 
-def render(record: Record, links: Sequence[Link], quotes: Sequence[Quote]) -> str:
+def render(record: Record, quotes: Sequence[Quote]) -> str:
     """A record's file."""
-    lines = header(record, links)
+    lines = header(record)
     if record.prose:
         lines += [*record.prose.split("\n"), ""]
     room = SHOWN
@@ -120,8 +118,8 @@ def clean_prose(text: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def parse(document: Document, spec: StrategySpec) -> Parsed | Finding:
-    """The record that a document holds, and its links; or why it holds none. Never raises.
+def parse(document: Document, spec: StrategySpec) -> Record | Finding:
+    """The record that a document holds, or why it holds none. Never raises.
 
     Args:
         document: in one of the folders of the strategy's records.
@@ -139,7 +137,7 @@ def parse(document: Document, spec: StrategySpec) -> Parsed | Finding:
         kind = spec.kind_of(name)
         if kind is None or not is_record_id(name) or f"{folder}/" not in (kind.folder, spec.archived):
             raise ValueError(f"{name[:80]!r} is no id of a record that stands there")
-        return _record(name, spec, kind, document), _links(name, found.values, spec)
+        return _record(name, spec, kind, document)
     except (ValueError, OverflowError) as wrong:
         return Finding("error", f"the header is no record's: {wrong}; mend it, or {ANEW}", document.id)
 
@@ -202,6 +200,7 @@ def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Re
         prose=_prose(document.body) if kind.prose else "",
         others=_others(document.lines[1 : document.header.end - 1]),
         when=when,
+        links=_links(name, values, spec),
     )
 
 

@@ -34,10 +34,10 @@ def _common(store: RecordStore, record: Record) -> Iterator[str]:
     for source in record.sources:
         if source not in store:
             yield f"its source {source} is not here; bring it back, or {ANEW}"
-    for link in store.lost.get(record.id, ()):
+    for link in store.lost(record.id):
         what = f"a {link.kind} link leads to {link.to}, which is not here"
         yield f"{what}; bring it back, or take the line out"
-    if not fits(record, store.links(record.id)):
+    if not fits(record):
         yield "its header is longer than what is read"
 
 
@@ -74,8 +74,8 @@ def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
 def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:
     """Archived records to which no `version` links lead, if one of `only` may have made some."""
     names = store.records if only is None else (name for name in only if name in store)
-    if any(name not in store.visible or store.graph.out(name, version) for name in names):
-        near = distances(sorted(store.visible), store.graph, (version,))
+    if any(name not in store.visible or store.out(name, version) for name in names):
+        near = distances(sorted(store.visible), store, (version,))
         for name in sorted(store.records.keys() - near.keys()):
             record = store.records[name]
             what = f"no {record.kind.name} of the surface leads here by {version} links"

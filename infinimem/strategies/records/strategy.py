@@ -26,9 +26,7 @@ from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 def links(store: RecordStore) -> dict[str, int]:
     """Count the links of each kind."""
-    return {
-        kind: sum(len(store.graph.out(name, kind)) for name in store.records) for kind in store.spec.links
-    }
+    return {kind: sum(len(store.out(name, kind)) for name in store.records) for kind in store.spec.links}
 
 
 def by_kind(store: RecordStore) -> dict[str, int]:
@@ -54,7 +52,7 @@ def picture(
 ) -> Topology:
     """What is linked to a record, either way, with `kinds` of links beside those of its strategy."""
     return around(
-        store.graph,
+        store,
         named(store, index, name),
         hops,
         MOST,

@@ -130,9 +130,9 @@ class XMemory(RecordStrategy):
         with self._reading.at(view) as (store, index):
             drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
-                drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+                drawn.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
             for theme, near in index.neighbours(themes, NEIGHBOURS).items():
-                drawn.graph.put(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+                drawn.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
             return picture(drawn, index, name, hops, (HOLDS, NEAR), _told)
 
     def status(self, view: View) -> Mapping[str, Any]:

@@ -238,7 +238,7 @@ def keep(store: RecordStore, told: Told) -> list[str]:
     for _, text, refs in new_facts(told.facts, turns, (), MOST):
         fact = narrated(store, store.new_id(FACT.prefix, turns[0].seq), text, refs)
         store.put(replace(fact, session=session))
-        store.graph.add(fact.id, Link(SOURCE, episode.id))
+        store.link(fact.id, Link(SOURCE, episode.id))
         names.append(fact.id)
     return names
 
@@ -286,7 +286,7 @@ def group(
         while by in replaced:
             by = replaced[by]
         store.archive(gone)
-        store.graph.add(by, Link(VERSION, gone))
+        store.link(by, Link(VERSION, gone))
 
 
 def _namer(store: RecordStore) -> Callable[[str], str]:
