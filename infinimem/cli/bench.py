@@ -154,7 +154,7 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
-    from infinimem.evaluation.book import OtherRun
+    from infinimem.evaluation.database import OtherRun
     from infinimem.evaluation.datasets.registry import benchmark
     from infinimem.evaluation.runner import Run
 

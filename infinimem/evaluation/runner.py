@@ -7,6 +7,7 @@ or a question that fails by itself is noted and passed over.
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import shutil
 import time
@@ -17,10 +18,10 @@ from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
-from infinimem.evaluation.book import Book, demand_same, held
+from infinimem.evaluation.database import REPLIES, Database, opened
 from infinimem.evaluation.estimate import Estimate, Models
 from infinimem.evaluation.judge import grades, judge
 from infinimem.evaluation.methods.answering import Means
@@ -40,6 +41,12 @@ _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
 KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
 
+WORK = "work"
+"""Where libraries are made, in the run's folder."""
+
+_Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
+"""A case with the methods that have questions left."""
+_Outcome = TypeVar("_Outcome")
 Step = Callable[[int, int], None]
 """Told how much is done, of how much."""
 
@@ -126,19 +133,15 @@ class Run:
             UsageError: the folder holds another run.
         """
         request = self._request
-        demand_same(request.out, self.config())
-        offline = (llm.name == OFFLINE for llm in (request.keeper, request.answerer, request.judge))
-        models = Models(*(not each for each in offline))
+        models = Models(*(llm.name != OFFLINE for llm in (request.keeper, request.answerer, request.judge)))
         paid = frozenset(spec.text for spec in self._specs if self._embedders.is_paid(spec))
         found = Estimate(models, request.budget, request.retrieval_only, paid)
-        book = Book(request.out, self._specs)
-        for case in self._cases():
-            rows = []
-            for spec in self._specs:
-                left = [item for item in case.questions if not book.has(spec, case.name, item.id)]
-                if left:
-                    rows.append((spec, left, not book.is_made(spec, case.name)))
-            found.add(case, rows)
+        with opened(request.out, self.config()) as rows:
+            for case, left in self._left(rows):
+                found.add(
+                    case,
+                    [(spec, asked, (spec.text, case.name) not in rows.made) for spec, asked in left],
+                )
         return found
 
     def start(self, step: Step, total: int) -> Ended:
@@ -152,30 +155,28 @@ class Run:
             ModelUnavailable: a model is gone, or the cap is spent; what is done is kept.
             UsageError: the folder holds another run.
         """
-        request, out, spending = self._request, self._request.out, self._spending
-        with held(out, self.config()):
-            book = Book(out, self._specs)
-            book.open()
+        request, out = self._request, self._request.out
+        with opened(out, self.config(), write=True) as rows:
+            (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
             models = (request.keeper, request.answerer, request.judge)
-            keeper, answerer, judge = (self._client(llm, book.replies) for llm in models)
-            means = Means(book.work, keeper, answerer, judge, self._embedders, spending)
-            steps, turn = count(1), Lock()
-
-            def advance() -> None:
-                with turn:
-                    step(next(steps), total)
-
-            working = _Work(request, self._benchmark, self._specs, means, book, advance)
+            keeper, answerer, judge = map(self._client, models)
+            means = Means(out / WORK, keeper, answerer, judge, self._embedders, self._spending)
+            steps = count(1)
+            work = _Work(request, self._benchmark, means, rows, lambda: step(next(steps), total))
             try:
-                working.run()
+                left = self._left(rows)
+                while some := list(islice(left, request.jobs)):  # each holds libraries
+                    do = partial(work.do, max(1, request.jobs // len(some)))
+                    stop = partial(self._spending.stop, "the run was interrupted")
+                    in_order(do, some, request.jobs, stop)
             except ModelUnavailable as error:
                 raise ModelUnavailable(
-                    f"{str(error).rstrip('.')}; {book.done} questions are done and kept in {out}, the same "
-                    "command goes on from there"
+                    f"{str(error).rstrip('.')}; {len(rows.asked)} questions are done and kept in {out}, the "
+                    "same command goes on from there"
                 ) from error
-            if not request.keep and not working.failed:
-                shutil.rmtree(book.work, ignore_errors=True)
-            return Ended(book.done, working.failed)
+            if not request.keep and not work.failed:
+                shutil.rmtree(means.work, ignore_errors=True)
+            return Ended(len(rows.asked), work.failed)
 
     def config(self) -> dict[str, Any]:
         """What makes the run the run that it is."""
@@ -202,13 +203,22 @@ class Run:
             },
         }
 
-    def _client(self, llm: LLM, replies: Path) -> LLM:
+    def _client(self, llm: LLM) -> LLM:
         """A client whose calls are booked, and whose replies are kept; the offline rules cost nothing."""
         is_free = llm.name == OFFLINE
-        return Metered(llm if is_free else Cached(llm, replies, self._request.run), self._spending)
+        kept = llm if is_free else Cached(llm, self._request.out / REPLIES, self._request.run)
+        return Metered(kept, self._spending)
 
-    def _cases(self) -> Iterator[Case]:
-        return self._benchmark.cases(self._request.data, self._request.limit)
+    def _left(self, rows: Database) -> Iterator[_Left]:
+        """Cases with the methods that have questions left."""
+        for case in self._benchmark.cases(self._request.data, self._request.limit):
+            left = [
+                (spec, asked)
+                for spec in self._specs
+                if (asked := [it for it in case.questions if (spec.text, case.name, it.id) not in rows.asked])
+            ]
+            if left:
+                yield case, left
 
 
 def _file(path: Path) -> dict[str, str]:
@@ -224,95 +234,79 @@ def _file(path: Path) -> dict[str, str]:
         raise UsageError(f"{path}: {error.strerror}; --data names the official file") from error
 
 
-@dataclass
 class _Work:
-    """A run under way; `advance` is told of each step that is done."""
+    """A run under way; `step` is told of each case and question that is done."""
 
-    request: Request
-    benchmark: Benchmark
-    specs: Sequence[Spec]
-    means: Means
-    book: Book
-    advance: Callable[[], None]
-    failed: int = 0
-
-    def __post_init__(self) -> None:
-        self._making = Making(self.means)
+    def __init__(
+        self, request: Request, benchmark: Benchmark, means: Means, rows: Database, step: Callable[[], None]
+    ) -> None:
+        self.failed = 0
+        self._request = request
+        self._benchmark = benchmark
+        self._means = means
+        self._rows = rows
+        self._step = step
+        self._making = Making(means)
         self._lock = Lock()
 
-    def run(self) -> None:
-        """Work through the cases, so many at a time as there are threads.
-
-        Raises:
-            ModelError: a model is gone, or the cap is spent.
-        """
-        left, jobs = self._left(), self.request.jobs
-        while some := list(islice(left, jobs)):  # each holds libraries
-            work = partial(self._work, max(1, jobs // len(some)))
-            in_order(work, some, jobs, lambda: self.means.spending.stop("the run was interrupted"))
-
-    def _left(self) -> Iterator[tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]]:
-        """Cases with the methods that have questions left."""
-        for case in self.benchmark.cases(self.request.data, self.request.limit):
-            rows = []
-            for spec in self.specs:
-                left = [item for item in case.questions if not self.book.has(spec, case.name, item.id)]
-                rows += [(spec, left)] if left else []
-            if rows:
-                yield case, rows
-
-    def _work(self, workers: int, of: tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]) -> None:
-        case, rows = of
-        opened = in_order(partial(self._open, case), [spec for spec, _ in rows], workers)
+    def do(self, workers: int, of: _Left) -> None:
+        """Take in a case by each method, and ask the questions that are left."""
+        case, left = of
+        opened = in_order(lambda one: self._take_in(one[0], case), left, workers)
         asked = [
             (spec, chosen, question)
-            for (spec, left), chosen in zip(rows, opened, strict=True)
-            for question in (left if chosen else ())
+            for (spec, questions), chosen in zip(left, opened, strict=True)
+            if chosen is not None
+            for question in questions
         ]
         done = in_order(lambda one: self._ask(case, *one), asked, workers)
-        if all(opened) and all(done) and not self.request.keep:
-            for spec in self.specs:
+        if all(opened) and all(done) and not self._request.keep:
+            for spec, _ in left:
                 if spec.way is not None:
                     self._making.remove(spec, case)
 
-    def _open(self, case: Case, spec: Spec) -> Method | None:
-        """The method with the case taken in; None where that failed."""
+    def _take_in(self, spec: Spec, case: Case) -> Method | None:
+        def take_in() -> Method:
+            chosen = method(spec, self._means, self._making)
+            self._rows.add(chosen.ingest(case))
+            return chosen
+
+        return self._attempt(take_in, spec, case, None)
+
+    def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
+        def ask() -> bool:
+            with self._means.spending.question():
+                self._rows.add(self._result(case, spec, chosen, question))
+            return True
+
+        return self._attempt(ask, spec, case, question.id) or False
+
+    def _attempt(
+        self, act: Callable[[], _Outcome], spec: Spec, case: Case, question: str | None
+    ) -> _Outcome | None:
+        """What comes of it; None where it failed by itself, which is noted. A model that is gone raises."""
         try:
-            chosen = method(spec, self.means, self._making)
-            self.book.add(spec, chosen.ingest(case))
+            outcome = act()
+        except ModelError:
+            raise
         except Exception as error:
-            self._fail(spec, case, None, error)
+            why = f"{type(error).__name__}: {error}"
+            row = {"method": spec.text, "case": case.name, "question": question, "error": why}
+            with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+                self.failed += 1
             return None
-        self.advance()
-        return chosen
-
-    def _ask(self, case: Case, spec: Spec, chosen: Method | None, question: Question) -> bool:
-        """Ask a question, and write down what became of it; False where that failed."""
-        assert chosen is not None
-        try:
-            with self.means.spending.question():
-                self.book.add(spec, self._result(case, spec, chosen, question))
-        except Exception as error:
-            self._fail(spec, case, question, error)
-            return False
-        self.advance()
-        return True
-
-    def _fail(self, spec: Spec, case: Case, question: Question | None, error: Exception) -> None:
-        """Note what failed by itself; a model that is gone fails everything, and is raised."""
-        if isinstance(error, ModelError):
-            raise error
-        self.book.fail(spec, case.name, question.id if question else None, error)
         with self._lock:
-            self.failed += 1
+            self._step()
+        return outcome
 
     def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
         began = time.perf_counter()
-        with self.means.spending.account() as usage:
-            if self.request.retrieval_only:
+        with self._means.spending.account() as usage:
+            if self._request.retrieval_only:
                 drawn = chosen.retrieve(question, None)
             else:
-                drawn = chosen.answer(question, self.request.budget)
+                drawn = chosen.answer(question, self._request.budget)
         seconds = time.perf_counter() - began  # scoring is no part of it
         result = Result(
             method=spec.text,
@@ -320,9 +314,9 @@ class _Work:
             question=question.id,
             category=question.category,
             counted=question.counted,
-            found=_kept(drawn.found, self.request.retrieval_only),
+            found=_kept(drawn.found, self._request.retrieval_only),
             answer=drawn.answer,
-            scores=dict(self.benchmark.retrieval(case, question, drawn.found)),
+            scores=dict(self._benchmark.retrieval(case, question, drawn.found)),
             usage=dict(usage),
             seconds=round(seconds, 4),
             steps=drawn.steps,
@@ -330,11 +324,11 @@ class _Work:
         )
         if drawn.answer is None:
             return result
-        answered = self.benchmark.answered(question, drawn.answer)
+        answered = self._benchmark.answered(question, drawn.answer)
         if drawn.failed:  # what stands in for an answer may be right by chance
             zeros = dict.fromkeys((*answered, *grades(question)), 0.0)
             return replace(result, scores={**result.scores, **zeros})
-        verdicts, judged = judge(self.means.judge, question, drawn.answer)
+        verdicts, judged = judge(self._means.judge, question, drawn.answer)
         return replace(result, scores={**result.scores, **answered, **judged}, verdicts=verdicts)
 
 

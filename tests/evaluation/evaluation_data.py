@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from infinimem.evaluation import book
+from infinimem.evaluation.database import FILE
 from infinimem.evaluation.model import Case, Found, Question, Result
 from infinimem.evaluation.runner import Request
 from infinimem.llm.offline import OfflineClient
-from infinimem.model import Turn
+from infinimem.model import Turn, Usage
 
 SAID = (
     ("Ann", "I moved to Lisbon with my cat Olive in March."),
@@ -77,8 +79,31 @@ def request(folder: Path, *methods: str, **more: Any) -> Request:
 
 def results(out: Path) -> list[Result]:
     """All results of a run, by method and question."""
-    found = [one for path in sorted((out / "raw").glob("*.jsonl")) for one in book.results(path)]
-    return sorted(found, key=lambda result: (result.method, result.case, result.question))
+    with closing(sqlite3.connect(out / FILE)) as rows:
+        rows.row_factory = sqlite3.Row
+        select = rows.execute
+        return [
+            Result(
+                *(row["method"], row["history"], row["question"], row["category"], bool(row["counted"])),
+                found=tuple(
+                    Found(piece["text"], tuple(piece["turns"]), piece["tokens"]) for piece in record["found"]
+                ),
+                answer=record["answer"],
+                scores=dict(select("SELECT measure, value FROM score WHERE result = ?", (row["id"],))),
+                verdicts=record["verdicts"],
+                usage={
+                    phase: Usage(*counts)
+                    for phase, *counts in select(
+                        "SELECT phase, calls, tokens_in, tokens_out FROM spent"
+                        " WHERE method = ? AND history = ? AND question = ?",
+                        (row["method"], row["history"], row["question"]),
+                    )
+                },
+                failed=row["failed"],
+            )
+            for row in select("SELECT * FROM result ORDER BY method, history, question")
+            for record in [json.loads(row["record"])]
+        ]
 
 
 def locomo_file(path: Path) -> Path:

@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from typing import Any
 from infinimem.evaluation.methods.answering import ALL, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
-from infinimem.evaluation.written import written_of
+from infinimem.grounding.when import day_of, mentions
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Evidence, Usage
+from infinimem.model import CURRENT, Entry, Evidence, Receipt, Usage
 from infinimem.retrieval.cache import delete_cache
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.strategies.readers.agentic import search
 
 SETTINGS = "infinimem.toml"
@@ -157,3 +157,53 @@ class Making:
     def _exclusive(self, folder: Path) -> threading.Lock:
         with self._lock:
             return self._locks[folder]
+
+
+# ── what became of what was said, as counts that need no judge ──────────────────────────────────
+
+
+def written_of(memory: Memory, case: Case) -> dict[str, Any]:
+    """Counts of a library that was just made from a case.
+
+    Returns:
+        gold: different turns that hold the evidence of its questions; uncited: those of them, by id, that
+        nothing cites. entries: lines of CURRENT and topics that were drawn from turns; verbatim: those that
+        repeat their turn's words. discarded: lines that were archived; undone: those of them that stand in
+        CURRENT or a topic again. relative: entries whose words name a time by its distance from the day on
+        which they were said; dated: those that have `when`; unsettled: those without it whose words can mean
+        more than one.
+    """
+    view = memory.view
+    turns = {place.seq: place.entry.fields.get("turn") for place in view.entries("evidence")}
+    gold = frozenset(turn for question in case.questions for turn in question.turns)
+    cited = {turns.get(seq) for seq in view.cited}
+    live = [place for place in view.entries() if place.doc_id == CURRENT or place.doc_id.startswith(TOPICS)]
+    discarded = _discarded(memory.receipts())
+    drawn = [place.entry for place in live if place.entry.origin]
+    times = [label for entry in drawn for label in _times(entry)]
+    return {
+        "gold": len(gold),
+        "uncited": sorted(gold - cited),
+        "entries": len(drawn),
+        "verbatim": sum(entry.fields.get("by") != "model" for entry in drawn),
+        "discarded": len(discarded),
+        "undone": sum(place.seq in discarded for place in live),
+        **{label: times.count(label) for label in ("relative", "dated", "unsettled")},
+    }
+
+
+def _discarded(receipts: Iterable[Receipt]) -> frozenset[int]:
+    return frozenset(row.seq for one in receipts for row in one.rows if row.now.startswith(ARCHIVE))
+
+
+def _times(entry: Entry) -> list[str]:
+    """What an entry counts as: nothing where its words name no day but its own, or name it whole."""
+    said = day_of(entry.time)
+    found = [] if said is None else mentions(entry.text, said)
+    found = [one for one in found if one.span != (said, said) and not set("0123456789") & set(one.words)]
+    if not found:
+        return []
+    if "when" in entry.fields:
+        return ["relative", "dated"]
+    is_settled = len({one.span for one in found}) == 1 and all(one.sure for one in found)
+    return ["relative"] if is_settled else ["relative", "unsettled"]
