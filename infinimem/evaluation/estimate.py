@@ -1,11 +1,12 @@
 """What a run will take, roughly, before it takes it: tokens by method and phase.
 
-The sizes of turns and questions are known, the rest are the shapes of the prompts: figures below were read
-off their templates, and models differ in how much they say.
+The sizes of turns and questions are known, the rest are the shapes of the prompts (infinimem/estimate.py),
+and models differ in how much they say.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -21,44 +22,27 @@ _TEXTS = 256
 """That are embedded with one call."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One phase of one method: "making", "embedding", "reading", "answering" or "judging"."""
-
-    method: str
-    phase: str
-    usage: Usage
-
-
-@dataclass(frozen=True)
-class Models:
-    """Which models are real: an offline one takes no tokens."""
-
-    keeper: bool
-    answerer: bool
-    judge: bool
-
-
 @dataclass
 class Estimate:
     """Sums up cases as they come.
 
     Args:
-        models: which of them are real.
+        paid: which of "keeper", "answerer" and "judge" take tokens.
         budget: tokens of evidence of an answer.
         retrieval_only: nothing is answered or judged.
         embeds: texts of the methods whose vectors take tokens.
+        questions: still to be asked, over all methods.
+        cases: still to be taken in, over all methods.
+        usage: by method and phase: "making", "embedding", "reading", "answering" or "judging".
     """
 
-    models: Models
+    paid: Collection[str]
     budget: int
     retrieval_only: bool
     embeds: Collection[str] = ()
     questions: int = 0
-    """Still to be asked, over all methods."""
     cases: int = 0
-    """Still to be taken in, over all methods."""
-    _rows: dict[tuple[str, str], Usage] = field(default_factory=dict)
+    usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
 
     def add(self, case: Case, asked: Iterable[tuple[Spec, Sequence[Question], bool]]) -> None:
         """Count one case.
@@ -75,39 +59,31 @@ class Estimate:
             self.questions += len(questions)
             sizes = [tokens.estimate(question.text) for question in questions]
             if spec.way is not None:
-                key = spec.library
-                is_made = not is_new or key in made  # methods that are made alike share a library
-                if spec.draws and self.models.keeper and not is_made:
-                    made.add(key)
+                if spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
+                    made.add(spec.library)  # methods that are made alike share a library
                     self._count(spec, "making", making(size, len(case.turns), spec.parsed, spec.way.strategy))
-                for _ in sizes if self.models.answerer else ():
+                for _ in sizes if "answerer" in self.paid else ():
                     self._count(spec, "reading", reading(size, spec.way.answered_by, spec.parsed))
             if spec.text in self.embeds:
                 self._embed(spec, size, len(case.turns), sizes, is_new, made)
-            if self.retrieval_only:
-                continue
-            for question, length in zip(questions, sizes, strict=True):
-                if self.models.answerer:
-                    self._count(spec, "answering", self._answer(size, length, spec))
-                if self.models.judge:
+            shown = {"full": size, "none": 0}.get(spec.name, min(size, self.budget))
+            for question, length in zip(() if self.retrieval_only else questions, sizes, strict=False):
+                if "answerer" in self.paid:
+                    self._count(spec, "answering", answering(shown, length))
+                if "judge" in self.paid:
                     self._count(spec, "judging", _judging(question, length))
 
     @property
-    def rows(self) -> list[Row]:
-        """By method and phase."""
-        return [Row(method, phase, usage) for (method, phase), usage in self._rows.items()]
-
-    @property
     def total(self) -> Usage:
-        return sum(self._rows.values(), Usage())
+        return sum(self.usage.values(), Usage())
 
     def __str__(self) -> str:
         total = self.total
         if not total.calls:
             return "no tokens: no model is asked"
-        phases: dict[str, int] = {}
-        for row in self.rows:
-            phases[row.phase] = phases.get(row.phase, 0) + row.usage.tokens_in + row.usage.tokens_out
+        phases: Counter[str] = Counter()
+        for (_, phase), usage in self.usage.items():
+            phases[phase] += usage.tokens_in + usage.tokens_out
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
@@ -117,20 +93,16 @@ class Estimate:
     ) -> None:
         """Baselines share vectors, and make them at each start; a library keeps its own."""
         is_library = spec.way is not None
-        key = f"{spec.embedder} {spec.library}" if is_library else f"{spec.embedder}"
-        if f"{EMBEDDING} {key}" not in made and (is_new or not is_library):
-            made.add(f"{EMBEDDING} {key}")
+        key = f"{EMBEDDING} {spec.embedder}" + (f" {spec.library}" if is_library else "")
+        if key not in made and (is_new or not is_library):
+            made.add(key)
             times = 2 if is_library and spec.draws else 1  # what was drawn is about as long as what was said
             self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
         self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
 
-    def _answer(self, size: int, question: int, spec: Spec) -> Usage:
-        shown = size if spec.name == "full" else 0 if spec.name == "none" else min(size, self.budget)
-        return answering(shown, question)
-
     def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
         key = spec.text, phase
-        self._rows[key] = self._rows.get(key, Usage()) + usage
+        self.usage[key] = self.usage.get(key, Usage()) + usage
 
 
 def _judging(question: Question, length: int) -> Usage:

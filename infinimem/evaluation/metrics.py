@@ -149,12 +149,9 @@ def locomo_f1(answer: str, expected: str, category: str) -> float:
 
     Args:
         answer: as it was given.
-        expected: one answer of the data set; not looked at for "adversarial".
-        category: "multi-hop" splits at commas; "open-domain" takes what is expected before a ";";
-            "adversarial" is right where the answer says that there is none.
+        expected: one answer of the data set.
+        category: "multi-hop" splits at commas; "open-domain" takes what is expected before a ";".
     """
-    if category == "adversarial":
-        return float(says_nothing(answer))
     if category == "multi-hop":
         return parts_f1(answer, expected)
     if category == "open-domain":

@@ -1,4 +1,4 @@
-"""The nouns of a benchmark run, and its two seams: data sets and methods."""
+"""The nouns of a benchmark run, and its two protocols: data sets and methods."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Ingested:
         usage: tokens and calls by phase (a language task's name).
         seconds: of wall clock.
         sizes: tokens of each document that was made.
-        written: what became of what was said (evaluation/written.py).
+        written: what became of what was said (methods/library.py: written_of).
         turns: that were taken in.
         disk: bytes of the library's files.
     """
@@ -152,21 +152,13 @@ class Benchmark(Protocol):
     name: str
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """The cases of the official file, read as they are asked for.
-
-        Args:
-            path: the file.
-            limit: at most so many questions of each category.
-        """
-        ...
+        """Yield the cases of the official file, with at most `limit` questions of each category."""
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """Measures of a ranking, by name ("R@5"); none for a question without known evidence."""
-        ...
+        """Return measures of a ranking, by name ("R@5"); none for a question without known evidence."""
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Measures of an answer that need no judge."""
-        ...
+        """Return measures of an answer that need no judge."""
 
 
 class Method(Protocol):
@@ -174,16 +166,9 @@ class Method(Protocol):
 
     def ingest(self, case: Case) -> Ingested:
         """Take in a history."""
-        ...
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
-        """What is found for a question; threads may ask at once.
-
-        Args:
-            budget: tokens; None for all that is ranked.
-        """
-        ...
+        """Return what is found in a budget of tokens, or all that is ranked; threads may ask at once."""
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        """An answer, and what it was drawn from; threads may ask at once."""
-        ...
+        """Return an answer, and what it was drawn from; threads may ask at once."""

@@ -22,12 +22,10 @@ from typing import Any, TypeVar
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.database import REPLIES, Database, opened
-from infinimem.evaluation.estimate import Estimate, Models
+from infinimem.evaluation.estimate import Estimate
 from infinimem.evaluation.judge import grades, judge
-from infinimem.evaluation.methods.answering import Means
-from infinimem.evaluation.methods.embedding import Embedders
-from infinimem.evaluation.methods.library import Making
-from infinimem.evaluation.methods.registry import method
+from infinimem.evaluation.methods.library import Making, method
+from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import Spec, parse_all
 from infinimem.evaluation.model import Benchmark, Case, Found, Method, Question, Result
 from infinimem.evaluation.spending import Metered, Spending
@@ -133,9 +131,10 @@ class Run:
             UsageError: the folder holds another run.
         """
         request = self._request
-        models = Models(*(llm.name != OFFLINE for llm in (request.keeper, request.answerer, request.judge)))
-        paid = frozenset(spec.text for spec in self._specs if self._embedders.is_paid(spec))
-        found = Estimate(models, request.budget, request.retrieval_only, paid)
+        models = {"keeper": request.keeper, "answerer": request.answerer, "judge": request.judge}
+        asked = [name for name, llm in models.items() if llm.name != OFFLINE]
+        embeds = frozenset(spec.text for spec in self._specs if self._embedders.is_paid(spec))
+        found = Estimate(asked, request.budget, request.retrieval_only, embeds)
         with opened(request.out, self.config()) as rows:
             for case, left in self._left(rows):
                 found.add(

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from infinimem import tokens
-from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
@@ -23,7 +23,7 @@ from infinimem.llm.connect import OFFLINE
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Matrix
+    from infinimem.embedders.base import Embedder, Matrix
 
 EMBEDDING = "embedding"
 """The phase under which an embedder's calls are booked."""
@@ -37,28 +37,22 @@ class Spending:
     """
 
     def __init__(self, ceiling: int | None = None) -> None:
-        self.ceiling = ceiling
         self.total = Usage()
+        self._ceiling = inf if ceiling is None else ceiling
         self._stopped = ""
         self._lock = threading.Lock()
-        self._loose: dict[str, Usage] = {}
-        self._account = ContextVar("account", default=self._loose)
+        loose: dict[str, Usage] = {}
+        self._account = ContextVar("account", default=loose)
         self._is_question = ContextVar("is_question", default=False)
 
-    @property
-    def tokens(self) -> int:
-        """Spent so far."""
-        return self.total.tokens_in + self.total.tokens_out
-
     @contextmanager
-    def question(self) -> Iterator[dict[str, Usage]]:
-        """The account of one question, which is not begun above the ceiling, but ended above it: half of it
-        would be lost, and paid once more."""
+    def question(self) -> Iterator[None]:
+        """One question, which is not begun above the ceiling, but ended above it: half of it would be lost,
+        and paid once more."""
         self.demand()
         mark = self._is_question.set(True)
         try:
-            with self.account() as usage:
-                yield usage
+            yield
         finally:
             self._is_question.reset(mark)
 
@@ -80,17 +74,17 @@ class Spending:
         """Refuse every further call."""
         self._stopped = why
 
-    def demand(self, paid: bool = True) -> None:
+    def demand(self) -> None:
         """Raise where no further call may be made.
 
         Raises:
-            SpendingCapReached: someone called `stop`, or the ceiling is reached and the call is paid.
+            SpendingCapReached: someone called `stop`, or the ceiling is reached.
         """
         if self._stopped:
             raise SpendingCapReached(self._stopped)
-        is_bound = paid and not self._is_question.get()
-        if is_bound and self.ceiling is not None and self.tokens >= self.ceiling:
-            raise SpendingCapReached(f"the cap of {self.ceiling} tokens is spent")
+        spent = self.total.tokens_in + self.total.tokens_out
+        if spent >= self._ceiling and not self._is_question.get():
+            raise SpendingCapReached(f"the cap of {self._ceiling} tokens is spent")
 
     def add(self, phase: str, usage: Usage, paid: bool = True) -> None:
         """Book a call; one that is not paid takes nothing of the ceiling."""
@@ -134,40 +128,25 @@ class Metered(Wrapper):
         return replace(reply, usage=used)
 
 
-@runtime_checkable
-class Counts(Protocol):
-    """What adds up the tokens that it takes; an embedder that does is paid for."""
-
-    usage: dict[str, Usage]
-
-
 class Booked:
     """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own.
 
     Args:
-        embedder: makes the vectors.
-        counts: the same one, which counts what they take.
+        embedder: makes the vectors, and counts in `usage` what they take.
         spending: of the run.
     """
 
-    def __init__(self, embedder: Embedder, counts: Counts, spending: Spending) -> None:
-        self._embedder = embedder
-        self._counts = counts
+    def __init__(self, embedder: Embedder, spending: Spending) -> None:
+        self.name, self.semantic = embedder.name, embedder.semantic
+        self._embedder: Any = embedder
         self._spending = spending
         self._lock = threading.Lock()
 
     @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def semantic(self) -> bool:
-        return self._embedder.semantic
-
-    @property
     def size(self) -> int:
         with self._booking():
-            return self._embedder.size
+            size: int = self._embedder.size
+        return size
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`.
@@ -177,14 +156,15 @@ class Booked:
         """
         self._spending.demand()
         with self._booking():
-            return self._embedder.embed(texts)
+            vectors: Matrix = self._embedder.embed(texts)
+        return vectors
 
     @contextmanager
     def _booking(self) -> Iterator[None]:
         with self._lock:
-            before = sum(self._counts.usage.values(), Usage())
+            before = sum(self._embedder.usage.values(), Usage())
             try:
                 yield
             finally:
-                if (spent := sum(self._counts.usage.values(), Usage()) - before).calls:
+                if (spent := sum(self._embedder.usage.values(), Usage()) - before).calls:
                     self._spending.add(EMBEDDING, spent)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from cases import each
 
-from infinimem.evaluation import grading, metrics
+from infinimem.evaluation import judge, metrics
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
 
@@ -108,8 +108,6 @@ class TestAnswers:
         assert metrics.locomo_f1("camping, pottery", "pottery", "single-hop") == pytest.approx(2 / 3)
         assert metrics.locomo_f1("Likely no", "Likely no; since it went badly", "open-domain") == 1
         assert metrics.locomo_f1("Likely no", "Likely no; since it went badly", "temporal") < 1
-        assert metrics.locomo_f1("It is not mentioned.", "self-care", "adversarial") == 1
-        assert metrics.locomo_f1("self-care", "self-care", "adversarial") == 0
 
     @each(
         "text",
@@ -123,9 +121,9 @@ class TestAnswers:
         ],
     )
     def test_ways_to_say_nothing(self, text: str) -> None:
-        assert metrics.locomo_f1(text, "", "adversarial") == 1
+        assert metrics.says_nothing(text) and not metrics.says_nothing("self-care")
         asked = {"answer": text, "kind": "unanswerable", "expected": []}
-        assert grading.strict(asked)["correct"], "the offline judge takes the same ways"
+        assert judge.strict(asked)["correct"], "the offline judge takes the same ways"
 
     def test_nothing_in_common_is_zero(self) -> None:
         for given, expected in (("", "cat"), ("dog", "cat")):

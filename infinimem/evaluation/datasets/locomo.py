@@ -14,7 +14,7 @@ from pathlib import Path
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, objects, turns
+from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, by_words, entries, file_name, turns
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.exports import LOCOMO
 from infinimem.importers.fields import Json
@@ -78,7 +78,9 @@ class LoCoMo:
                 raise UsageError(f"{path.name} is not as {_WHAT} has it: a conversation without sessions")
             (name,) = LOCOMO.names(record, path.stem)
             said = turns(LOCOMO.turns(record, path.stem, Counter()), path)
-            rows = objects(record, "qa", path, _WHAT)
+            rows = record["qa"]
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise UsageError(f"{path.name} is not as {_WHAT} has it: 'qa' is no list of objects")
             questions = quota.take(_questions(rows, name, said, corrections, path))
             if questions:
                 yield Case(file_name(name), said, questions)
@@ -89,12 +91,7 @@ class LoCoMo:
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
         """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
-        f1 = partial(metrics.locomo_f1, category=question.category)
-        scores = {"F1": metrics.best(f1, answer, question.expected)}
-        if question.answerable:
-            scores["BLEU-1"] = metrics.best(metrics.bleu1, answer, question.expected)
-            scores["ROUGE-L"] = metrics.best(metrics.rouge_l, answer, question.expected)
-        return scores
+        return by_words(question, answer, partial(metrics.locomo_f1, category=question.category))
 
 
 def _questions(

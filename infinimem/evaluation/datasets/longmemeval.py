@@ -12,7 +12,15 @@ from pathlib import Path
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evidence_read, file_name, turns
+from infinimem.evaluation.datasets.reading import (
+    Quota,
+    as_text,
+    by_words,
+    entries,
+    evidence_read,
+    file_name,
+    turns,
+)
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.exports import LONGMEMEVAL
 from infinimem.importers.fields import Json, moment, rows
@@ -79,17 +87,8 @@ class LongMemEval:
         return scores
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Token F1 and ROUGE-L; of questions about what was never said, whether the answer says so.
-
-        The data set's own measure is a judge; preferences (a rubric is expected) fit no measure of words.
-        """
-        if not question.answerable:
-            return {"F1": float(metrics.says_nothing(answer))}
-        return {
-            "F1": metrics.best(metrics.token_f1, answer, question.expected),
-            "BLEU-1": metrics.best(metrics.bleu1, answer, question.expected),
-            "ROUGE-L": metrics.best(metrics.rouge_l, answer, question.expected),
-        }
+        """Measures of words. The data set's own is a judge; preferences (a rubric is expected) fit none."""
+        return by_words(question, answer)
 
 
 def _numbered(record: Json) -> Json:

@@ -18,8 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from infinimem import tokens
-from infinimem.evaluation.methods.answering import ALL, Means, drawn, failure_of, found_of, now_of
-from infinimem.evaluation.methods.embedding import Embedding
+from infinimem.evaluation.methods.means import ALL, Embedding, Means, drawn, failure_of, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
