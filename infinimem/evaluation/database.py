@@ -72,13 +72,13 @@ class Database:
                 self.made.add(key)
 
     def _add_result(self, result: Result) -> None:
-        key = (result.method, result.case, result.question)
+        question, drawn = result.question, result.drawn
+        key = (result.method, result.case, question.id)
         if key in self.asked:
             return
-        rest = {"answer": result.answer, "found": [asdict(item) for item in result.found]}
-        text = json.dumps({**rest, "verdicts": result.verdicts, "steps": result.steps})
-        shown = sum(item.tokens for item in result.found)
-        row = (*key, result.category, result.counted, result.seconds, shown, result.failed, text)
+        shown = sum(item.tokens for item in drawn.found)
+        text = json.dumps({**asdict(drawn), "verdicts": result.verdicts})
+        row = (*key, question.category, question.counted, result.seconds, shown, drawn.failed, text)
         new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         scores = [(new.lastrowid, *pair) for pair in result.scores.items()]
         self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)

@@ -99,37 +99,6 @@ class Ingested:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one method made of one question.
-
-    Args:
-        found: best first.
-        answer: None where only retrieval is measured.
-        failed: why the answerer's reply could not be used (llm/base.py: Failure); what stands in for an
-            answer then is scored 0, and nothing is judged.
-        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
-        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
-        usage: tokens and calls by phase.
-        seconds: of finding and answering, without the judge.
-        steps: what the reader did, as its trace tells.
-    """
-
-    method: str
-    case: str
-    question: str
-    category: str
-    counted: bool
-    found: tuple[Found, ...]
-    answer: str | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-    verdicts: Mapping[str, Any] = field(default_factory=dict)
-    usage: Mapping[str, Usage] = field(default_factory=dict)
-    seconds: float = 0.0
-    steps: tuple[Mapping[str, Any], ...] = ()
-    failed: str | None = None
-
-
-@dataclass(frozen=True)
 class Drawn:
     """What a method made of a question.
 
@@ -137,13 +106,35 @@ class Drawn:
         found: best first.
         answer: None where none was asked for.
         steps: of the reader, as its trace tells them; the last one of an answer names the lines cited.
-        failed: why the answerer's reply could not be used; None where it could.
+        failed: why the answerer's reply could not be used (llm/base.py: Failure); None where it could.
     """
 
     found: tuple[Found, ...]
     answer: str | None = None
     steps: tuple[Mapping[str, Any], ...] = ()
     failed: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method made of one question, and what that is worth.
+
+    Args:
+        drawn: what stands in for an answer that failed is scored 0, and nothing is judged.
+        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
+        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
+        usage: tokens and calls by phase.
+        seconds: of finding and answering, without the judge.
+    """
+
+    method: str
+    case: str
+    question: Question
+    drawn: Drawn
+    scores: Mapping[str, float] = field(default_factory=dict)
+    verdicts: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Benchmark(Protocol):

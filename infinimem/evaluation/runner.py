@@ -27,7 +27,7 @@ from infinimem.evaluation.judge import grades, judge
 from infinimem.evaluation.methods.library import Making, method
 from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import Spec, parse_all
-from infinimem.evaluation.model import Benchmark, Case, Found, Method, Question, Result
+from infinimem.evaluation.model import Benchmark, Case, Method, Question, Result
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE
@@ -306,32 +306,18 @@ class _Work:
                 drawn = chosen.retrieve(question, None)
             else:
                 drawn = chosen.answer(question, self._request.budget)
-        seconds = time.perf_counter() - began  # scoring is no part of it
-        result = Result(
-            method=spec.text,
-            case=case.name,
-            question=question.id,
-            category=question.category,
-            counted=question.counted,
-            found=_kept(drawn.found, self._request.retrieval_only),
-            answer=drawn.answer,
-            scores=dict(self._benchmark.retrieval(case, question, drawn.found)),
-            usage=dict(usage),
-            seconds=round(seconds, 4),
-            steps=drawn.steps,
-            failed=drawn.failed,
-        )
-        if drawn.answer is None:
-            return result
-        answered = self._benchmark.answered(question, drawn.answer)
-        if drawn.failed:  # what stands in for an answer may be right by chance
-            zeros = dict.fromkeys((*answered, *grades(question)), 0.0)
-            return replace(result, scores={**result.scores, **zeros})
-        verdicts, judged = judge(self._means.judge, question, drawn.answer)
-        return replace(result, scores={**result.scores, **answered, **judged}, verdicts=verdicts)
-
-
-def _kept(found: Sequence[Found], retrieval_only: bool) -> tuple[Found, ...]:
-    """What is written down of what was found: of a ranking its head, of evidence every size."""
-    rest = () if retrieval_only else (replace(item, text="") for item in found[KEPT:])
-    return (*found[:KEPT], *rest)
+        seconds = round(time.perf_counter() - began, 4)  # scoring is no part of it
+        scores = dict(self._benchmark.retrieval(case, question, drawn.found))
+        verdicts: dict[str, Any] = {}
+        if drawn.answer is not None:
+            answered = self._benchmark.answered(question, drawn.answer)
+            if drawn.failed:  # what stands in for an answer may be right by chance
+                judged = dict.fromkeys((*answered, *grades(question)), 0.0)
+            else:
+                verdicts, judged = judge(self._means.judge, question, drawn.answer)
+            scores |= {**answered, **judged}
+        # Of a ranking its head is written down, of evidence every size.
+        rest = () if self._request.retrieval_only else drawn.found[KEPT:]
+        kept = (*drawn.found[:KEPT], *(replace(item, text="") for item in rest))
+        drawn = replace(drawn, found=kept)
+        return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)

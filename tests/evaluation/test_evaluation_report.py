@@ -12,14 +12,16 @@ import pytest
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.database import FILE, opened
-from infinimem.evaluation.model import Found, Ingested, Result
+from infinimem.evaluation.model import Drawn, Found, Ingested, Question, Result
 from infinimem.evaluation.report import write_report
 
 
 def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:
     counted = category != "adversarial"
-    given = {"found": (Found("text", ("D1:1",), 100),), "seconds": 0.5, **rest}
-    return Result(method, "conv-1", question, category, counted, scores=scores, **given)
+    asked = Question(question, "", category, (), counted=counted)
+    return Result(
+        method, "conv-1", asked, Drawn((Found("text", ("D1:1",), 100),)), scores, seconds=0.5, **rest
+    )
 
 
 def write(out: Path, results: Sequence[Result], ingested: Sequence[Ingested] = (), **config: Any) -> Path:
