@@ -44,17 +44,23 @@ class Estimate:
     cases: int = 0
     usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
 
-    def add(self, case: Case, asked: Iterable[tuple[Spec, Sequence[Question], bool]]) -> None:
+    def add(
+        self,
+        case: Case,
+        left: Iterable[tuple[Spec, Sequence[Question]]],
+        taken_in: Collection[tuple[str, str]],
+    ) -> None:
         """Count one case.
 
         Args:
             case: its turns are what is read.
-            asked: for each method the questions still to be asked, and whether its library is still to be
-                made.
+            left: for each method the questions still to be asked.
+            taken_in: the methods and cases whose libraries are made.
         """
         size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
         made: set[str] = set()
-        for spec, questions, is_new in asked:
+        for spec, questions in left:
+            is_new = (spec.text, case.name) not in taken_in
             self.cases += 1
             self.questions += len(questions)
             sizes = [tokens.estimate(question.text) for question in questions]

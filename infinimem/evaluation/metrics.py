@@ -145,13 +145,7 @@ def parts_f1(answer: str, expected: str) -> float:
 
 
 def locomo_f1(answer: str, expected: str, category: str) -> float:
-    """Return LoCoMo's F1 under the rule of the question's category.
-
-    Args:
-        answer: as it was given.
-        expected: one answer of the data set.
-        category: "multi-hop" splits at commas; "open-domain" takes what is expected before a ";".
-    """
+    """Return LoCoMo's F1: of "multi-hop" by parts, of "open-domain" to what is expected before a ";"."""
     if category == "multi-hop":
         return parts_f1(answer, expected)
     if category == "open-domain":

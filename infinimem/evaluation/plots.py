@@ -99,14 +99,13 @@ def _by_category(methods: Methods, measure: str) -> Figure | None:
     """A panel a category, a bar a method, the same order in all."""
     from matplotlib.figure import Figure
 
-    every = [one["categories"] for one in methods.values()]
-    panels = {"all that count": [one["mean"].get(measure) for one in methods.values()]}
-    for category, of in every[0].items():
-        label = category if of["counted"] else f"({category})"
-        panels[label.replace("single-session", "1-session")] = [
-            each[category]["mean"].get(measure) for each in every
-        ]
-    panels = {label: values for label, values in panels.items() if any(value is not None for value in values)}
+    panels: dict[str, list[float | None]] = {}
+    for one in methods.values():
+        panels.setdefault("all that count", []).append(one["mean"].get(measure))
+        for category, of in one["categories"].items():
+            label = category if of["counted"] else f"({category})"
+            panels.setdefault(label, []).append(of["mean"].get(measure))
+    panels = {label: values for label, values in panels.items() if set(values) != {None}}
     if not panels:
         return None
     figure = Figure(figsize=(1.6 + 1.75 * len(panels), 0.3 * len(methods) + 1.1))

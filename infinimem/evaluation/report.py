@@ -263,12 +263,6 @@ def _tables(report: Report) -> list[str]:
     methods, measures = report["methods"], [name for name in HEADLINE if name in report["measures"]]
     compared = [name for name in _COMPARED if name in measures]
     plain = ["method", "questions", *measures]
-    every = [
-        [name, _in_brackets(category, of), f"{of['questions']}", *_percents(of["mean"], measures)]
-        for name, one in methods.items()
-        for category, of in one["categories"].items()
-        if of["questions"]
-    ]
     tables = [
         *(
             _table(
@@ -290,7 +284,6 @@ def _tables(report: Report) -> list[str]:
         _phases(methods),
         _documents(methods),
         _written(methods),
-        _table("Every category", ["method", "category", "questions", *measures], every),
     ]
     return [table for table in tables if table]
 

@@ -12,13 +12,14 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.database import REPLIES, Database, opened
@@ -28,46 +29,36 @@ from infinimem.evaluation.methods.library import Making, method
 from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import Spec, parse_all
 from infinimem.evaluation.model import Benchmark, Case, Method, Question, Result
-from infinimem.evaluation.spending import Metered, Spending
+from infinimem.evaluation.spending import Booked, Metered, Spending
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE
 from infinimem.llm.parallel import in_order
 from infinimem.llm.replies import Cached
 
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
-
-KEPT = 50
+_KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
-
-WORK = "work"
+_WORK = "work"
 """Where libraries are made, in the run's folder."""
 
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
-_Outcome = TypeVar("_Outcome")
 Step = Callable[[int, int], None]
 """Told how much is done, of how much."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What is asked for, as `infinimem bench` takes it (docs/CLI.md).
 
     Args:
         data: the official file.
         methods: names with their settings.
         out: folder of the run.
-        keeper: the model that keeps memories.
-        answerer: the model that reads them and answers.
-        judge: the model that grades.
         embedder: name of the run's; None for what each method takes by itself.
         corrections: file of label corrections, which the benchmark has read.
-        limit: questions of each category, at most.
         budget: tokens of evidence of an answer.
-        retrieval_only: nothing is answered or judged.
-        jobs: threads.
         max_tokens: what this start of the run may spend.
-        keep: leave the libraries that were made.
         run: number of the run; another one asks the models anew.
     """
 
@@ -90,12 +81,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a run.
-
-    Args:
-        done: questions answered, now and before, over all methods.
-        failed: cases and questions that were passed over.
-    """
+    """Questions that are done, now and before; cases and questions that were passed over."""
 
     done: int
     failed: int
@@ -121,8 +107,8 @@ class Run:
         self._specs = parse_all(request.methods)
         self._spending = Spending(request.max_tokens)
         self._embedders = Embedders(request.embedder, self._spending)
-        named = {spec.text: self._embedders.named(spec) for spec in self._specs}
-        self._vectors = {text: name for text, name in named.items() if name is not None}
+        found = {spec.text: self._embedders.of(spec) for spec in self._specs}
+        self._vectors = {text: embedder for text, embedder in found.items() if embedder is not None}
 
     def estimate(self) -> Estimate:
         """What is still to be done and what it will take; nothing is written.
@@ -133,14 +119,11 @@ class Run:
         request = self._request
         models = {"keeper": request.keeper, "answerer": request.answerer, "judge": request.judge}
         asked = [name for name, llm in models.items() if llm.name != OFFLINE]
-        embeds = frozenset(spec.text for spec in self._specs if self._embedders.is_paid(spec))
+        embeds = [text for text, embedder in self._vectors.items() if isinstance(embedder, Booked)]
         found = Estimate(asked, request.budget, request.retrieval_only, embeds)
         with opened(request.out, self.config()) as rows:
             for case, left in self._left(rows):
-                found.add(
-                    case,
-                    [(spec, asked, (spec.text, case.name) not in rows.made) for spec, asked in left],
-                )
+                found.add(case, left, rows.made)
         return found
 
     def start(self, step: Step, total: int) -> Ended:
@@ -159,7 +142,7 @@ class Run:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
             models = (request.keeper, request.answerer, request.judge)
             keeper, answerer, judge = map(self._client, models)
-            means = Means(out / WORK, keeper, answerer, judge, self._embedders, self._spending)
+            means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
             steps = count(1)
             work = _Work(request, self._benchmark, means, rows, lambda: step(next(steps), total))
             try:
@@ -195,7 +178,7 @@ class Run:
                 "answerer": request.answerer.name,
                 "judge": request.judge.name if asks else None,
             },
-            "embedders": self._vectors,
+            "embedders": {text: embedder.name for text, embedder in self._vectors.items()},
             "versions": {
                 "python": platform.python_version(),
                 **{name: version(name) for name in _PACKAGES},
@@ -265,27 +248,25 @@ class _Work:
                     self._making.remove(spec, case)
 
     def _take_in(self, spec: Spec, case: Case) -> Method | None:
-        def take_in() -> Method:
+        with self._noted(spec, case):
             chosen = method(spec, self._means, self._making)
             self._rows.add(chosen.ingest(case))
             return chosen
-
-        return self._attempt(take_in, spec, case, None)
+        return None
 
     def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
-        def ask() -> bool:
-            with self._means.spending.question():
-                self._rows.add(self._result(case, spec, chosen, question))
+        with self._noted(spec, case, question.id), self._means.spending.question():
+            self._rows.add(self._result(case, spec, chosen, question))
             return True
+        return False
 
-        return self._attempt(ask, spec, case, question.id) or False
-
-    def _attempt(
-        self, act: Callable[[], _Outcome], spec: Spec, case: Case, question: str | None
-    ) -> _Outcome | None:
-        """What comes of it; None where it failed by itself, which is noted. A model that is gone raises."""
+    @contextmanager
+    def _noted(self, spec: Spec, case: Case, question: str | None = None) -> Iterator[None]:
+        """Tell of a step that is done, and note one that failed by itself; a model that is gone raises."""
         try:
-            outcome = act()
+            yield
+            with self._lock:
+                self._step()
         except ModelError:
             raise
         except Exception as error:
@@ -294,10 +275,6 @@ class _Work:
             with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
                 self.failed += 1
-            return None
-        with self._lock:
-            self._step()
-        return outcome
 
     def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
         began = time.perf_counter()
@@ -317,7 +294,7 @@ class _Work:
                 verdicts, judged = judge(self._means.judge, question, drawn.answer)
             scores |= {**answered, **judged}
         # Of a ranking its head is written down, of evidence every size.
-        rest = () if self._request.retrieval_only else drawn.found[KEPT:]
-        kept = (*drawn.found[:KEPT], *(replace(item, text="") for item in rest))
+        rest = () if self._request.retrieval_only else drawn.found[_KEPT:]
+        kept = (*drawn.found[:_KEPT], *(replace(item, text="") for item in rest))
         drawn = replace(drawn, found=kept)
         return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)

@@ -39,9 +39,7 @@ class FactConsolidation:
         quota = Quota(limit)
         for record in entries(path, ("context", "questions", "answers"), _WHAT):
             if not MEMORYAGENTBENCH.matches(record):
-                raise UsageError(
-                    f"{path.name} is not as {_WHAT} has it: a record without a text and questions"
-                )
+                raise UsageError(f"{path.name} is not as {_WHAT} has it: no text and questions")
             (name,) = MEMORYAGENTBENCH.names(record, path.stem)
             questions = quota.take(_questions(record, name, path))
             if questions:
@@ -50,10 +48,9 @@ class FactConsolidation:
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Whether an expected answer stands in one of the first k texts: "answer@1" and so on."""
-        first = next(
-            (rank for rank, item in enumerate(found) if metrics.holds(item.text, question.expected)), None
-        )
-        return {f"answer@{k}": float(first is not None and first < k) for k in CUTS}
+        ranks = (rank for rank, item in enumerate(found) if metrics.holds(item.text, question.expected))
+        first = next(ranks, len(found) + CUTS[-1])
+        return {f"answer@{k}": float(first < k) for k in CUTS}
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
         """Substring match ("match"), which is the data set's own measure, and token F1."""

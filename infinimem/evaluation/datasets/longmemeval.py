@@ -17,8 +17,8 @@ from infinimem.evaluation.datasets.reading import (
     as_text,
     by_words,
     entries,
-    evidence_read,
     file_name,
+    read_within,
     turns,
 )
 from infinimem.evaluation.model import Case, Found, Question
@@ -53,12 +53,9 @@ class LongMemEval:
         for record in entries(path, _FIELDS, _WHAT):
             name = as_text(record["question_id"])
             if not LONGMEMEVAL.matches(record):
-                raise UsageError(
-                    f"{name} in {path.name} is not as {_WHAT} has it: it has no list of sessions"
-                )
-            category = _category(name, record)
-            # What is not asked is not read either.
-            if quota.take((Question(name, "", category, ()),)):
+                raise UsageError(f"{name} in {path.name} is not as {_WHAT} has it: no list of sessions")
+            category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
+            if quota.take((Question(name, "", category, ()),)):  # else it is not read either
                 record = _numbered(record)
                 said = turns(LONGMEMEVAL.turns(record, file_name(name), Counter()), path)
                 yield Case(file_name(name), said, (_question(record, name, category, said),))
@@ -83,7 +80,7 @@ class LongMemEval:
             scores |= metrics.measures([turn.session for turn in users], sessions, label="own ")
             scores |= metrics.measures([turn.turn for turn in users], gold, label="own turn ")
         if question.turns:
-            scores |= evidence_read(found, question.turns, BUDGETS, "turns")
+            scores |= read_within(found, question.turns, BUDGETS, "turns")
         return scores
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
@@ -109,10 +106,6 @@ def _numbered(record: Json) -> Json:
         "haystack_session_ids": [new[as_text(name)] for name in names],
         "answer_session_ids": [new[name] for name in gold if name in new],
     }
-
-
-def _category(name: str, record: Json) -> str:
-    return ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
 
 
 def _question(record: Json, name: str, category: str, said: Sequence[Turn]) -> Question:

@@ -94,27 +94,23 @@ class Quota:
 
 
 def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) -> dict[str, float]:
-    """Measures of the turns that were found, by rank and as they are read; none without evidence."""
+    """Measures of the turns that were found, by rank and as they are read; none without evidence.
+
+    "tokens to words": those read until each telling word of the expected answer was seen. Source: xMemory
+    (arXiv 2602.02007), section 5.2 (evidence coverage).
+    """
     if not question.scored:
         return {}
-    ranked = [turn for item in found for turn in item.turns]
-    scores = metrics.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
-    needed = words_read(found, question)
-    return scores if needed is None else {**scores, "tokens to words": float(needed)}
-
-
-def words_read(found: Sequence[Found], question: Question) -> int | None:
-    """Tokens read until each telling word of the expected answer was seen; None where one never is.
-
-    Source: xMemory (arXiv 2602.02007), section 5.2 (evidence coverage).
-    """
+    scores = metrics.measures([turn for item in found for turn in item.turns], question.turns)
+    scores |= read_within(found, question.turns, budgets)
     words = {word for answer in question.expected[:1] for word in metrics.stems(answer)}
     telling = words.difference(*(metrics.stems(word) for word in STOP_WORDS))
     pieces = ((set(metrics.stems(item.text)), item.tokens) for item in found)
-    return metrics.tokens_until(pieces, telling) if telling else None
+    needed = metrics.tokens_until(pieces, telling) if telling else None
+    return scores if needed is None else {**scores, "tokens to words": float(needed)}
 
 
-def evidence_read(
+def read_within(
     found: Sequence[Found], gold: frozenset[str], budgets: Iterable[int], label: str = "R"
 ) -> dict[str, float]:
     """Measures of what a reader has read: "R in 512", …, and "tokens to all" where all of `gold` is found."""

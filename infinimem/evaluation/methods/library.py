@@ -158,8 +158,7 @@ class Making:
 
     def __init__(self, means: Means) -> None:
         self._means = means
-        self._lock = threading.Lock()
-        self._locks: dict[Path, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: dict[Path, threading.Lock] = {}
         self._made: dict[Path, Ingested] = {}
 
     def folder(self, spec: Spec, case: Case) -> Path:
@@ -170,7 +169,7 @@ class Making:
         """Make the library, unless this start of the run has; one of an earlier start is made anew, of the
         replies that were kept."""
         folder = self.folder(spec, case)
-        with self._exclusive(folder):
+        with self._locks.setdefault(folder, threading.Lock()):
             if (made := self._made.get(folder)) is None:
                 self.remove(spec, case)
                 made = self._made[folder] = self._make(spec, case, folder)
@@ -179,7 +178,7 @@ class Making:
     def open(self, spec: Spec, case: Case) -> Memory:
         """Open a library with all settings of a method."""
         folder = self.folder(spec, case)
-        with self._exclusive(folder):
+        with self._locks.setdefault(folder, threading.Lock()):
             return self._open(spec, folder, building=False)
 
     def remove(self, spec: Spec, case: Case) -> None:
@@ -214,10 +213,6 @@ class Making:
         embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
         model = self._means.keeper if building else self._means.answerer
         return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
-
-    def _exclusive(self, folder: Path) -> threading.Lock:
-        with self._lock:
-            return self._locks[folder]
 
 
 # ── what became of what was said ────────────────────────────────────────────────────────────────

@@ -42,11 +42,7 @@ class Means:
 
     Args:
         work: folder of the libraries that are made.
-        keeper: the model that keeps memories.
-        answerer: the model that reads them and answers, for all methods the same.
-        judge: the model that grades.
-        embedders: connects to them.
-        spending: of the run.
+        keeper: the model that keeps memories; `answerer` reads them, `judge` grades.
     """
 
     work: Path
@@ -86,16 +82,8 @@ class Embedders:
         with self._lock:
             return self._of(name or self.name or self._fallback)
 
-    def named(self, spec: Spec) -> str | None:
-        """The full name of what a method's vectors come from; None where it says nothing of that."""
-        found = self._for(spec)
-        return found.name if found else None
-
-    def is_paid(self, spec: Spec) -> bool:
-        """Whether the vectors of a method take tokens."""
-        return isinstance(self._for(spec), Booked)
-
-    def _for(self, spec: Spec) -> Embedder | None:
+    def of(self, spec: Spec) -> Embedder | None:
+        """What a method's vectors come from, if it has any."""
         if spec.way is not None:
             return self.memory(spec.embedder)
         return self.dense(spec.embedder).embedder if spec.takes_embedder else None
@@ -171,7 +159,7 @@ def drawn(
     budget: int,
     search: Search | None = None,
 ) -> Drawn:
-    """An answer from evidence.
+    """An answer from evidence, of which so many tokens are shown.
 
     Args:
         llm: the answerer.
@@ -179,7 +167,7 @@ def drawn(
         now: the date of the question.
         evidence: best first.
         turn_of: the turn's id of each seq.
-        budget: tokens of evidence that are shown.
+        budget: tokens.
         search: shows the answerer more where it asks for it.
     """
     heard = _Heard(llm)
