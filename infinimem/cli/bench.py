@@ -19,8 +19,8 @@ from infinimem.evaluation.methods.spec import GROUPS
 from infinimem.results import counted
 
 if TYPE_CHECKING:
-    from infinimem.evaluation.estimate import Estimate
     from infinimem.evaluation.runner import Request, Run
+    from infinimem.evaluation.spending import Estimate
     from infinimem.llm.base import LLM
 
 DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")

@@ -20,8 +20,6 @@ _STYLE: Any = {
 }
 _MARKS = "osD^vP"
 _WITHIN = re.compile(r"(?:R|turns) in (\d+)")
-_LONGEST = 34
-"""Characters of a method's name in a picture."""
 
 Methods = Mapping[str, Any]
 """`methods` of a report, best first."""
@@ -78,7 +76,7 @@ def _against_tokens(methods: Methods, measure: str) -> Figure | None:
     axis = figure.subplots()
     for number, (name, points) in enumerate(lines.items()):
         if points:
-            label = f"{_short(name)}  {points[-1][1]:.1f}"
+            label = f"{name:.34}  {points[-1][1]:.1f}"
             mark = _MARKS[number % len(_MARKS)]
             axis.plot(*zip(*points, strict=True), marker=mark, color=f"C{number}", label=label)
     axis.set_xscale("log", base=2)
@@ -119,10 +117,6 @@ def _by_category(methods: Methods, measure: str) -> Figure | None:
         axis.set_xticks([0, 50, 100])
         axis.grid(True, axis="x")
     axes[0].invert_yaxis()
-    axes[0].set_yticks(range(len(methods)), [_short(name) for name in methods])
+    axes[0].set_yticks(range(len(methods)), [f"{name:.34}" for name in methods])
     figure.supxlabel(f"{measure}, %", fontsize=9)
     return figure
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"

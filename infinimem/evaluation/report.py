@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ _GRADED = """
 SELECT count(*), avg(value) FROM scored
 WHERE method = ?1 AND counted AND failed IS NULL AND measure IN ('judge strict', 'judge rubric')"""
 _UNGRADED = """
-SELECT count(*) FROM result WHERE method = ?1 AND 2 > (
+SELECT count(*) FROM result WHERE method = ?1 AND json_extract(record, '$.answer') IS NOT NULL AND 2 > (
     SELECT total(iif(measure = 'judge rubric', 2, 1)) FROM score
     WHERE score.result = result.id AND measure IN ('judge strict', 'judge lenient', 'judge rubric'))"""
 _UNTIL = """
@@ -241,7 +241,7 @@ def _about(report: Report) -> list[str]:
         "Not graded, the judge's reply was unreadable: {}. They are in no mean of its grades.": {
             name: f"{one['ungraded']} of {one['questions']}"
             for name, one in methods.items()
-            if one["ungraded"] and not config.get("retrieval_only")
+            if one["ungraded"]
         },
     }
     for note, those in notes.items():
@@ -262,21 +262,10 @@ def _tables(report: Report) -> list[str]:
     """Those that the run has figures for."""
     methods, measures = report["methods"], [name for name in HEADLINE if name in report["measures"]]
     compared = [name for name in _COMPARED if name in measures]
-    plain = ["method", "questions", *measures]
     tables = [
-        *(
-            _table(
-                f"Quality, mean over {what}",
-                plain,
-                [
-                    [name, f"{one['counted']}", *_percents(one[key], measures)]
-                    for name, one in methods.items()
-                ],
-                "A measure is taken over the questions that have it.",
-            )
-            for what, key in (("questions", "mean"), ("categories", "macro"))
-        ),
-        *(_comparison(methods, baseline, compared) for baseline in report["baselines"]),
+        _quality(methods, "questions", "mean", measures),
+        _quality(methods, "categories", "macro", measures),
+        *(_comparison(methods, baseline, compared) for baseline in report["baselines"] if compared),
         *(_by_category(methods, measure) for measure in compared),
         _reading(methods, "all evidence is there", "tokens_until_all"),
         _reading(methods, "all words of the answer are", "tokens_until_words"),
@@ -284,18 +273,24 @@ def _tables(report: Report) -> list[str]:
         _phases(methods),
         _documents(methods),
         _written(methods),
+        _everything(methods, measures),
     ]
     return [table for table in tables if table]
 
 
+def _quality(methods: Report, what: str, key: str, measures: Sequence[str]) -> str:
+    rows = _rows(methods, lambda one: [one["counted"], *_percents(one[key], measures)])
+    note = "A measure is taken over the questions that have it."
+    return _table(f"Quality, mean over {what}", ["method", "questions", *measures], rows, note)
+
+
 def _comparison(methods: Report, baseline: str, measures: Sequence[str]) -> str:
-    rows = [
-        [name, *(_difference(one["differences"][baseline].get(measure)) for measure in measures)]
-        for name, one in methods.items()
-        if name != baseline
-    ]
+    def cells(one: Report) -> list[str]:
+        to = one["differences"].get(baseline)
+        return [] if to is None else [_difference(to.get(measure)) for measure in measures]
+
     note = "Points, with the 95 % interval of a paired bootstrap; bold where the interval leaves out 0."
-    return _table(f"Difference to {baseline}", ["method", *measures], rows if measures else [], note)
+    return _table(f"Difference to {baseline}", ["method", *measures], _rows(methods, cells), note)
 
 
 def _difference(of: Mapping[str, float] | None) -> str:
@@ -306,64 +301,51 @@ def _difference(of: Mapping[str, float] | None) -> str:
 
 
 def _by_category(methods: Report, measure: str) -> str:
-    every = [one["categories"] for one in methods.values()]
     shown = {
         name: _in_brackets(name, of)
-        for name, of in every[0].items()
-        if any(measure in each[name]["mean"] for each in every)
+        for one in methods.values()
+        for name, of in one["categories"].items()
+        if measure in of["mean"]
     }
-    rows = [
-        [
-            name,
-            *(_percent(one[key].get(measure)) for key in ("mean", "macro")),
-            *(_percent(one["categories"][category]["mean"].get(measure)) for category in shown),
-        ]
-        for name, one in methods.items()
-    ]
+
+    def cells(one: Report) -> Iterable[str]:
+        means = [one["mean"], one["macro"], *(one["categories"][name]["mean"] for name in shown)]
+        return (_percent(mean.get(measure)) for mean in means)
+
     columns = ["method", "over questions", "over categories", *shown.values()]
-    apart = "A category in brackets is in no mean."
-    is_apart = any(label != name for name, label in shown.items())
-    return _table(f"{measure} by category", columns, rows, apart if is_apart else "")
+    note = "A category in brackets is in no mean." if list(shown) != list(shown.values()) else ""
+    return _table(f"{measure} by category", columns, _rows(methods, cells), note)
 
 
 def _reading(methods: Report, what: str, key: str) -> str:
-    rows = [
-        [name, f"{of['questions']}", _percent(of["reached"]), _whole(of["p50"]), _whole(of["p90"])]
-        for name, one in methods.items()
-        if (of := one[key]) and of["reached"]
-    ]
+    def cells(one: Report) -> list[object]:
+        of = one[key]
+        shares = [_whole(of[share]) for share in ("p50", "p90")] if of else []
+        return [of["questions"], _percent(of["reached"]), *shares] if of and of["reached"] else []
+
     columns = ["method", "questions", "all found", "tokens, p50", "tokens, p90"]
     note = "Pieces are read best first; a question for which not all is found takes endless tokens."
-    return _table(f"Tokens read until {what}", columns, rows, note)
+    return _table(f"Tokens read until {what}", columns, _rows(methods, cells), note)
 
 
 def _costs(report: Report, measures: Sequence[str]) -> str:
     ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
-    rows = []
-    for name, one in report["methods"].items():
-        turns, asked, needed = one["turns"], one["questions"], one["tokens_until_all"]
-        made = (
-            (
-                f"{_sum(one['construction'], 'calls') / turns:,.2f}",
-                f"{_sum(one['construction']) / turns:,.0f}",
-                f"{1000 * one['construction_seconds'] / turns:,.0f}",
-                f"{one['disk'] / 1024 / turns:,.1f}",
-            )
-            if turns
-            else (_NONE,) * 4
-        )
-        shown = one["evidence_tokens"] if not ranks else needed["p50"] if needed else None
-        rows.append(
-            [
-                name,
-                *_percents(one["mean"], measures),
-                *made,
-                f"{_sum(one['querying'], 'calls') / asked:,.1f}",
-                _whole(_sum(one["querying"]) / asked),
-                _NONE if ranks and not needed else _whole(shown),
-                f"{1000 * one['question_seconds']['p50']:,.0f}",
-            ]
-        )
+
+    def cells(one: Report) -> Iterator[str]:
+        yield from _percents(one["mean"], measures)
+        for amount, digits in (
+            (_sum(one["construction"], "calls"), 2),
+            (_sum(one["construction"]), 0),
+            (1000 * one["construction_seconds"], 0),
+            (one["disk"] / 1024, 1),
+        ):
+            yield f"{amount / one['turns']:,.{digits}f}" if one["turns"] else _NONE
+        yield f"{_sum(one['querying'], 'calls') / one['questions']:,.1f}"
+        yield _whole(_sum(one["querying"]) / one["questions"])
+        until = one["tokens_until_all"]
+        yield (_whole(until["p50"]) if until else _NONE) if ranks else _whole(one["evidence_tokens"])
+        yield f"{1000 * one['question_seconds']['p50']:,.0f}"
+
     columns = [
         *("method", *measures, "calls a turn", "tokens a turn", "ms a turn", "KB a turn"),
         *("calls a question", "tokens a question"),
@@ -375,7 +357,7 @@ def _costs(report: Report, measures: Sequence[str]) -> str:
         "making it took. KB: of the library's files, without indexes and vectors. Milliseconds on the clock, "
         "of a question the median"
     ) + ("; of half of the questions all evidence is in so many tokens, or fewer." if ranks else ".")
-    return _table("Quality and costs", columns, rows, note)
+    return _table("Quality and costs", columns, _rows(report["methods"], cells), note)
 
 
 def _phases(methods: Report) -> str:
@@ -391,24 +373,25 @@ def _phases(methods: Report) -> str:
 
 
 def _documents(methods: Report) -> str:
-    rows = []
-    for name, one in methods.items():
-        if sizes := one["document_tokens"]:
-            shares = _percentiles(sizes, 10, 50, 90, 100).values()
-            rows.append([name, f"{len(sizes)}", _whole(mean(sizes)), *map(_whole, shares)])
+    def cells(one: Report) -> list[object]:
+        sizes = one["document_tokens"]
+        shares = _percentiles(sizes, 10, 50, 90, 100).values()
+        return [len(sizes), _whole(mean(sizes)), *map(_whole, shares)] if sizes else []
+
     columns = ["method", "documents", "tokens, mean", "p10", "p50", "p90", "largest"]
-    return _table("Sizes of the documents that were made", columns, rows)
+    return _table("Sizes of the documents that were made", columns, _rows(methods, cells))
 
 
 def _written(methods: Report) -> str:
-    rows = []
-    for name, of in ((name, one["written"]) for name, one in methods.items()):
-        if of:
-            gold, named, dated, unsettled = (of[key] for key in ("gold", "relative", "dated", "unsettled"))
-            shares = (_percent(1 - of[key] / gold if gold else None) for key in ("uncited", "unshown"))
-            counts = (of[key] for key in ("entries", "verbatim", "discarded", "undone"))
-            left = (named, dated, unsettled, named - dated - unsettled)
-            rows.append([name, f"{gold}", *shares, *map(str, (*counts, *left))])
+    def cells(one: Report) -> list[object]:
+        of = one["written"]
+        if not of:
+            return []
+        shares = (1 - of[key] / of["gold"] if of["gold"] else None for key in ("uncited", "unshown"))
+        counts = (of[key] for key in ("entries", "verbatim", "discarded", "undone"))
+        times = [of[key] for key in ("relative", "dated", "unsettled")]
+        return [of["gold"], *map(_percent, shares), *counts, *times, times[0] - times[1] - times[2]]
+
     columns = [
         *("method", "gold turns", "cited, %", "cited or shown, %", "entries", "word for word", "discarded"),
         *("came back", "relative times", "with when", "not settled", "left out"),
@@ -417,7 +400,23 @@ def _written(methods: Report) -> str:
         "Gold turns hold the evidence of the questions that were asked. Relative times: entries whose words "
         "name another day than theirs, without its date; not settled: their words can mean several."
     )
-    return _table("What was written", columns, rows, note)
+    return _table("What was written", columns, _rows(methods, cells), note)
+
+
+def _everything(methods: Report, measures: Sequence[str]) -> str:
+    rows = [
+        [name, _in_brackets(category, of), f"{of['questions']}", *_percents(of["mean"], measures)]
+        for name, one in methods.items()
+        for category, of in one["categories"].items()
+        if of["questions"]
+    ]
+    return _table("Every category", ["method", "category", "questions", *measures], rows)
+
+
+def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:
+    """A row for each method that has cells."""
+    rows = {name: [str(cell) for cell in cells(one)] for name, one in methods.items()}
+    return [[name, *row] for name, row in rows.items() if row]
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
@@ -431,7 +430,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], no
 
 
 def _in_brackets(category: str, of: Report) -> str:
-    """A category that is in no mean."""
     return category if of["counted"] else f"({category})"
 
 

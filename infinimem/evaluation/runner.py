@@ -23,13 +23,12 @@ from typing import Any
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.database import REPLIES, Database, opened
-from infinimem.evaluation.estimate import Estimate
 from infinimem.evaluation.judge import grades, judge
 from infinimem.evaluation.methods.library import Making, method
 from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import Spec, parse_all
 from infinimem.evaluation.model import Benchmark, Case, Method, Question, Result
-from infinimem.evaluation.spending import Booked, Metered, Spending
+from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE
 from infinimem.llm.parallel import in_order

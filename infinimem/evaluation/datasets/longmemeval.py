@@ -109,7 +109,14 @@ def _numbered(record: Json) -> Json:
 
 
 def _question(record: Json, name: str, category: str, said: Sequence[Turn]) -> Question:
-    labelled = frozenset(_labelled(record)) & {turn.turn for turn in said if turn.turn}
+    sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
+    marked = frozenset(
+        f"{as_text(session)}_{position}"
+        for session, messages in sessions
+        for position, message in enumerate(rows(messages), 1)
+        if isinstance(message, dict) and message.get("has_answer")
+    )
+    labelled = marked & {turn.turn for turn in said if turn.turn}
     users = {turn.turn for turn in said if turn.role == "user"}
     gold = frozenset(map(as_text, rows(record.get("answer_session_ids"))))
     return Question(
@@ -123,12 +130,3 @@ def _question(record: Json, name: str, category: str, said: Sequence[Turn]) -> Q
         answerable=category != ABSTENTION,
         scored=category != ABSTENTION and bool(labelled & users),
     )
-
-
-def _labelled(record: Json) -> Iterator[str]:
-    """Ids of the turns that are marked to hold the answer: session id, "_", position from 1."""
-    sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
-    for name, session in sessions:
-        for position, message in enumerate(rows(session), 1):
-            if isinstance(message, dict) and message.get("has_answer"):
-                yield f"{as_text(name)}_{position}"

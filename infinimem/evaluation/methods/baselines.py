@@ -87,32 +87,27 @@ class Baseline:
         return Drawn((), text, ({"cited": []},), failure_of(reply))
 
     def _items(self, question: Question) -> list[Retrieved]:
-        turns = self._case.turns
+        ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))
         return [
-            _item(turns[position], position, 1 / rank)
-            for rank, position in enumerate(self._rank(question.text), 1)
+            Retrieved(
+                turn.session or "turns",
+                seq,
+                seq,
+                turn.text,
+                1 / rank,
+                seqs=(seq,),
+                origin=(seq,),
+                time=turn.time,
+                source=_SOURCES.get(turn.role, "tool"),
+                speaker=turn.speaker,
+            )
+            for rank, (seq, turn) in enumerate(ranked, 1)
         ]
 
 
 def said(turn: Turn | Retrieved) -> str:
     """A turn as an answerer is shown it."""
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
-
-
-def _item(turn: Turn, position: int, score: float) -> Retrieved:
-    seq = position + 1
-    return Retrieved(
-        turn.session or "turns",
-        seq,
-        seq,
-        turn.text,
-        score,
-        seqs=(seq,),
-        origin=(seq,),
-        time=turn.time,
-        source=_SOURCES.get(turn.role, "tool"),
-        speaker=turn.speaker,
-    )
 
 
 def _shown_tokens(items: Sequence[Retrieved]) -> Callable[[str], int]:
