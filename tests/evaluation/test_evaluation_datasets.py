@@ -11,7 +11,7 @@ import pytest
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.datasets.locomo import NOT_MENTIONED
+from infinimem.evaluation.datasets.exports import NOT_MENTIONED
 from infinimem.evaluation.model import Benchmark, Case, Found
 from infinimem.importers import read_turns
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.beam import Beam
-from infinimem.evaluation.datasets.factconsolidation import FactConsolidation
-from infinimem.evaluation.datasets.locomo import LoCoMo
-from infinimem.evaluation.datasets.longmemeval import LongMemEval
+from infinimem.evaluation.datasets.exports import FactConsolidation, LoCoMo, LongMemEval
 from infinimem.evaluation.datasets.notes import Notes
 from infinimem.evaluation.model import Benchmark
 
