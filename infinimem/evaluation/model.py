@@ -158,8 +158,8 @@ class Method(Protocol):
     def ingest(self, case: Case) -> Ingested:
         """Take in a history."""
 
-    def retrieve(self, question: Question, budget: int | None) -> Drawn:
-        """Return what is found in a budget of tokens, or all that is ranked; threads may ask at once."""
+    def retrieve(self, question: Question) -> Drawn:
+        """Return all that is ranked for a question; threads may ask at once."""
 
     def answer(self, question: Question, budget: int) -> Drawn:
         """Return an answer, and what it was drawn from; threads may ask at once."""

@@ -94,13 +94,11 @@ class Run:
         benchmark: the data set.
 
     Raises:
-        UsageError: a method, an embedder or a number is wrong.
+        UsageError: a method or an embedder is wrong.
         ModelNotConfigured: an embedder's package or files are missing.
     """
 
     def __init__(self, request: Request, benchmark: Benchmark) -> None:
-        if request.jobs < 1 or request.budget < 1:
-            raise UsageError("--jobs and --budget count from 1")
         self._request = request
         self._benchmark = benchmark
         self._specs = parse_all(request.methods)
@@ -278,10 +276,8 @@ class _Work:
     def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
         began = time.perf_counter()
         with self._means.spending.account() as usage:
-            if self._request.retrieval_only:
-                drawn = chosen.retrieve(question, None)
-            else:
-                drawn = chosen.answer(question, self._request.budget)
+            asks = not self._request.retrieval_only
+            drawn = chosen.answer(question, self._request.budget) if asks else chosen.retrieve(question)
         seconds = round(time.perf_counter() - began, 4)  # scoring is no part of it
         scores = dict(self._benchmark.retrieval(case, question, drawn.found))
         verdicts: dict[str, Any] = {}
@@ -293,7 +289,7 @@ class _Work:
                 verdicts, judged = judge(self._means.judge, question, drawn.answer)
             scores |= {**answered, **judged}
         # Of a ranking its head is written down, of evidence every size.
-        rest = () if self._request.retrieval_only else drawn.found[_KEPT:]
+        rest = drawn.found[_KEPT:] if asks else ()
         kept = (*drawn.found[:_KEPT], *(replace(item, text="") for item in rest))
         drawn = replace(drawn, found=kept)
         return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)

@@ -60,10 +60,9 @@ class Baseline:
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
-    def retrieve(self, question: Question, budget: int | None) -> Drawn:
-        """The turns in their order, within a budget."""
-        items = self._items(question)
-        return Drawn(found_of(items if budget is None else pack(items, budget), self._turn_of))
+    def retrieve(self, question: Question) -> Drawn:
+        """The turns in their order."""
+        return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
         """An answer from the turns that fit; `full` shows them all."""

@@ -77,9 +77,9 @@ class LibraryMethod:
         written = written_of(self._memory, case) if self._spec.draws else {}
         return replace(made, method=self._spec.text, written=written)
 
-    def retrieve(self, question: Question, budget: int | None) -> Drawn:
+    def retrieve(self, question: Question) -> Drawn:
         """What is ranked."""
-        evidence = self._read(question, self._way.ranked_by, ALL if budget is None else budget)
+        evidence = self._read(question, self._way.ranked_by, ALL)
         return Drawn(found_of(evidence.items, self._turn_of), steps=asdict(evidence)["trace"])
 
     def answer(self, question: Question, budget: int) -> Drawn:
@@ -135,7 +135,7 @@ class NotesSearch:
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, seconds=seconds, turns=len(case.turns))
 
-    def retrieve(self, question: Question, budget: int | None) -> Drawn:
+    def retrieve(self, question: Question) -> Drawn:
         """The hits, each as the block that its lines are from."""
         found = []
         for hit in self._tools.search(question.text, _LIMIT)["hits"]:
@@ -146,7 +146,7 @@ class NotesSearch:
 
     def answer(self, question: Question, budget: int) -> Drawn:
         """As `retrieve`: the tool answers nothing."""
-        return self.retrieve(question, budget)
+        return self.retrieve(question)
 
 
 class Making:
