@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from infinimem.errors import UsageError
+from infinimem.errors import ModelNotConfigured
 from infinimem.terms import fold
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ def _stem(word: str) -> str:
     try:
         from nltk.stem.porter import PorterStemmer
     except ImportError as error:
-        raise UsageError("answers are scored with nltk: pip install 'infinimem[bench]'") from error
+        raise ModelNotConfigured(
+            "words are compared by nltk's stems: pip install 'infinimem[bench]'"
+        ) from error
     stem: str = PorterStemmer().stem(word)
     return stem
 

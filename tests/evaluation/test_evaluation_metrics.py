@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Sequence
 
 import pytest
 from cases import each
 
+from infinimem.errors import ModelError
 from infinimem.evaluation import judge, metrics
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
@@ -83,6 +85,12 @@ class TestAnswers:
     def test_stems(self) -> None:
         assert metrics.stems("The cats, and a dog's fences!") == ("cat", "dog", "fenc")
         assert metrics.stems("and the") == ()
+
+    def test_without_nltk_a_run_ends_in_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Not in a line of errors.jsonl for each question."""
+        monkeypatch.setitem(sys.modules, "nltk.stem.porter", None)
+        with pytest.raises(ModelError, match=r"pip install 'infinimem\[bench\]'"):
+            metrics.stems("heronless")
 
     @each(
         ("given", "expected", "score"),
