@@ -13,18 +13,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from infinimem.importers import fields
-from infinimem.importers.fields import Format, Json, Skipped, as_name, at, iso, objects, rows
+from infinimem.importers.fields import Format, Json, Skipped, as_name, at, has, iso, objects, rows
 from infinimem.model import Turn
 
 # ── Claude Code: ~/.claude/projects/<project>/<session>.jsonl ───────────────────────────────────
 
 _SPOKEN = ("user", "assistant")
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)\n?", re.DOTALL)
+_MEMORY = re.compile(r"</?user-memory-input>")
 _NOTICE = re.compile(
     r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
     r"|task-notification)>|\[Request interrupted by user)"
 )
-_MEMORY = re.compile(r"</?user-memory-input>")
 _OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _REFUSED = re.compile(
     r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
@@ -34,8 +34,7 @@ _AFTER = "\n\nNote: The user's next message"  # what the program puts after the 
 
 
 def _is_claude_code(record: Json) -> bool:
-    said = record.get("type") in _SPOKEN and isinstance(record.get("message"), dict)
-    return said and isinstance(record.get("sessionId"), str)
+    return record.get("type") in _SPOKEN and has(record, message=dict, sessionId=str)
 
 
 def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -50,19 +49,18 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
         ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
         if ident and parent:
             parents[ident] = parent
-        role, content = _said(record, asked, skipped)
-        before = skipped.total()
-        text, reminders = _REMINDER.subn("", fields.text_of(content, skipped))
+        parts, before = _spoken(record, asked, skipped), skipped.total()
+        text, reminders = _REMINDER.subn("", fields.text_of(parts, skipped))
         text = _MEMORY.sub("", text)  # what was typed behind "#"
         skipped[fields.NOTICES] += reminders
         if _NOTICE.match(text):
             skipped[fields.NOTICES] += 1
             continue
-        if not role or (not text.strip() and skipped.total() > before):
+        if parts is None or (not text.strip() and skipped.total() > before):
             continue  # nobody said it, or it held nothing else, and that is counted
         turn = Turn(
             text,
-            role,
+            "assistant" if record.get("type") == "assistant" else "user",
             time=iso(record.get("timestamp")),
             session=as_name(record.get("sessionId")) or stem,
             turn=ident,
@@ -76,46 +74,44 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
         if "operation" in record:
             queued[text] = len(spoken)
         spoken.append(turn)
-        results = any(isinstance(part, str) or at(part, "type") == "tool_result" for part in rows(content))
+        results = any(isinstance(part, str) or at(part, "type") == "tool_result" for part in rows(parts))
         if ident and parent and record.get("type") == "user" and not results:
             away.add(prompts.get(parent, ""))
             prompts[parent] = ident
     for ident, parent in parents.items():
         if parent in away:
             away.add(ident)
-    for turn in spoken:
-        if turn.turn in away:
-            skipped[fields.EDITED] += 1
-        else:
-            yield turn
+    skipped[fields.EDITED] += sum(turn.turn in away for turn in spoken)
+    yield from (turn for turn in spoken if turn.turn not in away)
 
 
-def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, Any]:
-    """Return who said what a record holds; nobody in titles, snapshots of files and events."""
-    absorbed = record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn")
-    if absorbed and isinstance(prompt := record.get("content"), str):
-        return "user", prompt
+def _spoken(record: Json, asked: set[str], skipped: Skipped) -> Any:
+    """Return the content of a record in which somebody spoke; None for titles, snapshots of files and events.
+    `asked` gathers the ids of calls that ask the person."""
     message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
-    if isinstance(attached, dict) and attached.get("type") == "queued_command":
-        by_person = not isinstance(attached.get("origin"), dict) or at(attached, "origin", "kind") == "human"
-        if by_person and attached.get("commandMode") in (None, "prompt") and not record.get("isSidechain"):
-            return "user", attached.get("prompt")
-        kind = "user"
+    if record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn"):
+        return record["content"] if has(record, content=str) else None
+    if at(attached, "type") == "queued_command":
+        by_person = not has(attached, origin=dict) or at(attached, "origin", "kind") == "human"
+        if by_person and at(attached, "commandMode") in (None, "prompt") and not record.get("isSidechain"):
+            return at(attached, "prompt") or ""
+        skipped[fields.SIDE if record.get("isSidechain") else fields.NOTICES] += 1
+        return None
     if kind not in _SPOKEN:
-        return None, None
-    content = at(message, "content")
+        return None
+    content = at(message, "content") or ""
     if kind == "user" and (typed := _typed(record, content, asked)):
-        return kind, typed
+        return typed
     calls = (part for part in rows(content) if at(part, "type") == "tool_use")
     asked.update(str(call.get("id")) for call in calls if call.get("name") == _ASKS)
     if record.get("isSidechain"):
         skipped[fields.SIDE] += 1
-        return None, None
+        return None
     synthetic = not isinstance(message, dict) or message.get("model") == "<synthetic>"
     if synthetic or any(record.get(flag) for flag in _OF_THE_PROGRAM):
         skipped[fields.NOTICES] += 1
-        return None, None
-    return fields.role_of(kind)[0], content
+        return None
+    return content
 
 
 def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
@@ -153,72 +149,64 @@ _REQUEST = "## My request for Codex:"  # ends what an editor tells of open files
 
 def _is_codex(record: Json) -> bool:
     if record.get("type") in _ENVELOPES:
-        return isinstance(record.get("payload"), dict)
+        return has(record, payload=dict)
     return {"id", "timestamp", "instructions"} <= record.keys()
 
 
 def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads alone.
     Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
-    session, time, of_agent = "", None, False
-    cwd = branch = None
+    session, of_agent = "", False
+    time = cwd = branch = None
     spoken: list[Turn] = []
     for record in objects(records, skipped):
-        payload = record.get("payload", record)
+        envelope, payload = record.get("type"), record.get("payload", record)
         if not isinstance(payload, dict):
             continue
-        if record.get("type") == "event_msg":
-            prompts = [at for at, turn in enumerate(spoken) if turn.role == "user"]
-            taken_back = payload.get("num_turns")
-            if payload.get("type") == "thread_rolled_back" and isinstance(taken_back, int) and taken_back > 0:
-                begin = prompts[-min(taken_back, len(prompts))] if prompts else len(spoken)
+        kind, count = payload.get("type"), payload.get("num_turns")
+        if envelope == "event_msg":
+            if kind == "thread_rolled_back" and isinstance(count, int) and count > 0:
+                prompts = [number for number, turn in enumerate(spoken) if turn.role == "user"]
+                begin = prompts[-min(count, len(prompts))] if prompts else len(spoken)
                 skipped[fields.EDITED] += len(spoken) - begin  # prompts and what followed them
                 del spoken[begin:]
             continue
         time = iso(record.get("timestamp")) or time
         cwd = as_name(payload.get("cwd")) or cwd
-        if isinstance(git := payload.get("git"), dict):
-            branch = as_name(git.get("branch"))
-        if not session and ("instructions" in payload or record.get("type") == "session_meta"):
+        branch = as_name(at(payload, "git", "branch")) or branch
+        role, _ = fields.role_of(payload.get("role"))
+        if not session and (envelope == "session_meta" or "instructions" in payload):
             session = as_name(payload.get("id")) or stem
             of_agent = at(payload, "source", "subagent") is not None
             skipped[fields.PROMPTS] += bool(payload.get("instructions") or payload.get("base_instructions"))
-            continue
-        kind = payload.get("type")
-        if kind != "message":
-            skipped[_why(record.get("type"), kind)] += kind is not None or record.get("type") == "compacted"
-            continue
-        role, _ = fields.role_of(payload.get("role"))
-        if of_agent or role not in ("user", "assistant"):
+        elif envelope == "compacted" or "compaction" in str(kind) or kind == "ghost_snapshot":
+            skipped[fields.NOTICES] += 1
+        elif kind != "message":
+            skipped[fields.THINKING if kind == "reasoning" else fields.TOOLS] += kind is not None
+        elif of_agent or role not in ("user", "assistant"):
             skipped[fields.SIDE if of_agent else fields.PROMPTS] += 1
-            continue
-        text = _given(payload.get("content"), skipped) if role == "user" else payload.get("content")
-        if text == []:
-            continue  # it held nothing that was typed, and that is counted
-        words, ident = fields.text_of(text, skipped), as_name(payload.get("id"))
-        turn = Turn(words, role, time=time, session=session or stem, turn=ident, cwd=cwd, branch=branch)
-        spoken.append(turn)
+        else:
+            content = payload.get("content")
+            given = _given(content, skipped) if role == "user" else content
+            if given != []:  # else it held nothing that was typed, and that is counted
+                text, ident = fields.text_of(given, skipped), as_name(payload.get("id"))
+                turn = Turn(
+                    text, role, time=time, session=session or stem, turn=ident, cwd=cwd, branch=branch
+                )
+                spoken.append(turn)
     yield from spoken
-
-
-def _why(envelope: object, kind: object) -> str:
-    if envelope == "compacted" or "compaction" in str(kind) or kind == "ghost_snapshot":
-        return fields.NOTICES
-    return fields.THINKING if kind == "reasoning" else fields.TOOLS
 
 
 def _given(content: Any, skipped: Skipped) -> list[Any]:
     """Return the parts of a message that the person gave."""
-    found = []
-    for part in rows(content) or [content]:
-        text = at(part, "text") or part
-        if isinstance(text, str):
-            if _INJECTED.match(text):
-                skipped[fields.PROMPTS] += 1
-                continue
-            part = text.rpartition(_REQUEST)[2].strip() if _REQUEST in text else text
-        found.append(part)
-    return found
+    parts = [at(part, "text") or part for part in rows(content) or [content]]
+    injected = [isinstance(part, str) and bool(_INJECTED.match(part)) for part in parts]
+    skipped[fields.PROMPTS] += sum(injected)
+    return [
+        part.rpartition(_REQUEST)[2].strip() if isinstance(part, str) and _REQUEST in part else part
+        for part, left_out in zip(parts, injected, strict=True)
+        if not left_out
+    ]
 
 
 CODEX = Format(_is_codex, _codex, is_log=True)

@@ -210,7 +210,7 @@ def lines(source: Source, name: str) -> Iterator[str]:
     while line := source.text.readline(MAX_TEXT):
         left -= len(line)
         if left < 0:
-            raise ImportFormatError(f"{name} holds more than {MAX_FILE >> 30} GiB: split it")
+            raise _too_long(name)
         yield line
 
 
@@ -222,32 +222,37 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
     `MAX_RECORD`, or all of it than `MAX_FILE`.
     """
     window = _Window(source, name)
-    in_list = window.takes("[")
-    while window.peek():
-        if in_list and window.takes("]"):
+    in_list = window.peek() == "["
+    window.at += in_list
+    while char := window.peek():
+        if in_list and char == "]":
+            window.at += 1
             if window.peek():
                 raise window.damaged("text after the end of the list")
             return
-        if in_list and window.number and not window.takes(","):
-            raise window.damaged("no comma after it")
+        if in_list and window.number:
+            if char != ",":
+                raise window.damaged("no comma after it")
+            window.at += 1
         try:
             yield window.value()
         except ImportFormatError as error:
             if in_list or not lenient:
                 raise
             yield error
-            window.next_line()
+            while (end := window.text.find("\n", window.at)) < 0 and window.grow():
+                window.at = 0  # the line goes on
+            window.at = end + 1 or len(window.text)
     if in_list:
         raise window.damaged("the file ends inside the list")
 
 
 class _Window:
-    """The part of a source that is being decoded."""
+    """The part of a source that is being decoded; `at` is where the next value begins."""
 
     def __init__(self, source: Source, name: str) -> None:
-        self.number = 0
+        self.text, self.at, self.number = "", 0, 0
         self._rest, self._name, self._left = source.text, name, MAX_FILE
-        self._text, self._at, self._ended = "", 0, False
         self._decode = json.JSONDecoder().raw_decode
 
     def damaged(self, why: str) -> ImportFormatError:
@@ -256,56 +261,43 @@ class _Window:
     def peek(self) -> str:
         """Return the next character that is not white space; "" at the end."""
         while True:
-            if space := _SPACE.match(self._text, self._at):
-                self._at = space.end()
-            if self._at < len(self._text) or not self._grow():
-                return self._text[self._at : self._at + 1]
-
-    def takes(self, char: str) -> bool:
-        """Return whether that comes next; then go on behind it, and white space."""
-        is_next = self.peek() == char
-        self._at += is_next
-        self.peek()
-        return is_next
+            if space := _SPACE.match(self.text, self.at):
+                self.at = space.end()
+            if self.at < len(self.text) or not self.grow():
+                return self.text[self.at : self.at + 1]
 
     def value(self) -> Any:
         self.number += 1
+        self.peek()
         while True:
             try:
-                value, end = self._decode(self._text, self._at)
+                value, self.at = self._decode(self.text, self.at)
             except json.JSONDecodeError as error:
-                line = self._text.find("\n", self._at)
-                if (self._at <= line and error.pos <= line) or not self._grow():
+                line = self.text.find("\n", self.at)
+                if (self.at <= line and error.pos <= line) or not self.grow():
                     raise self.damaged(error.msg) from error
-                marks = sum(map(self._text.count, ",[{"))  # strings are passed over only where it may be
-                if marks > MAX_VALUES < sum(map(_STRING.sub("", self._text).count, ",[{")):
+                marks = sum(map(self.text.count, ",[{"))  # strings are passed over only where it may be
+                if marks > MAX_VALUES < sum(map(_STRING.sub("", self.text).count, ",[{")):
                     many = f"record {self.number} of {self._name} holds over {MAX_VALUES} values: split it"
                     raise ImportFormatError(many) from error
             except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
                 raise self.damaged(str(error)) from error
             else:
-                self._at = end
                 return value
 
-    def next_line(self) -> None:
-        """Go on behind the next line end."""
-        while (end := self._text.find("\n", self._at)) < 0:
-            self._at = len(self._text)
-            if not self._grow():
-                return
-        self._at = end + 1
-
-    def _grow(self) -> bool:
+    def grow(self) -> bool:
         """Read on, as much again as is held (so that a long record costs linear time)."""
-        if self._ended:
-            return False
-        self._text, self._at = self._text[self._at :], 0
-        if len(self._text) > MAX_RECORD:
+        self.text, self.at = self.text[self.at :], 0
+        if len(self.text) > MAX_RECORD:
             what = f"record {self.number} of {self._name}"
             raise ImportFormatError(f"{what} is damaged or over {MAX_RECORD >> 20} MB: split it")
-        more = self._rest.read(max(STEP, len(self._text)))
-        self._ended, self._left = not more, self._left - len(more)
+        more = self._rest.read(max(STEP, len(self.text)))
+        self._left -= len(more)
         if self._left < 0:
-            raise ImportFormatError(f"{self._name} holds more than {MAX_FILE >> 30} GiB: split it")
-        self._text += more
+            raise _too_long(self._name)
+        self.text += more
         return bool(more)
+
+
+def _too_long(name: str) -> ImportFormatError:
+    return ImportFormatError(f"{name} holds more than {MAX_FILE >> 30} GiB: split it")
