@@ -44,10 +44,8 @@ _ATTACHMENTS = ("photo", "file", "media_type", "location_information", "contact_
 
 def _is_telegram(record: Json) -> bool:
     message = next((message for chat in _chats(record) for message in chat["messages"]), None)
-    return (
-        at(message, "type") in ("message", "service")
-        and first(message, "date_unixtime", "from_id") is not None
-    )
+    dated = at(message, "date_unixtime") or at(message, "from_id")
+    return dated is not None and at(message, "type") in ("message", "service")
 
 
 def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import exports, fields, logs, markdown, messengers, reading
+from infinimem.importers import exports, fields, markdown, messengers, reading
 from infinimem.importers.again import passage
 from infinimem.importers.fields import Format, Json, Skipped
 from infinimem.importers.reading import Source
@@ -38,8 +38,8 @@ _OURS: dict[str, Format] = {
     "chatgpt": exports.CHATGPT,
     "claude": exports.CLAUDE,
     "mcp-memory": exports.MCP_MEMORY,
-    "claude-code": logs.CLAUDE_CODE,
-    "codex": logs.CODEX,
+    "claude-code": exports.CLAUDE_CODE,
+    "codex": exports.CODEX,
     "gemini": exports.GEMINI,
     "mem0": exports.MEM0,
     "telegram": messengers.TELEGRAM,
@@ -440,7 +440,7 @@ def _files(path: Path, found: Survey) -> Iterator[tuple[Path, str | None]]:
                 continue
             if no_note(file.relative_to(path).as_posix() + "/" * is_folder):
                 leave_out(f"{place}/{name}" + "/" * is_folder, LEFT_OUT)
-            elif is_folder and not os.path.islink(file):  # a path that may not be read, too
+            elif is_folder and not os.path.islink(file):  # noqa: PTH114, it may lie where nothing is read
                 if os.access(file / SETTINGS, os.F_OK):
                     leave_out(f"{place}/{name}", "a library, which is remembered already")
                 else:
