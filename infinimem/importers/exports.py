@@ -15,20 +15,7 @@ from itertools import zip_longest
 from typing import Any
 
 from infinimem.importers import fields, markdown
-from infinimem.importers.fields import (
-    Format,
-    Json,
-    Skipped,
-    as_name,
-    at,
-    first,
-    has,
-    iso,
-    moment,
-    named_by,
-    rows,
-    turn_of,
-)
+from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
 from infinimem.importers.messengers import text_of_html
 from infinimem.importers.reading import stem_of
 from infinimem.model import Turn
@@ -42,7 +29,7 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     (name,) = LOCOMO.names(record, stem)
     talk = _talk(record)
     for number in _numbers(record):
-        time = moment(talk.get(f"session_{number}_date_time"))
+        time = fields.moment(talk.get(f"session_{number}_date_time"))
         for message in fields.objects(talk[f"session_{number}"], skipped):
             text = fields.text_of(message.get("text"), skipped)
             if isinstance(caption := message.get("blip_caption"), str) and caption.strip():
@@ -61,7 +48,7 @@ def _numbers(record: Json) -> list[int]:
     return sorted(int(key[1]) for key in map(_SESSION_KEY.fullmatch, talk) if key and rows(talk[key[0]]))
 
 
-LOCOMO = Format(lambda record: bool(_numbers(record)), _locomo, named_by("sample_id"))
+LOCOMO = Format(lambda record: bool(_numbers(record)), _locomo, fields.named_by("sample_id"))
 
 
 def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -69,7 +56,7 @@ def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     of the benchmark's own scorer: session id, "_", position from 1."""
     lists = (rows(record.get(f"haystack_{name}")) for name in ("sessions", "session_ids", "dates"))
     dated = [
-        (moment(date) or "", number, as_name(name) or f"{stem}-{number}", rows(session))
+        (fields.moment(date) or "", number, as_name(name) or f"{stem}-{number}", rows(session))
         for number, (session, name, date) in enumerate(zip_longest(*lists), 1)
     ]
     for time, _, name, session in sorted(dated, key=lambda row: row[:2]):
@@ -80,7 +67,7 @@ def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 LONGMEMEVAL = Format(
-    lambda record: has(record, haystack_sessions=list), _longmemeval, named_by("question_id")
+    lambda record: has(record, haystack_sessions=list), _longmemeval, fields.named_by("question_id")
 )
 
 
@@ -209,7 +196,9 @@ def _is_openai(record: Any) -> bool:
 
 
 def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
-    return named_by(*_SESSION, *(() if _listed(record) is None else ("id", "title", "name")))(record, stem)
+    return fields.named_by(*_SESSION, *(() if _listed(record) is None else ("id", "title", "name")))(
+        record, stem
+    )
 
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -276,7 +265,7 @@ def _unspoken(message: Json, role: str) -> str | None:
     return fields.HIDDEN if hidden or message.get("weight") == 0 else None
 
 
-CHATGPT = Format(_is_chatgpt, _chatgpt, named_by("conversation_id", "id", "title"))
+CHATGPT = Format(_is_chatgpt, _chatgpt, fields.named_by("conversation_id", "id", "title"))
 
 # Marks stand between characters of Unicode's private area; where these were lost on the way, the names of the
 # sources alone are left ("citeturn0search1"). Of a link its title stays, of a thing its name.
@@ -319,7 +308,7 @@ def _is_claude(record: Json) -> bool:
 
 
 def _claude_names(record: Json, stem: str) -> tuple[str, ...]:
-    return (_MEMORY,) if "conversations_memory" in record else named_by("uuid", "name")(record, stem)
+    return (_MEMORY,) if "conversations_memory" in record else fields.named_by("uuid", "name")(record, stem)
 
 
 def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -38,16 +38,12 @@ ROLES: Mapping[str, str] = {
 }
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "audio_transcription")
-_PARTS: Mapping[str, str] = {
-    **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "thoughts"), THINKING),
-    **dict.fromkeys(("tool_use", "tool_result", "function_call", "function_call_output"), TOOLS),
-    **dict.fromkeys(("server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"), TOOLS),
-    **dict.fromkeys(("image", "image_url", "input_image", "image_asset_pointer"), ATTACHED),
-    **dict.fromkeys(("document", "file", "input_file", "input_audio", "audio_asset_pointer"), ATTACHED),
-    **dict.fromkeys(("video_container_asset_pointer", "real_time_user_audio_video_asset_pointer"), ATTACHED),
+_PARTS = {
+    "think|thought|reason": THINKING,
+    "tool|function": TOOLS,
+    "image|file|document|audio|video": ATTACHED,
 }
-"""Why a part of a message that is no text is left out, by its type."""
-
+"""Why a part of a message that is no text is left out, by words of its type."""
 
 ROLE = ("role", "from", "sender", "author")
 TIME = ("time", "timestamp", "created_at", "createdAt", "create_time", "date", "created", "updated_at")
@@ -79,18 +75,21 @@ def role_of(value: Any) -> tuple[str, str | None]:
     return (known, None) if known else ("user", value.strip())
 
 
+_SECONDS = re.compile(r"\d{9,16}(?:\.\d*)?", re.ASCII)
+
+
 def iso(value: Any) -> str | None:
     """Return ISO 8601 of a date, a date-time, or seconds or milliseconds since 1970; None for anything else.
     To the second, zoned if the source is."""
     try:
         if isinstance(value, str):
             text = value.strip()
-            if not text.isdigit() or len(text) == 8:
+            if not _SECONDS.fullmatch(text):
                 time = datetime.fromisoformat(text)
                 if "T" not in text and ":" not in text:
                     return time.date().isoformat()
                 return time.isoformat(timespec="seconds").replace("+00:00", "Z")
-            value = int(text)
+            value = float(text)
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             return None
         seconds = value / 1000 if value > 1e11 else value  # reached in the year 5138
@@ -116,7 +115,8 @@ def text_of(content: Any, skipped: Skipped) -> str:
         if isinstance(part, str):
             texts.append(part)
         elif part:
-            skipped[_PARTS.get(str(kind), "parts that are not text")] += 1
+            whys = (why for words, why in _PARTS.items() if re.search(words, str(kind)))
+            skipped[next(whys, "parts that are not text")] += 1
     return "\n\n".join(text for text in texts if text.strip())
 
 
@@ -177,9 +177,6 @@ def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:
     return names
 
 
-_by_stem = named_by()
-
-
 @dataclass(frozen=True)
 class Format:
     """A JSON format: a conversation a record, or a log, whose records need each other and are read as a
@@ -194,7 +191,7 @@ class Format:
 
     matches: Callable[[Json], bool]
     turns: Callable[[Any, str, Skipped], Iterator[Turn]]
-    names: Callable[[Json, str], tuple[str, ...]] = _by_stem
+    names: Callable[[Json, str], tuple[str, ...]] = field(default_factory=named_by)
     is_log: bool = False
 
 

@@ -18,19 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import fields
-from infinimem.importers.fields import (
-    ATTACHED,
-    Format,
-    Json,
-    Skipped,
-    as_name,
-    at,
-    day_of_chat,
-    first,
-    has,
-    iso,
-    rows,
-)
+from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows
 from infinimem.model import Turn
 
 if TYPE_CHECKING:
@@ -66,7 +54,7 @@ def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[T
                 text = f"[forwarded from {origin}] {text}"
             time = iso(first(message, "date_unixtime", "date"))
             speaker, ident = as_name(first(message, "from", "from_id")), as_name(message.get("id"))
-            yield Turn(text, "user", speaker, time, day_of_chat(name, time), ident)
+            yield Turn(text, "user", speaker, time, fields.day_of_chat(name, time), ident)
 
 
 def _chats(record: Any) -> list[Json]:
@@ -80,7 +68,7 @@ TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
 
 SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
 """Slack's lists, people first: these names are needed to read the talks."""
-SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
+_SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 
 _SPOKEN = (None, "thread_broadcast", "me_message", "file_share", "file_comment")
 _MARKUP = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
@@ -94,7 +82,7 @@ def slack_files(names: Iterable[str]) -> list[str]:
         lists = [root + name for name in SLACK_LISTS if root + name in known]
         if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
             below = (name for name in known if name.startswith(root))
-            return [*lists, *sorted(name for name in below if SLACK_DAY.fullmatch(name[len(root) :]))]
+            return [*lists, *sorted(name for name in below if _SLACK_DAY.fullmatch(name[len(root) :]))]
     return []
 
 
@@ -115,8 +103,8 @@ def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) ->
                 is_named = name and not name.startswith("mpdm-")
                 shown = f"#{name}" if is_named else members or str(one.get("id"))
                 channels[str(name or one.get("id"))] = shown
-        elif day := SLACK_DAY.fullmatch(path):
-            for message in sorted(listed, key=lambda one: (_second(one), str(one.get("ts")))):
+        elif day := _SLACK_DAY.fullmatch(path):
+            for message in sorted(listed, key=lambda one: (iso(one.get("ts")) or "", str(one.get("ts")))):
                 yield from _slack_turn(message, channels.get(day[1], day[1]), people, skipped)
 
 
@@ -138,15 +126,10 @@ def _slack_turn(message: Json, channel: str, people: Mapping[str, str], skipped:
     skipped[fields.ATTACHED] += files
     text = unescape(_MARKUP.sub(lambda mark: _marked(mark, people), message["text"]))
     if text.strip() or not files:
-        user, time = str(message.get("user")), iso(_second(message))
+        user, time = str(message.get("user")), iso(message.get("ts"))
         named = _person(message["user_profile"]) if has(message, user_profile=dict) else as_name(user)
         speaker, ident = people.get(user) or named, as_name(message.get("ts"))
-        yield Turn(text, "user", speaker, time, day_of_chat(channel, time), ident)
-
-
-def _second(message: Json) -> int:
-    seconds = str(message.get("ts")).partition(".")[0]
-    return int(seconds) if seconds.isascii() and seconds.isdigit() else 0
+        yield Turn(text, "user", speaker, time, fields.day_of_chat(channel, time), ident)
 
 
 def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
@@ -208,7 +191,7 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
     begun = list(_BEGIN.finditer(text))
     days = _days_by_date(dict.fromkeys(one[1] for one in begun))
     chat = _chat(stem, text[begun[0].end() :] if begun else "")
-    for one, end in zip(begun, [*(later.start() - 1 for later in begun[1:]), len(text)], strict=True):
+    for one, end in zip(begun, [*(later.start() - 1 for later in begun[1:]), len(text)], strict=False):
         date, hour, minute, second, half = one.groups()
         hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
         time = iso(f"{days[date]}T{hours:02d}:{minute}:{second or '00'}")
@@ -221,7 +204,9 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
             words = words.partition("\n")[2] if why == fields.ATTACHED else ""
         if words.strip() or not why:
             speaker = _MARKS.sub("", sent[1]).strip()
-            yield Turn(_MARKS.sub("", words), speaker=speaker, time=time, session=day_of_chat(chat, time))
+            yield Turn(
+                _MARKS.sub("", words), speaker=speaker, time=time, session=fields.day_of_chat(chat, time)
+            )
 
 
 def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
@@ -262,8 +247,8 @@ def _unspoken(words: str) -> str | None:
 # RFC 4155 (mbox), RFC 5322 (messages), RFC 2045 (MIME), RFC 2047 (words of headers in other encodings),
 # RFC 3676 (the line before a signature).
 
-MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
-MAX_LINES, MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
+_MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
+_MAX_LINES, _MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
 
 _BETWEEN = re.compile(r"From \S.* \d\d:\d\d(?::\d\d)?.* \d{4}\s*\Z")
 _HEADERS = re.compile(
@@ -323,10 +308,10 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
             continue
         blank = not line.strip()
         size, parts = size + len(line), parts + line.startswith("--")
-        if len(mail) > MAX_LINES or parts > MAX_PARTS:
-            raise ImportFormatError(f"a mail has over {MAX_LINES} lines or {MAX_PARTS} parts: split it")
-        if size > MAX_MAIL:
-            raise ImportFormatError(f"a mail is over {MAX_MAIL >> 20} MB: take its attachments out")
+        if len(mail) > _MAX_LINES or parts > _MAX_PARTS:
+            raise ImportFormatError(f"a mail has over {_MAX_LINES} lines or {_MAX_PARTS} parts: split it")
+        if size > _MAX_MAIL:
+            raise ImportFormatError(f"a mail is over {_MAX_MAIL >> 20} MB: take its attachments out")
         mail.append(line[1:] if line.startswith(">From ") else line)  # as a mailbox keeps "From "
     if mail:
         yield "".join(mail)
@@ -340,7 +325,7 @@ def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
     about = _REPLY.sub("", subject)
     attached: list[str] = []
     text = _written("\n\n".join(_texts(mail, attached)))
-    skipped[ATTACHED] += len(attached)
+    skipped[fields.ATTACHED] += len(attached)
     if attached:
         text = f"{text} [attached: {', '.join(attached)}]".strip()
     before = f"{_header(mail, 'References')} {_header(mail, 'In-Reply-To')}".split()
@@ -438,7 +423,7 @@ def text_of_html(html: str) -> str:
         at = tag.end()
         if depth:
             depth += (name == quote) * (-1 if closes else 1)
-        elif not closes and name in ("div", "blockquote") and _QUOTED.search(tag[3]):
+        elif not closes and name in ("blockquote", "div", "span") and _QUOTED.search(tag[3]):
             quote, depth = name, 1
     if not depth:
         parts.append(re.sub(r"\s+", " ", html[at:]))

@@ -55,8 +55,8 @@ _SHOWN = 8
 _LEADING = 64  # lines of a log that may come before the first one that tells whose it is
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
-KINDS = 5  # of files that are passed over, to name
-TOLD = 1000  # turns after which progress is told
+_KINDS = 5  # of files that are passed over, to name
+_TOLD = 1000  # turns after which progress is told
 
 Progress = Callable[[int, int], None]
 
@@ -367,7 +367,7 @@ class Survey:
             sessions.add(turn.session)
             if turn.note:
                 self.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
-            if progress and turns % TOLD == 0:
+            if progress and turns % _TOLD == 0:
                 progress(self.turns + turns, 0)
         self.formats = tuple(dict.fromkeys((*self.formats, found.format)))
         self.turns += turns
@@ -451,5 +451,5 @@ def _files(path: Path, found: Survey) -> Iterator[tuple[Path, str | None]]:
                 others[file.suffix.lower() or name] += 1
         folders[:] = entered
     if others:
-        endings = ", ".join(ending for ending, _ in others.most_common(KINDS))
+        endings = ", ".join(ending for ending, _ in others.most_common(_KINDS))
         found.skipped[f"files of other kinds ({endings})"] += others.total()

@@ -16,11 +16,11 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
@@ -38,7 +38,8 @@ MAX_FILE = 4 * 2**30  # characters of JSON in a file, after unpacking
 STEP = 2**20  # characters that are read at once
 HEAD = 4096  # characters at the beginning of a file that its format is told by, before the rest is read
 _SPACE = re.compile(r"[ \t\r\n]*")
-_PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_ZIP, _ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+_PACKED: Mapping[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 ENDINGS = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".eml", ".html", ".mbox")
 """Of files that hold what was said or noted."""
@@ -87,18 +88,16 @@ def opened(
         raw = stack.enter_context(_regular(path, folder))
         head = raw.read(HEAD)
         raw.seek(0)
-        packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
-        if packed == "zstd":
+        unpack = next((opener for magic, opener in _PACKED.items() if head.startswith(magic)), None)
+        if head.startswith(_ZIP):
+            yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
+        elif head.startswith(_ZSTD):
             raise ImportFormatError(f"{name} is packed with zstd: unpack it (zstd -d) and name that")
-        if packed is None and b"\0" in head:
+        elif unpack is None and b"\0" in head:
             to_do = "give a chat export, JSON, JSONL, Markdown or .txt file"
             raise ImportFormatError(f"{name} is not UTF-8 text: {to_do}")
-        if packed == "zip":
-            yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
         else:
-            openers: dict[str | None, Callable[..., Any]] = {"gzip": gzip.open, "xz": lzma.open}
-            unpack = openers.get(packed)
-            yield iter([_source(name, cast(IO[bytes], unpack(raw)) if unpack else raw)])
+            yield iter([_source(name, unpack(raw) if unpack else raw)])
 
 
 @contextmanager
