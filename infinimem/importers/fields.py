@@ -68,7 +68,7 @@ def turn_of(message: Json, text: str, session: str, time: str | None = None) -> 
 
 def role_of(value: Any) -> tuple[str, str | None]:
     """Return role and speaker: a role by its usual names; any other name is a person who speaks as user."""
-    value = at(value, "role") if isinstance(value, Mapping) else value
+    value = value if isinstance(value, str) else at(value, "role")
     if not isinstance(value, str) or not value.strip():
         return "user", None
     known = ROLES.get(value.strip().lower())
@@ -164,7 +164,7 @@ def objects(values: Iterable[Any], skipped: Skipped) -> Iterator[Json]:
 def at(record: Any, *path: str) -> Any:
     """Return the value at the end of a path of keys; None if there is none."""
     for key in path:
-        record = record.get(key) if isinstance(record, Mapping) else None
+        record = record.get(key) if isinstance(record, dict) else None
     return record
 
 
