@@ -71,14 +71,12 @@ LONGMEMEVAL = Format(
 )
 
 
-def _bench_names(record: Json, stem: str) -> tuple[str, ...]:
-    return (as_name(at(record, "metadata", "source")) or stem,)
-
-
 MEMORYAGENTBENCH = Format(
     lambda record: has(record, context=str, questions=list),
-    lambda record, stem, skipped: markdown.turns(record["context"], _bench_names(record, stem)[0], skipped),
-    _bench_names,
+    lambda record, stem, skipped: markdown.turns(
+        record["context"], MEMORYAGENTBENCH.names(record, stem)[0], skipped
+    ),
+    lambda record, stem: (as_name(at(record, "metadata", "source")) or stem,),
 )
 
 # ── memories of other programs ──────────────────────────────────────────────────────────────────
@@ -196,9 +194,8 @@ def _is_openai(record: Any) -> bool:
 
 
 def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
-    return fields.named_by(*_SESSION, *(() if _listed(record) is None else ("id", "title", "name")))(
-        record, stem
-    )
+    of_list = ("id", "title", "name") if _listed(record) is not None else ()
+    return fields.named_by(*_SESSION, *of_list)(record, stem)
 
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:

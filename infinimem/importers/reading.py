@@ -151,9 +151,9 @@ def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Sour
             raw = _regular(path / name, path)
         except OSError as error:
             skipped[f"file that cannot be read: {name} ({error.strerror})"] += 1
-            continue
-        with raw:
-            yield _source(name, raw)
+        else:
+            with raw:
+                yield _source(name, raw)
 
 
 def _source(name: str, stream: IO[bytes]) -> Source:
