@@ -71,7 +71,7 @@ LONGMEMEVAL = Format(
 )
 
 
-MEMORYAGENTBENCH = Format(
+MEMORYAGENTBENCH: Format = Format(
     lambda record: has(record, context=str, questions=list),
     lambda record, stem, skipped: markdown.turns(
         record["context"], MEMORYAGENTBENCH.names(record, stem)[0], skipped
