@@ -143,7 +143,11 @@ class Benchmark(Protocol):
     name: str
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """Yield the cases of the official file, with at most `limit` questions of each category."""
+        """Yield the cases of the official file, with at most `limit` questions of each category.
+
+        Raises:
+            UsageError: a file cannot be read or is not as it should be.
+        """
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Return measures of a ranking, by name ("R@5"); none for a question without known evidence."""

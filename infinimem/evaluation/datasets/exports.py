@@ -74,11 +74,7 @@ class LoCoMo:
         self._corrections = corrections
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each conversation; one that no question is taken from is left out.
-
-        Raises:
-            UsageError: a file cannot be read or is not as it should be.
-        """
+        """A case for each conversation; one that no question is taken from is left out."""
         corrections = _corrections(self._corrections) if self._corrections else {}
         quota = Quota(limit)
         for record in entries(path, ("conversation", "qa"), "LoCoMo"):
@@ -168,11 +164,7 @@ class LongMemEval:
         self.name = name
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each question, one at a time in memory.
-
-        Raises:
-            UsageError: the file cannot be read or is not as it should be.
-        """
+        """A case for each question, one at a time in memory."""
         quota = Quota(limit)
         for record in entries(path, _FIELDS, "LongMemEval"):
             name = as_text(record["question_id"])
@@ -272,11 +264,7 @@ class FactConsolidation:
     name = "factconsolidation"
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each context.
-
-        Raises:
-            UsageError: the file cannot be read or is not as it should be.
-        """
+        """A case for each context."""
         quota = Quota(limit)
         for record in entries(path, ("context", "questions", "answers"), "FactConsolidation"):
             if not MEMORYAGENTBENCH.matches(record):

@@ -37,12 +37,7 @@ Ranker = Callable[[str], Sequence[int]]
 
 
 class Baseline:
-    """A method without a memory (evaluation/model.py: Method).
-
-    Args:
-        spec: which one.
-        means: what it works with.
-    """
+    """A method without a memory (evaluation/model.py: Method)."""
 
     def __init__(self, spec: Spec, means: Means) -> None:
         self._spec = spec

@@ -35,13 +35,7 @@ _LIMIT = 50
 
 
 def method(spec: Spec, means: Means, making: Making) -> Method:
-    """A method, holding no case yet.
-
-    Args:
-        spec: its name and settings.
-        means: what it works with.
-        making: the libraries of the run.
-    """
+    """A method, holding no case yet."""
     if spec.way is None:
         return Baseline(spec, means)
     kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
@@ -49,13 +43,7 @@ def method(spec: Spec, means: Means, making: Making) -> Method:
 
 
 class LibraryMethod:
-    """A reader over a library (evaluation/model.py: Method).
-
-    Args:
-        spec: which reader, and its settings.
-        means: what it works with.
-        making: where the libraries of the run are made.
-    """
+    """A reader over a library (evaluation/model.py: Method)."""
 
     def __init__(self, spec: Spec, means: Means, making: Making) -> None:
         assert spec.way is not None
@@ -98,10 +86,7 @@ class LibraryMethod:
 class NotesSearch:
     """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded, nothing extracted.
 
-    Args:
-        spec: its settings; without any the folder holds notes and nothing else.
-        means: what it works with.
-        making: where the folder goes.
+    Without settings of the method the folder holds notes and nothing else.
     """
 
     def __init__(self, spec: Spec, means: Means, making: Making) -> None:
@@ -150,11 +135,7 @@ class NotesSearch:
 
 
 class Making:
-    """Makes the libraries of a run, each by one thread.
-
-    Args:
-        means: whose folder, model and embedders are used.
-    """
+    """Makes the libraries of a run, each by one thread."""
 
     def __init__(self, means: Means) -> None:
         self._means = means
