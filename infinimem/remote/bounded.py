@@ -1,44 +1,38 @@
-"""A transport of httpx whose exchanges are bounded in time and size, whatever the server does.
+"""A transport of httpx2 whose exchanges are bounded in time and size, whatever the server does.
 
 One deadline covers a whole exchange: looking up the name, connecting, TLS, sending, and every byte that comes
-back. A reply is cut off at a largest size, and never unpacked.
+back. A reply is cut off at a largest size, and never unpacked. What a further try may mend is raised as an
+error of httpx2, after which the openai package tries again; all else as an error of ours, which it passes on.
 """
 
 from __future__ import annotations
 
 import queue
-import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
 
+from infinimem.errors import ModelNotConfigured, ModelUnavailable
+
 _IDLE = 30.0
 """Seconds for which a connection is kept for the next exchange."""
+_LONGEST_WAIT = 60.0
+"""Seconds that a server may ask to be left alone."""
 _SLICE = 16 * 1024
 """Bytes that are sent between two looks at the clock."""
+_NOT_SENT = (b"authorization", b"x-stainless-")
+"""Headers of the openai package: a key that is none, and what tells of this machine."""
 _LISTS = 100_000
 """Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
-
-
-class TimedOut(httpx2.TimeoutException):
-    """The deadline has passed; `begun` says whether any of the answer had come."""
-
-    def __init__(self, begun: bool) -> None:
-        super().__init__("")
-        self.begun = begun
-
-
-class NotTaken(httpx2.TransportError):
-    """The reply is larger or more complex than what is taken, or compressed; says which."""
 
 
 class Transport(httpx2.BaseTransport):
@@ -48,22 +42,19 @@ class Transport(httpx2.BaseTransport):
         url: of the server.
         authorization: that header, or "" for none.
         largest: bytes of a reply's body.
+        read: raises what is wrong with a whole answer.
 
     Raises:
-        ValueError: the proxy is not an HTTP proxy.
+        ModelNotConfigured: the proxy is not an HTTP proxy.
     """
 
-    def __init__(self, url: str, authorization: str, largest: int) -> None:
-        self._authorization, self._largest = authorization, largest
-        self._clock = _Clock()
-        proxy, variable = _proxy(url)
-        self.via = f"{proxy.url.host.decode()}:{proxy.url.port} of {variable}" if proxy else ""
-        """The proxy, and the variable that names it."""
+    def __init__(
+        self, url: str, authorization: str, largest: int, read: Callable[[httpx2.Response], object]
+    ) -> None:
+        self._authorization, self._largest, self._read = authorization, largest, read
+        proxy, self._way = _proxy(url)
         self._pool = httpcore2.ConnectionPool(
-            proxy=proxy,
-            max_connections=None,
-            keepalive_expiry=_IDLE,
-            network_backend=_Backend(self._clock),
+            proxy=proxy, max_connections=None, keepalive_expiry=_IDLE, network_backend=_Backend()
         )
 
     def close(self) -> None:
@@ -74,38 +65,41 @@ class Transport(httpx2.BaseTransport):
         """Send a request and read the whole answer within the request's time-out.
 
         Raises:
-            TimedOut, NotTaken: see there.
-            httpx2.NetworkError: no connection, or one that broke off.
+            httpx2.TransportError: no answer, or one that broke off.
+            ModelUnavailable: one that takes too much time or memory; and what `read` raises.
         """
-        self._clock.start(request.extensions["timeout"]["read"])
-        url, headers, content = str(request.url), self._headers(request), request.read()
+        host, seconds = request.url.netloc.decode(), request.extensions["timeout"]["read"]
+        _clock.start(seconds)
         body = bytearray()
+        headers = [row for row in request.headers.raw if not row[0].lower().startswith(_NOT_SENT)]
+        headers += [(b"Authorization", self._authorization.encode())] if self._authorization else []
+        rest = {"headers": headers, "content": request.read()}
         try:
-            with self._pool.stream(request.method, url, headers=headers, content=content) as response:
+            with self._pool.stream(request.method, str(request.url), **rest) as response:
                 fields = httpx2.Headers(response.headers)
                 if fields.get("content-encoding", "identity").lower() != "identity":
-                    raise NotTaken("in a compressed form")
+                    raise ModelUnavailable(f"{host} answers in a compressed form; check base_url")
                 for part in response.iter_stream():
                     body += part
                     if len(body) > self._largest:
-                        raise NotTaken(f"with more than {self._largest >> 20} MiB")
+                        size = f"{self._largest >> 20} MiB"
+                        raise ModelUnavailable(f"{host} answers with more than {size}; check base_url")
         except httpcore2.TimeoutException:
-            raise TimedOut(self._clock.begun) from None
+            if _clock.begun:  # the model has had its time; another try would take as long, and cost as much
+                raise ModelUnavailable(
+                    f"the answer of {host} was not complete within {seconds:g} s; try again, or set a longer "
+                    "timeout"
+                ) from None
+            raise httpx2.ReadTimeout(f"no answer within {seconds:g} s{self._way}") from None
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
-            raise httpx2.NetworkError(str(error)) from None
+            raise httpx2.NetworkError(f"{error}{self._way}") from None
         if body.count(b"[") + body.count(b"{") > _LISTS:
-            raise NotTaken("with JSON that is too deep or holds too many lists")
-        return httpx2.Response(response.status, headers=fields, content=bytes(body))
-
-    def _headers(self, request: httpx2.Request) -> list[tuple[bytes, bytes]]:
-        """Those of a request, without what the openai package tells of this machine."""
-        headers = request.headers.copy()
-        for name in ("authorization", *(name for name in headers if name.startswith("x-stainless-"))):
-            headers.pop(name, None)
-        headers.update({"User-Agent": "infinimem", "Accept-Encoding": "identity"})
-        if self._authorization:
-            headers["Authorization"] = self._authorization
-        return list(headers.raw)
+            raise ModelUnavailable(f"{host} answers with JSON that holds too many lists; check base_url")
+        fields.pop("retry-after-ms", None)
+        fields["retry-after"] = _capped(fields.get("retry-after", ""))
+        answer = httpx2.Response(response.status, headers=fields, content=bytes(body))
+        self._read(answer)
+        return answer
 
 
 class _Clock(threading.local):
@@ -124,12 +118,11 @@ class _Clock(threading.local):
         return left
 
 
-class _Backend(httpcore2.NetworkBackend):
-    """Connects before the deadline; an exchange runs in the thread that asks for it."""
+_clock = _Clock()
 
-    def __init__(self, clock: _Clock) -> None:
-        self._clock = clock
-        self._plain = httpcore2.SyncBackend()
+
+class _Backend(httpcore2.SyncBackend):
+    """Connects before the deadline."""
 
     def connect_tcp(
         self,
@@ -139,32 +132,42 @@ class _Backend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
-        addresses = _addresses(host, port, self._clock.left())
-        while True:
-            share = self._clock.left() / len(addresses)  # one that is silent leaves time for the next
+        """Connect in a thread: the system's resolver takes no deadline, and ends when it gives up."""
+        outcome: queue.SimpleQueue[httpcore2.NetworkStream | Exception] = queue.SimpleQueue()
+        plain, left = super().connect_tcp, _clock.left()
+
+        def connect() -> None:
             try:
-                stream = self._plain.connect_tcp(addresses.pop(0), port, share, local_address, socket_options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                if not addresses:
-                    raise
-            else:
-                return _Stream(stream, self._clock)
+                outcome.put(plain(host, port, left / 2))  # an address that is silent leaves time for the next
+            except httpcore2.TimeoutException as error:
+                outcome.put(error)
+            except Exception as error:  # UnicodeError: a label that is empty or too long
+                outcome.put(httpcore2.ConnectError(str(error)))
+
+        threading.Thread(target=connect, daemon=True).start()
+        try:
+            connected = outcome.get(timeout=left)
+        except queue.Empty:
+            raise httpcore2.ConnectTimeout from None
+        if isinstance(connected, Exception):
+            raise connected
+        return _Stream(connected)
 
 
 class _Stream(httpcore2.NetworkStream):
     """A connection on which nothing waits longer than until the deadline."""
 
-    def __init__(self, plain: httpcore2.NetworkStream, clock: _Clock) -> None:
-        self._plain, self._clock = plain, clock
+    def __init__(self, plain: httpcore2.NetworkStream) -> None:
+        self._plain = plain
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data = self._plain.read(max_bytes, self._clock.left())
-        self._clock.begun = self._clock.begun or bool(data)
+        data = self._plain.read(max_bytes, _clock.left())
+        _clock.begun = _clock.begun or bool(data)
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _SLICE):
-            self._plain.write(buffer[start : start + _SLICE], self._clock.left())
+            self._plain.write(buffer[start : start + _SLICE], _clock.left())
 
     def close(self) -> None:
         self._plain.close()
@@ -172,57 +175,36 @@ class _Stream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        return _Stream(self._plain.start_tls(ssl_context, server_hostname, self._clock.left()), self._clock)
+        return _Stream(self._plain.start_tls(ssl_context, server_hostname, _clock.left()))
 
     def get_extra_info(self, info: str) -> Any:
         return self._plain.get_extra_info(info)
 
 
-def _addresses(host: str, port: int, seconds: float) -> list[str]:
-    """The numeric addresses of a host, at least one.
-
-    The system's resolver takes no deadline: it is asked in a thread, which ends when the resolver gives up.
-    """
-    found: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.put(list(dict.fromkeys(str(row[4][0]) for row in rows)))
-        except (OSError, UnicodeError) as error:  # UnicodeError: a label that is empty or too long
-            found.put(error if isinstance(error, OSError) else OSError("no such name"))
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        answer = found.get(timeout=seconds)
-    except queue.Empty:
-        raise httpcore2.ConnectTimeout from None
-    if isinstance(answer, OSError):
-        raise httpcore2.ConnectError(str(answer))
-    return answer
-
-
-def _is_here(host: str) -> bool:
-    """Whether a name or address is this machine's own."""
+def _capped(seconds: str) -> str:
+    """Return what a server asks to wait, within reason; a date, or what is no number, asks for nothing."""
     with suppress(ValueError):
-        address = ip_address(host)
-        return address.is_loopback or address.is_unspecified
-    return host == "localhost" or host.endswith(".localhost")
+        return str(min(float(seconds), _LONGEST_WAIT))
+    return ""
 
 
 def _proxy(url: str) -> tuple[httpcore2.Proxy | None, str]:
-    """The proxy that environment or system name for an address, unless it is this machine's; and where."""
+    """Return the proxy that the environment names for an address that is not this machine's, and advice."""
     wanted, named = urlsplit(url), getproxies()
-    scheme = wanted.scheme if named.get(wanted.scheme) else "all"
-    address, host, variable = named.get(scheme), wanted.hostname or "", f"{scheme.upper()}_PROXY"
-    if not address or _is_here(host) or proxy_bypass(host):
+    scheme, host = wanted.scheme if named.get(wanted.scheme) else "all", wanted.hostname or ""
+    here = host == "localhost" or host.endswith(".localhost")
+    with suppress(ValueError):
+        here = ip_address(host).is_loopback or ip_address(host).is_unspecified
+    address = named.get(scheme)
+    if not address or here or proxy_bypass(host):
         return None, ""
-    parts = urlsplit(address if "://" in address else f"http://{address}")
-    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.hostname.isascii():
-        raise ValueError(parts.scheme)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    place = httpcore2.URL(scheme=parts.scheme, host=parts.hostname, port=port, target="/")
-    if parts.username is None:
-        return httpcore2.Proxy(place), variable
-    login = (unquote(parts.username).encode(), unquote(parts.password or "").encode())
-    return httpcore2.Proxy(place, login), variable
+    try:
+        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
+        if not proxy.url.scheme.startswith("http") or not proxy.url.host:
+            raise ValueError
+    except (ValueError, httpx2.InvalidURL):
+        raise ModelNotConfigured(
+            "the proxy that the environment names is no HTTP proxy; correct it, or name the host in NO_PROXY"
+        ) from None
+    way = f" through the proxy {proxy.url.netloc.decode()} of {scheme.upper()}_PROXY; NO_PROXY goes without"
+    return httpcore2.Proxy(str(proxy.url), proxy.raw_auth), way
