@@ -134,7 +134,7 @@ def test_transport_failures_are_tried_again(say: Say, waits: list[float]) -> Non
         patient = Patient(server.url)
         assert patient.ask().data == json.loads(GOOD)
     assert len(server.requests) == 3
-    assert waits == [pytest.approx(0.5, rel=0.25), pytest.approx(1.0, rel=0.25)]
+    assert waits[-2:] == [pytest.approx(0.5, rel=0.25), pytest.approx(1.0, rel=0.25)]
 
 
 def _line(error: BaseException) -> str:
@@ -214,7 +214,7 @@ def test_what_is_heavy_is_imported_at_the_first_call_only() -> None:
     code = (
         "import sys; from infinimem.llm.openai_client import OpenAIClient; "
         "OpenAIClient('m', 'http://127.0.0.1:9'); "
-        "sys.exit('httpcore2' in sys.modules or 'fastjsonschema' in sys.modules)"
+        "sys.exit('httpx2' in sys.modules or 'openai' in sys.modules or 'fastjsonschema' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -69,13 +69,13 @@ class Transport(httpx2.BaseTransport):
             ModelUnavailable: one that takes too much time or memory; and what `read` raises.
         """
         host, seconds = request.url.netloc.decode(), request.extensions["timeout"]["read"]
-        _clock.start(seconds)
-        body = bytearray()
+        method, url, content = request.method, str(request.url), request.read()
         headers = [row for row in request.headers.raw if not row[0].lower().startswith(_NOT_SENT)]
         headers += [(b"Authorization", self._authorization.encode())] if self._authorization else []
-        rest = {"headers": headers, "content": request.read()}
+        body = bytearray()
+        _clock.start(seconds)
         try:
-            with self._pool.stream(request.method, str(request.url), **rest) as response:
+            with self._pool.stream(method, url, headers=headers, content=content) as response:
                 fields = httpx2.Headers(response.headers)
                 if fields.get("content-encoding", "identity").lower() != "identity":
                     raise ModelUnavailable(f"{host} answers in a compressed form; check base_url")

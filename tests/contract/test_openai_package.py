@@ -46,10 +46,10 @@ def test_a_ready_client_is_the_model_and_stays_its_owners(
         client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
 
 
-def test_a_ready_client_is_tried_again_by_our_rule_alone(
+def test_a_ready_client_is_tried_again_as_often_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the client would do itself on top would multiply the tries, and ask again for what has begun."""
+    """`[llm] retries` counts, not what the client was made with, and not both."""
     monkeypatch.setenv("INFINIMEM_MODEL", "m")
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "infinimem.toml").write_text("[llm]\nretries = 1\n")
