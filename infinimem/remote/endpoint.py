@@ -124,15 +124,16 @@ class Endpoint:
         from httpx2 import DecodingError
         from openai import APIConnectionError, APIStatusError
 
-        client = self._given or self._own or self._connect()
+        client, failed = self._given or self._own or self._connect(), None
         try:
             raw = attrgetter(call)(client).with_raw_response.create(**request)
             return self._server.read(raw.http_response)
         except APIStatusError as error:
-            self._server.read(error.response)
-            problem = f"HTTP {error.status_code}"
+            failed, problem = error.response, f"HTTP {error.status_code}"
         except (APIConnectionError, DecodingError) as error:
             problem = self._server.scrubbed(error.__cause__ or error) or "no connection"
+        if failed is not None:  # not while the package's error is handled: it may quote the key
+            self._server.read(failed)
         raise ModelUnavailable(
             f"the model at {self.host} does not answer ({problem}); check that it runs, and base_url (it "
             "often ends in /v1), then try again"

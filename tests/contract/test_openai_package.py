@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,18 @@ def test_a_ready_client_is_tried_again_as_often_as_the_settings_say(
         with pytest.raises(InfinimemError, match="does not answer"):
             memory.observe([Turn("The boiler is serviced in May.")])
         assert len(server.requests) == 2
+
+
+def test_what_a_server_says_of_a_ready_clients_key_stands_in_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is ours and one line, and carries no error of the package's that quotes the key."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    with serve(refuse(401, f"Incorrect API key provided: {KEY}")) as server, plain(server.url) as client:
+        memory = open_memory(tmp_path / "library", create=True, model=client)
+        with pytest.raises(InfinimemError, match="does not accept the key") as caught:
+            memory.observe([Turn("The boiler is serviced in May.")])
+    assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_ready_client_without_a_named_model_is_an_error_of_one_line(tmp_path: Path) -> None:
