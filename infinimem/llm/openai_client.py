@@ -130,10 +130,6 @@ class OpenAIClient:
         """Of the API, without credentials."""
         return self._endpoint.address
 
-    def close(self) -> None:
-        """End connections that are kept; the next call makes a new one."""
-        self._endpoint.close()
-
     def __repr__(self) -> str:
         return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
 

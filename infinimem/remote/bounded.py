@@ -1,42 +1,38 @@
 """A transport of httpx2 whose exchanges are bounded in time and size, whatever the server does.
 
-One deadline covers a whole exchange: looking up the name, connecting, TLS, sending, and every byte that comes
-back. A reply is cut off at a largest size, and never unpacked. What a further try may mend is raised as an
-error of httpx2, after which the openai package tries again; all else as an error of ours, which it passes on.
+Each runs in a thread of its own, and its connection is cut at the deadline, which covers all of it: looking
+up the name, connecting, TLS, sending, and every byte that comes back. A reply is read up to a largest size,
+and never unpacked. What a further try may mend is raised as an error of httpx2, and the openai package tries
+again; all else as an error of ours, which it passes on.
 """
 
 from __future__ import annotations
 
-import queue
-import ssl
+import socket
 import threading
-import time
-from collections.abc import Callable, Iterable
+from base64 import b64encode
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, IncompleteRead
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpcore2
 import httpx2
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 
-_IDLE = 30.0
-"""Seconds for which a connection is kept for the next exchange."""
 _LONGEST_WAIT = 60.0
 """Seconds that a server may ask to be left alone."""
-_SLICE = 16 * 1024
-"""Bytes that are sent between two looks at the clock."""
-_NOT_SENT = (b"authorization", b"x-stainless-")
-"""Headers of the openai package: a key that is none, and what tells of this machine."""
 _LISTS = 100_000
 """Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
+_NOT_SENT = ("authorization", "connection", "x-stainless-")
+"""How headers of the openai package begin that hold a key which is none, or tell of this machine."""
 
 
 class Transport(httpx2.BaseTransport):
-    """Connections to one server, through the proxy that the environment names; several threads may use it.
+    """Exchanges with one server, through the proxy that the environment names; several threads may use it.
 
     Args:
         url: of the server.
@@ -51,15 +47,12 @@ class Transport(httpx2.BaseTransport):
     def __init__(
         self, url: str, authorization: str, largest: int, read: Callable[[httpx2.Response], object]
     ) -> None:
-        self._authorization, self._largest, self._read = authorization, largest, read
-        proxy, self._way = _proxy(url)
-        self._pool = httpcore2.ConnectionPool(
-            proxy=proxy, max_connections=None, keepalive_expiry=_IDLE, network_backend=_Backend()
-        )
-
-    def close(self) -> None:
-        """End the connections that are kept."""
-        self._pool.close()
+        self._largest, self._read = largest, read
+        self._headers = {"Connection": "close", **({"Authorization": authorization} if authorization else {})}
+        self._proxy, self._way = _proxy(url)
+        login = b":".join(self._proxy.raw_auth or ()) if self._proxy else b""
+        self._login = {"Proxy-Authorization": f"Basic {b64encode(login).decode()}"} if login else {}
+        self._certificates = httpx2.create_ssl_context() if urlsplit(url).scheme == "https" else None
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and read the whole answer within the request's time-out.
@@ -69,116 +62,103 @@ class Transport(httpx2.BaseTransport):
             ModelUnavailable: one that takes too much time or memory; and what `read` raises.
         """
         host, seconds = request.url.netloc.decode(), request.extensions["timeout"]["read"]
-        method, url, content = request.method, str(request.url), request.read()
-        headers = [row for row in request.headers.raw if not row[0].lower().startswith(_NOT_SENT)]
-        headers += [(b"Authorization", self._authorization.encode())] if self._authorization else []
-        body = bytearray()
-        _clock.start(seconds)
-        try:
-            with self._pool.stream(method, url, headers=headers, content=content) as response:
-                fields = httpx2.Headers(response.headers)
-                if fields.get("content-encoding", "identity").lower() != "identity":
-                    raise ModelUnavailable(f"{host} answers in a compressed form; check base_url")
-                for part in response.iter_stream():
-                    body += part
-                    if len(body) > self._largest:
-                        size = f"{self._largest >> 20} MiB"
-                        raise ModelUnavailable(f"{host} answers with more than {size}; check base_url")
-        except httpcore2.TimeoutException:
-            if _clock.begun:  # the model has had its time; another try would take as long, and cost as much
-                raise ModelUnavailable(
-                    f"the answer of {host} was not complete within {seconds:g} s; try again, or set a longer "
-                    "timeout"
-                ) from None
-            raise httpx2.ReadTimeout(f"no answer within {seconds:g} s{self._way}") from None
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
-            raise httpx2.NetworkError(f"{error}{self._way}") from None
+        exchange = _Exchange(*self._connection(request), seconds, self._largest)
+        exchange.start()
+        exchange.join(seconds)
+        late = exchange.is_alive() or isinstance(exchange.problem, TimeoutError)
+        exchange.cut()
+        if late and exchange.begun:  # the model has had its time; another try would cost as much again
+            raise ModelUnavailable(
+                f"the answer of {host} was not complete within {seconds:g} s; try again, or set a longer "
+                "timeout"
+            )
+        if late:
+            raise httpx2.ReadTimeout(f"no answer within {seconds:g} s{self._way}")
+        if exchange.problem:
+            raise httpx2.NetworkError(f"{exchange.problem}{self._way}")
+        fields, body = httpx2.Headers(exchange.fields), exchange.body
+        if fields.pop("content-encoding", "identity").lower() != "identity":
+            raise ModelUnavailable(f"{host} answers in a compressed form; check base_url")
+        if len(body) > self._largest:
+            raise ModelUnavailable(f"{host} answers with more than {self._largest >> 20} MiB; check base_url")
         if body.count(b"[") + body.count(b"{") > _LISTS:
             raise ModelUnavailable(f"{host} answers with JSON that holds too many lists; check base_url")
         fields.pop("retry-after-ms", None)
         fields["retry-after"] = _capped(fields.get("retry-after", ""))
-        answer = httpx2.Response(response.status, headers=fields, content=bytes(body))
+        answer = httpx2.Response(exchange.status, headers=fields, content=body)
         self._read(answer)
         return answer
 
-
-class _Clock(threading.local):
-    """Of each thread: when its exchange must be over, and whether an answer has begun."""
-
-    end = 0.0
-    begun = False
-
-    def start(self, seconds: float) -> None:
-        self.end, self.begun = time.monotonic() + seconds, False
-
-    def left(self) -> float:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise httpcore2.ReadTimeout
-        return left
-
-
-_clock = _Clock()
+    def _connection(self, request: httpx2.Request) -> tuple[HTTPConnection, Callable[[], None]]:
+        """Return a connection to server or proxy that is not yet open, and what sends the request on it."""
+        url, proxy = request.url, self._proxy
+        headers = {name: value for name, value in request.headers.items() if not name.startswith(_NOT_SENT)}
+        headers |= self._headers
+        place, target = proxy.url if proxy else url, url.raw_path.decode()
+        port = place.port or (443 if place.scheme == "https" else 80)
+        connection = HTTPConnection(place.host, port)
+        if url.scheme == "https":
+            connection = HTTPSConnection(place.host, port, context=self._certificates)
+        if proxy and url.scheme == "https":
+            connection.set_tunnel(url.host, url.port or 443, self._login)
+        elif proxy:
+            target, headers = str(url), headers | self._login
+        return connection, partial(connection.request, request.method, target, request.read(), headers)
 
 
-class _Backend(httpcore2.SyncBackend):
-    """Connects before the deadline."""
+class _Exchange(threading.Thread):
+    """A request and its answer: `status`, `fields` and `body`, or a `problem`.
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        """Connect in a thread: the system's resolver takes no deadline, and ends when it gives up."""
-        outcome: queue.SimpleQueue[httpcore2.NetworkStream | Exception] = queue.SimpleQueue()
-        plain, left = super().connect_tcp, _clock.left()
+    Args:
+        connection: not yet open.
+        send: sends the request on it.
+        seconds: for which the server may be silent.
+        largest: bytes of a body; one more is read.
+    """
 
-        def connect() -> None:
-            try:
-                outcome.put(plain(host, port, left / 2))  # an address that is silent leaves time for the next
-            except httpcore2.TimeoutException as error:
-                outcome.put(error)
-            except Exception as error:  # UnicodeError: a label that is empty or too long
-                outcome.put(httpcore2.ConnectError(str(error)))
+    def __init__(
+        self, connection: HTTPConnection, send: Callable[[], None], seconds: float, largest: int
+    ) -> None:
+        super().__init__(daemon=True)  # the system's resolver takes no deadline: it ends when it gives up
+        connection.timeout = seconds / 2  # to connect: an address that is silent leaves time for the next
+        connection.response_class = _Answer
+        self._connection, self._send, self._seconds, self._largest = connection, send, seconds, largest
+        self._is_cut = self.begun = False
+        self.status, self.body = 0, b""
+        self.fields: list[tuple[str, str]] = []
+        self.problem: Exception | None = None
 
-        threading.Thread(target=connect, daemon=True).start()
+    def run(self) -> None:
         try:
-            connected = outcome.get(timeout=left)
-        except queue.Empty:
-            raise httpcore2.ConnectTimeout from None
-        if isinstance(connected, Exception):
-            raise connected
-        return _Stream(connected)
+            self._connection.connect()
+            self._connection.sock.settimeout(self._seconds)
+            if not self._is_cut:
+                self._send()
+                with self._connection.getresponse() as answer:
+                    self.status, self.fields = answer.status, answer.getheaders()
+                    self.body = answer.read(self._largest + 1)
+                    if answer.length and len(self.body) <= self._largest:
+                        raise IncompleteRead(self.body)
+        except Exception as error:  # of sockets, TLS, HTTP, and of names that are none
+            self.problem = error
+        finally:
+            self._connection.close()
+
+    def cut(self) -> None:
+        """End the exchange, whatever it waits for."""
+        self._is_cut = True
+        with suppress(OSError, AttributeError):
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-class _Stream(httpcore2.NetworkStream):
-    """A connection on which nothing waits longer than until the deadline."""
+class _Answer(HTTPResponse):
+    """Tells its exchange when the first byte has come."""
 
-    def __init__(self, plain: httpcore2.NetworkStream) -> None:
-        self._plain = plain
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data = self._plain.read(max_bytes, _clock.left())
-        _clock.begun = _clock.begun or bool(data)
-        return data
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _SLICE):
-            self._plain.write(buffer[start : start + _SLICE], _clock.left())
-
-    def close(self) -> None:
-        self._plain.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        return _Stream(self._plain.start_tls(ssl_context, server_hostname, _clock.left()))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._plain.get_extra_info(info)
+    def begin(self) -> None:
+        exchange = threading.current_thread()
+        if self.fp.peek(1) and isinstance(exchange, _Exchange):
+            exchange.begun = True
+        super().begin()
 
 
 def _capped(seconds: str) -> str:
@@ -188,7 +168,7 @@ def _capped(seconds: str) -> str:
     return ""
 
 
-def _proxy(url: str) -> tuple[httpcore2.Proxy | None, str]:
+def _proxy(url: str) -> tuple[httpx2.Proxy | None, str]:
     """Return the proxy that the environment names for an address that is not this machine's, and advice."""
     wanted, named = urlsplit(url), getproxies()
     scheme, host = wanted.scheme if named.get(wanted.scheme) else "all", wanted.hostname or ""
@@ -198,13 +178,11 @@ def _proxy(url: str) -> tuple[httpcore2.Proxy | None, str]:
     address = named.get(scheme)
     if not address or here or proxy_bypass(host):
         return None, ""
-    try:
+    with suppress(ValueError, httpx2.InvalidURL):
         proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
-        if not proxy.url.scheme.startswith("http") or not proxy.url.host:
-            raise ValueError
-    except (ValueError, httpx2.InvalidURL):
-        raise ModelNotConfigured(
-            "the proxy that the environment names is no HTTP proxy; correct it, or name the host in NO_PROXY"
-        ) from None
-    way = f" through the proxy {proxy.url.netloc.decode()} of {scheme.upper()}_PROXY; NO_PROXY goes without"
-    return httpcore2.Proxy(str(proxy.url), proxy.raw_auth), way
+        if proxy.url.scheme == "http" and proxy.url.host:
+            name = f"{proxy.url.netloc.decode()} of {scheme.upper()}_PROXY"
+            return proxy, f" through the proxy {name}; NO_PROXY goes without"
+    raise ModelNotConfigured(
+        "the proxy that the environment names is no HTTP proxy; correct it, or name the host in NO_PROXY"
+    )

@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-import weakref
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable, escape
 from infinimem.model import Usage
@@ -92,18 +91,17 @@ class Endpoint:
                 f"the model {escape(model)!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
                 f"local server, or use {instead}"
             )
-        self._server = _Server(base_url or _OPENAI, key, model)
-        self._largest, self._retries = largest, retries
+        if not (key.isascii() and key.isprintable()):
+            raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
+        self._url = _parsed(base_url or _OPENAI)
+        self._authorization, self._secrets = _credentials(self._url, key)
+        self._model, self._largest, self._retries = model, largest, retries
         self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
-        self._given = client.with_options(max_retries=retries) if client is not None else None
-        self._own: OpenAI | None = None
-        self.host, self.address = self._server.host, self._server.address
-
-    def close(self) -> None:
-        """End connections that are kept; the next exchange makes a new one."""
-        own, self._own = self._own, None
-        if own is not None:
-            own.close()
+        self._client = client.with_options(max_retries=retries) if client is not None else None
+        self.host = self._url.netloc.rpartition("@")[2]
+        """With its port, without the credentials that a URL can carry."""
+        self.address = f"{self._url.scheme}://{self.host}{self._url.path}"
+        """The base URL without credentials and query, for files and messages."""
 
     def ask(self, call: str, request: Mapping[str, Any]) -> Any:
         """Make a request until there is an answer.
@@ -124,16 +122,16 @@ class Endpoint:
         from httpx2 import DecodingError
         from openai import APIConnectionError, APIStatusError
 
-        client, failed = self._given or self._own or self._connect(), None
+        self._client, failed = self._client or self._connect(), None
         try:
-            raw = attrgetter(call)(client).with_raw_response.create(**request)
-            return self._server.read(raw.http_response)
+            raw = attrgetter(call)(self._client).with_raw_response.create(**request)
+            return self._read(raw.http_response)
         except APIStatusError as error:
             failed, problem = error.response, f"HTTP {error.status_code}"
         except (APIConnectionError, DecodingError) as error:
-            problem = self._server.scrubbed(error.__cause__ or error) or "no connection"
+            problem = self._scrubbed(error.__cause__ or error) or "no connection"
         if failed is not None:  # not while the package's error is handled: it may quote the key
-            self._server.read(failed)
+            self._read(failed)
         raise ModelUnavailable(
             f"the model at {self.host} does not answer ({problem}); check that it runs, and base_url (it "
             "often ends in /v1), then try again"
@@ -146,57 +144,19 @@ class Endpoint:
 
         from infinimem.remote.bounded import Transport
 
-        server, url = self._server, self._server.url
-        transport = Transport(urlunsplit(url), server.authorization, self._largest, server.read)
-        self._own = OpenAI(
+        url = self._url
+        transport = Transport(urlunsplit(url), self._authorization, self._largest, self._read)
+        return OpenAI(
             api_key="none",
-            base_url=urlunsplit(url._replace(netloc=server.host, query="")),
+            base_url=urlunsplit(url._replace(netloc=self.host, query="")),
             default_query=dict(parse_qsl(url.query, keep_blank_values=True)),
             default_headers={"User-Agent": "infinimem", "Accept-Encoding": "identity"},
             timeout=self._timeout,
             max_retries=self._retries,
             http_client=httpx2.Client(transport=transport, trust_env=False, follow_redirects=False),
         )
-        weakref.finalize(self, self._own.close)
-        return self._own
 
-
-class _Server:
-    """A server's address and key, and what its answers mean.
-
-    Args:
-        model: the name of one of its models, for advice.
-
-    Raises:
-        ModelNotConfigured: an address or key that is none.
-    """
-
-    def __init__(self, url: str, key: str, model: str) -> None:
-        if not (key.isascii() and key.isprintable()):
-            raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
-        try:
-            parts = urlsplit(url)
-            sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # half a bracket, a port beyond the last
-            sound = False
-        if not sound or not url.isascii() or not url.isprintable() or " " in url:
-            raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
-        self.url, self._model = parts._replace(fragment=""), model
-        self.host = parts.netloc.rpartition("@")[2]
-        """With its port, without the credentials that a URL can carry."""
-        self.address = f"{parts.scheme}://{self.host}{parts.path}"
-        """Without credentials and query, for files and messages."""
-        self.authorization = f"Bearer {key}" if key else ""
-        """The header; an address with credentials goes before the key."""
-        secrets = {key, *(value for _, value in parse_qsl(parts.query) if len(value) > 11)}  # no api-version
-        if parts.username is not None:
-            name, password = unquote(parts.username), unquote(parts.password or "")
-            basic = base64.b64encode(f"{name}:{password}".encode()).decode()
-            self.authorization = f"Basic {basic}"
-            secrets |= {parts.password or "", password, basic}
-        self._secrets = sorted(secrets - {""}, key=len, reverse=True)
-
-    def read(self, answer: httpx2.Response) -> Any:
+    def _read(self, answer: httpx2.Response) -> Any:
         """Return the JSON of an answer; None if it is a failure that a further try may mend.
 
         Raises:
@@ -207,7 +167,7 @@ class _Server:
 
         status, data = answer.status_code, None
         if 300 <= status < 400:
-            target = self.scrubbed(answer.headers.get("location", "another address"))
+            target = self._scrubbed(answer.headers.get("location", "another address"))
             raise ModelUnavailable(
                 f"{self.host} redirects to {target}; that is not followed: set base_url to the right place"
             )
@@ -222,7 +182,7 @@ class _Server:
             if answer.is_success:
                 raise DecodingError("an answer that is cut off or not JSON") from None
         problem = at(data, "error") or data or answer.text
-        message = self.scrubbed(at(problem, "message") or problem)
+        message = self._scrubbed(at(problem, "message") or problem)
         code = str(at(problem, "code") or "")
         if not answer.is_success:
             self._explain(status, message or f"HTTP {status}", code)
@@ -245,12 +205,40 @@ class _Server:
         if status < 500 and status not in (408, 409, 429):
             raise ModelUnavailable(f"{self.host} answers with HTTP {status}; check base_url")
 
-    def scrubbed(self, text: object) -> str:
+    def _scrubbed(self, text: object) -> str:
         """Return a foreign message as a short line without secrets."""
         line = str(text)
         for secret in self._secrets:  # before it is cut: half a key is one too many
             line = line.replace(secret, "***")
         return " ".join("".join(c if c.isprintable() else " " for c in line[:1000]).split())[:200]
+
+
+def _parsed(url: str) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises:
+        ModelNotConfigured: it is none.
+    """
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half a bracket, a port beyond the last
+        sound = False
+    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+        raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
+    return parts._replace(fragment="")
+
+
+def _credentials(url: SplitResult, key: str) -> tuple[str, list[str]]:
+    """Return the Authorization header, from the address before the key, and what no message may hold."""
+    header = f"Bearer {key}" if key else ""
+    secrets = {key, *(value for _, value in parse_qsl(url.query) if len(value) > 11)}  # no api-version
+    if url.username is not None:
+        name, password = unquote(url.username), unquote(url.password or "")
+        basic = base64.b64encode(f"{name}:{password}".encode()).decode()
+        header = f"Basic {basic}"
+        secrets |= {url.password or "", password, basic}
+    return header, sorted(secrets - {""}, key=len, reverse=True)
 
 
 def at(data: Any, *path: str | int) -> Any:
