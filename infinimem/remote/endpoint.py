@@ -181,16 +181,15 @@ class Endpoint:
         except ValueError:
             if answer.is_success:
                 raise DecodingError("an answer that is cut off or not JSON") from None
-        problem = at(data, "error") or data or answer.text
+        problem = at(data, "error")
+        if answer.is_success and (not isinstance(problem, dict) or at(data, "choices")):
+            return data
+        problem = problem or data or answer.text
         message = self._scrubbed(at(problem, "message") or problem)
-        code = str(at(problem, "code") or "")
-        if not answer.is_success:
-            self._explain(status, message or f"HTTP {status}", code)
-        elif isinstance(at(data, "error"), dict) and not at(
-            data, "choices"
-        ):  # of a relay whose server failed
+        if answer.is_success:  # of a relay whose server failed
             raise ModelUnavailable(f"{self.host} reports an error ({message}); try again")
-        return data
+        self._explain(status, message or f"HTTP {status}", str(at(problem, "code") or ""))
+        return None
 
     def _explain(self, status: int, message: str, code: str) -> None:
         """Raise what no further try mends."""
@@ -253,8 +252,9 @@ def at(data: Any, *path: str | int) -> Any:
 
 def used(answer: Any) -> Usage:
     """Return what a call took, as the answer says; what is no number of tokens counts as none."""
-    pairs = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
-    tokens = [
-        next((n for name in names if (n := at(answer, "usage", name)) is not None), 0) for names in pairs
-    ]
-    return Usage(1, *(number if isinstance(number, int) and 0 < number < 1 << 53 else 0 for number in tokens))
+
+    def tokens(*names: str) -> int:
+        number = next(filter(None, (at(answer, "usage", name) for name in names)), 0)
+        return number if isinstance(number, int) and 0 < number < 1 << 53 else 0
+
+    return Usage(1, tokens("prompt_tokens", "input_tokens"), tokens("completion_tokens", "output_tokens"))
