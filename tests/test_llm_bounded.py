@@ -240,9 +240,20 @@ def test_a_proxy_of_the_environment_is_used(call: Call, monkeypatch: pytest.Monk
         and b"Proxy-Authorization: Basic am9lOndvcmQ=" in request
     )
     monkeypatch.delenv("no_proxy")
-    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
-    with pytest.raises(ModelNotConfigured, match="no HTTP proxy"):
-        call("http://far.example/v1")
+    for other in ("socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://"):
+        monkeypatch.setenv("http_proxy", other)
+        with pytest.raises(ModelNotConfigured, match="no HTTP proxy"):
+            call("http://far.example/v1")
+
+
+def test_a_proxy_is_asked_for_a_tunnel_and_sees_no_key(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with harm.hostile(harm.say("", status=407)) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url.replace("//", "//joe:word@"))
+        with pytest.raises(ModelUnavailable, match=r"407 .*HTTPS_PROXY"):
+            call("https://far.example/v1")
+    [request] = proxy.requests
+    assert request.startswith(b"CONNECT far.example:443") and KEY.encode() not in request
+    assert b"Proxy-Authorization: Basic am9lOndvcmQ=" in request
 
 
 # ── embedders ───────────────────────────────────────────────────────────────────────────────────
