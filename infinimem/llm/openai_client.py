@@ -17,7 +17,7 @@ from infinimem.llm import reading, tasks
 from infinimem.llm.base import Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
 from infinimem.model import KINDS
-from infinimem.remote.endpoint import Endpoint, Refused, at, used
+from infinimem.remote.endpoint import RESPONSES, Endpoint, Refused, at, used
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -43,11 +43,9 @@ class Dialect:
         message = str(refusal)
         if "content" in refusal.code:  # content_filter, content_policy_violation: it is the prompt itself
             return None
-        if (
-            refusal.too_long
-        ):  # some count the limit of the reply against the context: without one, the rest is used
+        if refusal.too_long:  # some count the reply's limit against the context: without one the rest is used
             return replace(self, limit="none") if self.limit != "none" else None
-        if refusal.other_call and self.call == "chat.completions":
+        if RESPONSES in message and self.call == "chat.completions":
             return replace(self, call="responses")
         if "max_completion_tokens" in message and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -55,31 +53,29 @@ class Dialect:
             return replace(self, temperature=False)
         if "logprobs" in message and self.logprobs:
             return replace(self, logprobs=False)
-        weaker: dict[str, Literal["json_object", "text"]] = {
-            "json_schema": "json_object",
-            "json_object": "text",
-        }
-        return replace(self, format=weaker[self.format]) if self.format in weaker else None
+        if self.format == "text":
+            return None
+        return replace(self, format="json_object" if self.format == "json_schema" else "text")
 
     def request(self, task: Task, prompt: Prompt) -> dict[str, Any]:
         """Return the arguments of the call, beside the model."""
         request: dict[str, Any] = {"temperature": 0} if self.temperature else {}
-        form: dict[str, Any] = {"type": self.format}
         schema = {"name": task.name, "strict": _strict(task.schema), "schema": task.schema}
-        thinking = task.max_tokens + _REASONING_ROOM
+        has_schema, thinking = self.format == "json_schema", task.max_tokens + _REASONING_ROOM
         if self.call == "responses":  # its models think
-            form |= schema if self.format == "json_schema" else {}
-            request |= {"max_output_tokens": thinking} if self.limit != "none" else {}
-            request |= {"instructions": prompt.system, "input": prompt.user, "text": {"format": form}}
-            return {**request, "store": False}
+            form = {"type": self.format, **(schema if has_schema else {})}
+            limit = {"max_output_tokens": thinking} if self.limit != "none" else {}
+            body = {"instructions": prompt.system, "input": prompt.user, "text": {"format": form}}
+            return {**request, **limit, **body, "store": False}
         roles = {"system": prompt.system, "user": prompt.user}
-        request["messages"] = [{"role": role, "content": content} for role, content in roles.items()]
+        request["messages"] = [{"role": role, "content": text} for role, text in roles.items()]
         if task.logprobs and self.logprobs:
             request["logprobs"] = True
         if self.format != "text":
-            request["response_format"] = form | (
-                {"json_schema": schema} if self.format == "json_schema" else {}
-            )
+            request["response_format"] = {
+                "type": self.format,
+                **({"json_schema": schema} if has_schema else {}),
+            }
         if self.limit != "none":
             request[self.limit] = task.max_tokens if self.limit == "max_tokens" else thinking
         return request
@@ -123,12 +119,8 @@ class OpenAIClient:
             retries=retries,
             instead="the model 'offline'",
         )
+        self.base_url = self._endpoint.address
         self._dialect = Dialect()
-
-    @property
-    def base_url(self) -> str:
-        """Of the API, without credentials."""
-        return self._endpoint.address
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
@@ -155,14 +147,13 @@ class OpenAIClient:
                 request = {"model": self.name, **dialect.request(task, prompt)}
                 response = self._endpoint.ask(dialect.call, request)
             except Refused as refusal:
-                weaker = dialect.after(refusal)
-                if weaker is None:
+                if (weaker := dialect.after(refusal)) is None:
                     raise
                 dialect = weaker
-                continue
-            if dialect.limit != "none":  # what one long prompt needed is no trait of the server
-                self._dialect = dialect
-            return response
+            else:
+                if dialect.limit != "none":  # what one long prompt needed is no trait of the server
+                    self._dialect = dialect
+                return response
 
     def _reply(self, task: Task, response: Any) -> Reply:
         choice = _as_choice(response) if at(response, "object") == "response" else at(response, "choices", 0)
@@ -177,9 +168,8 @@ class OpenAIClient:
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
         reply = reading.read(text, task.schema)
-        if reply.data is None and (
-            kind := _instead(choice, {kind for kind, _ in parts}, empty=not text.strip())
-        ):
+        kind = _instead(choice, {kind for kind, _ in parts}, empty=not text.strip())
+        if reply.data is None and kind:
             reply = replace(reply, failure=kind, detail=KINDS[kind])
         return replace(reply, usage=spent, logprobs=_logprobs(choice) if task.logprobs else ())
 
@@ -214,10 +204,8 @@ def _instead(choice: Mapping[str, Any], kinds: AbstractSet[str], empty: bool) ->
         return "REFUSED"
     if empty and (at(message, "tool_calls") or at(message, "function_call")):
         return "TOOL_CALL"
-    thoughts = (
-        at(message, "reasoning") or at(message, "reasoning_content") or kinds & {"thinking", "reasoning"}
-    )
-    return "REASONING" if empty and thoughts else None
+    thoughts = at(message, "reasoning") or at(message, "reasoning_content")
+    return "REASONING" if empty and (thoughts or kinds & {"thinking", "reasoning"}) else None
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:

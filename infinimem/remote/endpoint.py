@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
+RESPONSES = "v1/responses"
+"""What a refusal names if the model answers the Responses API alone."""
 _OPENAI = "https://api.openai.com/v1"
 _LONGEST_TRY = 86_400.0
 """Seconds; sockets take no larger number."""
@@ -50,8 +52,6 @@ class Refused(Exception):
     def __init__(self, message: str, code: str, too_long: bool) -> None:
         super().__init__(message)
         self.code, self.too_long = code, too_long
-        self.other_call = "v1/responses" in message
-        """Whether the model answers the Responses API alone."""
 
 
 class Endpoint:
@@ -194,9 +194,8 @@ class Endpoint:
     def _explain(self, status: int, message: str, code: str) -> None:
         """Raise what no further try mends."""
         too_long = status == 413 or bool(_TOO_LONG.search(f"{message} {code}"))
-        refusal = Refused(message, code, too_long)
-        if status in _NOT_THIS_WAY or (status >= 500 and too_long) or refusal.other_call:
-            raise refusal
+        if status in _NOT_THIS_WAY or (status >= 500 and too_long) or RESPONSES in message:
+            raise Refused(message, code, too_long)
         if status == 402 or code == "insufficient_quota":
             raise ModelUnavailable(f"the account at {self.host} has no credit left; top it up")
         if advice := _ADVICE.get(status):
