@@ -166,6 +166,18 @@ def test_json_of_another_shape_is_one_line(call: Call) -> None:
         refused(call, harm.say(body), "base_url")
 
 
+def test_a_server_that_refuses_before_it_has_read_all_is_heard() -> None:
+    def attack(caller: harm.Caller) -> None:
+        caller.send(harm.head(413, content_length=0))
+        caller.wait(0.2)
+
+    with harm.hostile(attack) as server:
+        reply = OpenAIClient("m", server.url, KEY, retries=0).complete(
+            ANSWER, {**ASK, "question": "x" * 8 * MB}
+        )
+    assert reply.failure == "TOO_LONG"
+
+
 # ── where it goes ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -121,7 +121,7 @@ class _Exchange(threading.Thread):
     ) -> None:
         super().__init__(daemon=True)  # the system's resolver takes no deadline: it ends when it gives up
         connection.timeout = seconds / 2  # to connect: an address that is silent leaves time for the next
-        connection.response_class = _Answer
+        connection.response_class = _Response
         self._connection, self._send, self._seconds, self._largest = connection, send, seconds, largest
         self._is_cut = self.begun = False
         self.status, self.body = 0, b""
@@ -133,7 +133,8 @@ class _Exchange(threading.Thread):
             self._connection.connect()
             self._connection.sock.settimeout(self._seconds)
             if not self._is_cut:
-                self._send()
+                with suppress(ConnectionError):  # a server may answer before it has read all
+                    self._send()
                 with self._connection.getresponse() as answer:
                     self.status, self.fields = answer.status, answer.getheaders()
                     self.body = answer.read(self._largest + 1)
@@ -151,7 +152,7 @@ class _Exchange(threading.Thread):
             self._connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-class _Answer(HTTPResponse):
+class _Response(HTTPResponse):
     """Tells its exchange when the first byte has come."""
 
     def begin(self) -> None:
