@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -75,7 +76,9 @@ def test_each_promised_package_is_installed_and_used(package: str, tmp_path: Pat
     """Without an extra it is there, and a command of the program imports it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = {requirement.partition(">")[0] for requirement in project["dependencies"]}
-    assert package.replace("frontmatter", "python-frontmatter").replace("_", "-") in named
+    name = package.replace("frontmatter", "python-frontmatter").replace("_", "-")
+    assert name in named
+    assert re.search(rf"^\| [^|]*\b{name}\b", (ROOT / "AGENTS.md").read_text(), re.M)
     (tmp_path / "talk.json").write_text(json.dumps([TALK]))
     answer = json.dumps({"answer": "In the hall.", "cites": []})
     with serve(*[chat(answer)] * 4) as server:
