@@ -1,8 +1,8 @@
 """What is kept of what was said: what people state, word for word.
 
-Not kept are greetings, thanks, acknowledgements, questions, requests to do something, praise without a word
-that tells, and what an assistant says again of what it was told. The sentences that are left of a message
-stand together, up to some sixty words; nothing is phrased, so nothing can be phrased wrongly.
+Not kept are greetings, thanks, acknowledgements, questions, requests to do something, praise and exclamations
+that name nothing, and what an assistant says again of what it was told. The sentences that are left of a
+message stand together, up to some sixty words; nothing is phrased, so nothing can be phrased wrongly.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePath
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import any_of, listed, sentences
-from infinimem.grounding.when import day_of, settled
-from infinimem.llm.offline.words import CONTINUES, content_terms, fact_text, short_names
+from infinimem.grounding.when import day_of, settled, tells_of_past
+from infinimem.llm.offline.words import CONTINUES, content_terms, content_words, fact_text, short_names
 from infinimem.terms import DAYS, MONTHS, fold
 
 WORDS, LONGEST = 60, 1000
 """Words of an entry, about; characters of one at most."""
 LONG = 8
-"""Words of a sentence that states something though none of them tells what it is about."""
+"""Words of an exclamation that is more than praise."""
 NO_TOPIC = "#"
 """The topic of an entry that is to be sorted with others: a heading without words."""
 
@@ -41,6 +42,7 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _MINE = re.compile(r"\b(?:I|my|we|our)\b", re.IGNORECASE)
+_MY = re.compile(r"(?:(?:I|we) \w+ )?(?:my|our)\b", re.IGNORECASE)
 _YOURS = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 _FIXED = re.compile(rf"\d|\b(?:{'|'.join((*DAYS, *MONTHS))})\b|[\"“«„]|\w ,?(?!I\b|[A-Z]\w+\W*\Z)[A-Z]")
 """A number, a day, a quotation, a name inside a sentence: what may be asked for."""
@@ -76,13 +78,9 @@ def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `extract`."""
     entries: list[dict[str, Any]] = []
     for turn, text, what in statements(variables["turns"], variables["context"]):
-        entry: dict[str, Any] = {
-            "text": text,
-            "from": [turn["id"]],
-            "when": settled(text, day_of(turn.get("time"))),
-        }
-        wish = {"standing": what} if what and turn["role"] == "user" else {}
-        entries.append(entry | {"refers": None, "topic": place(turn) or NO_TOPIC} | wish)
+        when, topic = settled(text, day_of(turn.get("time"))), place(turn) or NO_TOPIC
+        entry = {"text": text, "from": [turn["id"]], "when": when, "refers": None, "topic": topic}
+        entries.append(entry | ({"standing": what} if what and turn["role"] == "user" else {}))
     return {"entries": entries}
 
 
@@ -95,39 +93,25 @@ def statements(
     told = {term for turn in around if turn["role"] == "user" for term in content_terms(turn["text"])}
     before = context[-1]["text"] if context else ""
     for turn in turns:
-        echoes = told if told and turn["role"] != "user" else None
-        parts = kept(turn["text"], names, echoes, answers=before.rstrip().endswith("?"))
-        yield from (Statement(turn, *part) for part in parts)
+        echoes = told if turn["role"] != "user" else set()
+        answers = before.rstrip().endswith("?")
         before = turn["text"]
-
-
-def kept(
-    text: str, names: Collection[str] = (), told: Collection[str] | None = None, *, answers: bool = False
-) -> Iterator[tuple[str, str | None]]:
-    """The parts of a message that are kept, each with what it asks for once and for all (`standing`).
-
-    Args:
-        text: the message.
-        names: of those who take part.
-        told: of an assistant's message the terms of what people said.
-        answers: the message follows a question.
-    """
-    for block in _BLOCK.split(text):
-        run, kind, end = list[str](), None, 0
-        pieces = [p for one in sentences(" ".join(_BULLET.sub("", block).split())) for p in _cut(one)]
-        for piece in [*pieces, ""]:
-            what = standing(piece)
-            worth = 2 if what else _worth(piece, names, answers) if told is None else 2 * _adds(piece, told)
-            worth = 2 if worth and run and CONTINUES.match(piece) and not _YOURS.search(piece) else worth
-            answers = False
-            room = " ".join((*run[:end], piece))
-            full = len(room.split()) > WORDS or len(room) > LONGEST
-            if run and (not worth or what != kind or full):
-                yield " ".join(run[:end]), kind
-                run = []
-            if worth == 2 or run:
-                run, kind = [*run, piece], what
-                end = len(run) if worth == 2 else end
+        for block in _BLOCK.split(before):
+            run, kind, end = list[str](), None, 0
+            whole = sentences(" ".join(_BULLET.sub("", block).split()))
+            for piece in (*(part for one in whole for part in wrap(one, LONGEST)), ""):
+                what = standing(piece)
+                worth = 2 if what else 2 * _adds(piece, echoes) if echoes else _worth(piece, names, answers)
+                if worth and run and CONTINUES.match(piece) and not _YOURS.search(piece):
+                    worth = 2
+                answers = answers and worth < 2
+                room = " ".join((*run[:end], piece))
+                if run and (not worth or what != kind or len(room.split()) > WORDS or len(room) > LONGEST):
+                    yield Statement(turn, " ".join(run[:end]), kind)
+                    run = []
+                if worth == 2 or run:
+                    run, kind = [*run, piece], what
+                    end = len(run) if worth == 2 else end
 
 
 def standing(sentence: str) -> str | None:
@@ -147,27 +131,29 @@ def place(turn: Mapping[str, Any]) -> str:
     return title if content_terms(" ".join(telling)) and not _CODED.search(title) else ""
 
 
-def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
+def _worth(sentence: str, names: frozenset[str], answers: bool) -> int:
     """What a person's sentence is worth: 0 for a question or request, which ends what stands together; 1 for
     what says something only between others; 2 for what states something by itself."""
     said = bare = fact_text(sentence)
     if said != sentence:
         return 2  # what a picture shows
-    while opening := _OPENING.match(bare) or _caller(frozenset(names)).match(bare):
+    while opening := _OPENING.match(bare) or _caller(names).match(bare):
         bare = bare[opening.end() :]
-    mine, fixed = _MINE.search(bare) is not None, _FIXED.search(bare) is not None
+    mine, fixed, yours = _MINE.search(bare), _FIXED.search(bare), _YOURS.search(bare)
     if not re.search(r"\w", said) or (said.endswith("?") and not _STATED.match(said)):
         return 0
     if _REQUEST.match(bare) and not re.search(r"\b(?:I|we)\b", bare):
         return 0
-    if not bare or (not mine and (_THANKS.match(bare) or (_TAKEN_NOTE.match(said) and not fixed))):
+    if len(bare) <= 4 or (not mine and (_THANKS.match(bare) or (_TAKEN_NOTE.match(said) and not fixed))):
         return 1
-    if fixed or answers or _OTHER.search(bare) or set(content_terms(bare)).difference(short_names(names)):
-        return 2 if len(bare) > 4 else 1
-    length = len(bare.split())
-    if _YOURS.search(bare) or (length < LONG and (_FEELS.match(bare) or bare.endswith("!"))):
-        return 1
-    return 2 if length >= LONG or (mine and length > 2) else 1
+    if fixed or answers or _OTHER.search(bare):
+        return 2
+    replies = bare != said or CONTINUES.match(bare)
+    if not mine and (yours or (replies and bare.endswith("!") and len(bare.split()) < LONG)):
+        return 1  # praise
+    words = [word for word in content_words(bare) if fold(word.surface) not in short_names(names)]
+    acts = mine and not _FEELS.match(bare) and (words or tells_of_past(bare) or _MY.match(bare))
+    return 2 if acts or any(word.noun or not CONTINUES.match(bare) for word in words) else 1
 
 
 @lru_cache(maxsize=64)
@@ -181,11 +167,3 @@ def _adds(sentence: str, told: Collection[str]) -> bool:
     if not sentence or sentence.endswith("?") or _ECHO.match(sentence):
         return False
     return len(set(content_terms(sentence)).difference(told)) > 1 or not sentence.isascii()
-
-
-def _cut(sentence: str) -> Iterator[str]:
-    """A sentence, or parts of one without end."""
-    words = sentence.split(" ")
-    for at in range(0, len(words), 2 * WORDS):
-        part = " ".join(words[at : at + 2 * WORDS])
-        yield from (part[begin : begin + LONGEST] for begin in range(0, len(part), LONGEST))

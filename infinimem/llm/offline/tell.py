@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from infinimem import tokens
-from infinimem.grounding.claims import is_repetition, unsupported
-from infinimem.grounding.sentences import Said, sentences, split_speaker
+from infinimem.grounding.claims import is_repetition
+from infinimem.grounding.sentences import sentences, split_speaker
 from infinimem.grounding.when import day_of, settled
 from infinimem.llm.offline.keep import statements
 from infinimem.llm.offline.words import (
@@ -28,7 +26,7 @@ from infinimem.llm.offline.words import (
     short_names,
 )
 from infinimem.model import Entry
-from infinimem.terms import STOP_WORDS, fold, query_terms
+from infinimem.terms import fold, query_terms
 from infinimem.terms import tokens as terms_of
 
 Rows = Sequence[Mapping[str, Any]]
@@ -37,18 +35,12 @@ Answer = dict[str, Any]
 WORDS, CHARACTERS = 60, 600
 """Of a summary."""
 GAP = " …"
-"""Ends a summary that leaves something out: without it, a summary holds all that was said."""
-KEYWORDS, MERGED_KEYWORDS, TOPIC_KEYWORDS, TITLE_WORDS = 5, 8, 12, 3
-KEYWORD = 60
-"""Characters of a keyword."""
+"""Ends a summary that leaves something out."""
+KEYWORDS, KEYWORD, TITLE_WORDS = 8, 60, 3
+"""Keywords of a record, characters of one, words of a title."""
 EPISODE, TOPIC = 6, 4
 """Sentences of an episode and of a topic."""
 _REPLIES = re.compile(r"\b(?:you|your|yours|thanks|thank|hope|glad)\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W_](?:[\w'’&./-]*\w)?")
-_CALLED = re.compile(
-    r"(?:\A|(?<=[,.!?;]))\s*(?:(?i:hey|hi|hello|oh|thanks|wow) )?([A-Z][\w'’]+)\s*(?=[,.!?;]|\Z)"
-)
-"""Who is called by name is mostly not what is talked about: "Thanks, Ann!" """
 _ANNOUNCED = re.compile(
     r"\W*(?:(?:oh|so|and|but|well|okay|ok|hey)\W+)?(?:by the way|btw|anyways?|on an?(?:other| different) note"
     r"|changing (?:the )?(?:subject|topics?)|speaking of|quick question|another (?:thing|question))\b",
@@ -80,98 +72,91 @@ def guess(variables: Mapping[str, Any]) -> Answer:
 
 
 class Stated(NamedTuple):
-    """What was said: of which turn, when and by whom."""
+    """What was said: of which turn, on which day and by whom, as far as that is told."""
 
     id: str
     day: str
-    said: Said
+    speaker: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The text after its speaker's name."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
     @property
     def entry(self) -> Entry:
         """What a fact would say of it."""
-        return Entry(0, self.said.line, "", self.day or None)
+        return Entry(0, self.line, "", self.day or None)
 
 
-def central(said: Sequence[Said]) -> list[int]:
+def _said(turn: Mapping[str, Any]) -> Stated:
+    """A turn or unit, white space folded."""
+    speaker, text = (" ".join((turn.get(key) or "").split()) for key in ("speaker", "text"))
+    return Stated(turn.get("id") or "", str(day_of(turn.get("time")) or ""), speaker, text)
+
+
+def central(rows: Sequence[Stated]) -> list[int]:
     """In the order of how much of the whole each one says; what points or replies says less."""
-    terms = [set(content_terms(fact_text(one.text))) for one in said]
+    terms = [set(content_terms(fact_text(row.text))) for row in rows]
     counts = Counter(term for own in terms for term in own)
 
     def share(at: int) -> float:
         whole = sum(sorted(math.log(1 + counts[term]) for term in terms[at]))
-        less = (0.4 if _REPLIES.search(said[at].text) else 1) * (0.6 if CONTINUES.match(said[at].text) else 1)
+        less = (0.4 if _REPLIES.search(rows[at].text) else 1) * (0.6 if CONTINUES.match(rows[at].text) else 1)
         return float(round(whole * less / (6 + len(terms[at])) ** 0.7, 9))
 
-    return sorted(range(len(said)), key=lambda at: (-share(at), at))
+    return sorted(range(len(rows)), key=lambda at: (-share(at), at))
+
+
+def _prose(rows: Sequence[Stated]) -> str:
+    """Sentences one after the other, each with an end; day and speaker where they are others than before."""
+    text, day, speaker = list[str](), "", ""
+    for row in rows:
+        end = "" if row.text.endswith((".", "!", "?", "…", "。")) else "."
+        dated = f"{row.day} " if row.day != day else ""
+        text.append(dated + (row.line if dated or row.speaker != speaker else row.text) + end)
+        day, speaker = row.day, row.speaker
+    return " ".join(text)
 
 
 def summary(facts: Rows, limit: int) -> str:
     """One or two whole sentences of some facts, those that tell most, within so many tokens; an AI's only
     where people stated nothing."""
-    rows = (
-        Said(fact.get("speaker") or "", " ".join(sentence.split()))
-        for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts
-        for sentence in sentences(fact_text(fact["text"]))
-        if sentence.strip() and not sentence.endswith("?")
-    )
-    said = list(dict.fromkeys(rows))
-    chosen: list[int] = []
-    for at in central(said)[:10]:
-        text = _prose([said[one] for one in sorted({*chosen, at})])
+    facts = [fact for fact in facts if fact.get("source") != "AI"] or facts
+    rows = [
+        row._replace(id="", day="", text=sentence)
+        for row in (_said({**fact, "text": fact_text(fact["text"])}) for fact in facts)
+        for sentence in sentences(row.text)
+        if not sentence.endswith("?")
+    ]
+    rows, chosen = list(dict.fromkeys(rows)), list[int]()
+    for at in central(rows)[:10]:
+        text = _prose([rows[one] for one in sorted({*chosen, at})])
         if len(chosen) < 2 and len(text.split()) <= WORDS and tokens.count(text) <= limit:
             chosen.append(at)
-    return _prose([said[at] for at in sorted(chosen)])
-
-
-def _prose(said: Sequence[Said]) -> str:
-    """Sentences one after the other, each with an end; who says them only where it is another than before."""
-    speakers = ["", *(one.speaker for one in said)]
-    lines = (one.text if one.speaker == who else one.line for one, who in zip(said, speakers, strict=False))
-    return " ".join(line if line.endswith((".", "!", "?", "…")) else f"{line}." for line in lines)
-
-
-def _rows(turns: Rows, *, whole: bool = False) -> list[Stated]:
-    """What turns state, in their order: sentences; if `whole`, short turns as they are, parts of others."""
-    rows: list[Stated] = []
-    for turn, parts in groupby(statements(turns), key=itemgetter(0)):
-        text = " ".join(turn["text"].split())
-        short = len(text.split()) <= WORDS and len(text) <= CHARACTERS
-        day, speaker = str(day_of(turn.get("time")) or ""), turn.get("speaker") or ""
-        for _, part, _ in parts:
-            pieces = ([text] if short else [part]) if whole else sentences(part)
-            rows += [Stated(turn["id"], day, Said(speaker, piece)) for piece in pieces]
-    return list(dict.fromkeys(rows))
+    return _prose([rows[at] for at in sorted(chosen)])
 
 
 def _telling(turns: Rows, most: int) -> list[Stated]:
-    """The sentences that tell most, in the order of turns."""
-    rows = _rows(turns)
-    return [rows[at] for at in sorted(central([row.said for row in rows])[:most])]
+    """The sentences of turns that tell most, in their order."""
+    rows = [
+        _said(turn)._replace(text=sentence)
+        for turn, part, _ in statements(turns)
+        for sentence in sentences(part)
+    ]
+    rows = list(dict.fromkeys(rows))
+    return [rows[at] for at in sorted(central(rows)[:most])]
 
 
-def _dated(rows: Sequence[Stated]) -> str:
-    """Sentences with who says them, each day before the first of it."""
-    days = ["", *(row.day for row in rows)]
-    return " ".join(
-        f"{row.day} {row.said.line}" if row.day and row.day != day else row.said.line
-        for row, day in zip(rows, days, strict=False)
-    )
-
-
-def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
-    """Who speaks, then names and the commonest phrases that tell something, then whatever words there are."""
-    speakers = sorted({item.speaker for item in said if item.speaker})
-    texts = [fact_text(item.text[:10_000]) for item in said]
-    called = {name for text in texts for name in _CALLED.findall(text)}
-    words = [word for text in texts for word in content_words(text)]
+def keywords(rows: Sequence[Stated], limit: int = KEYWORDS) -> list[str]:
+    """Who speaks, then names, then the commonest nouns and other words that tell something."""
+    speakers = sorted({row.speaker for row in rows if row.speaker})
+    words = [word for row in rows for word in content_words(fact_text(row.text[:10_000]))]
     counts = Counter(word.term for word in words)
-    words.sort(key=lambda one: (one.surface in called, not one.named, -counts[one.term] * (0.5 + one.noun)))
-    phrases = (f"{one.before} {one.surface}".strip() if one.noun == 1 else one.surface for one in words)
-    rest = sorted(
-        {found for text in texts for found in _WORD.findall(text)}, key=lambda word: (-len(word), word)
-    )
-    used, chosen = {*short_names(speakers), *STOP_WORDS}, [*speakers]
-    for phrase in (*phrases, *rest):
+    words.sort(key=lambda word: (not word.named, -counts[word.term] * (1.5 if word.noun else 0.5)))
+    used, chosen = {*short_names(frozenset(speakers))}, [*speakers]
+    for phrase in (f"{word.before} {word.surface}".strip() if word.noun else word.surface for word in words):
         parts = fold(phrase).split()
         if used.isdisjoint(parts) and len(phrase) <= KEYWORD:
             chosen.append(phrase)
@@ -179,64 +164,53 @@ def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
     return chosen[:limit]
 
 
-def _named(said: Sequence[Said]) -> str:
+def _named(rows: Sequence[Stated]) -> str:
     """Who speaks, and the commonest words."""
-    speakers = sorted({item.speaker for item in said if item.speaker})
-    words = keywords(said, len(speakers) + TITLE_WORDS)[len(speakers) :]
+    speakers = sorted({row.speaker for row in rows if row.speaker})
+    words = keywords(rows, len(speakers) + TITLE_WORDS)[len(speakers) :]
     return ": ".join(filter(None, (" and ".join(speakers), ", ".join(words))))
+
+
+def beginning(row: Stated) -> str:
+    """Some sixty words of a text, verbatim: all of it, its first sentences, or as much of the first."""
+    if not row.text:
+        return row.speaker
+    head = " ".join(row.line[: CHARACTERS - len(GAP)].split(" ")[:WORDS])
+    if head == row.line:
+        return head
+    *whole, last = sentences(head)
+    return (head[: head.rindex(last)].rstrip() if whole else head) + GAP
 
 
 # ── units ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _said(unit: Mapping[str, Any]) -> Said:
-    """The words of a turn or unit, white space folded."""
-    return Said(*(" ".join((unit.get(key) or "").split()) for key in ("speaker", "text")))
-
-
-def beginning(said: Said) -> str:
-    """Some sixty words of a text, verbatim: all of it, its first sentences, or as much of the first."""
-    if not said.text or (len(said.line.split()) <= WORDS and len(said.line) <= CHARACTERS):
-        return said.line if said.text else said.speaker
-    room = max(0, CHARACTERS - len(GAP) - len(said.line) + len(said.text))
-    head = " ".join(said.text[:room].split(" ")[: max(0, WORDS - 1 - len(said.speaker.split()))])
-    *whole, last = sentences(head) if head.strip() else [""]
-    head = head[: head.rindex(last)].rstrip() if whole else head
-    while " " in head and unsupported(said._replace(text=head).line, [said.line]):
-        head = head.rpartition(" ")[0]
-    return said._replace(text=head + GAP).line
-
-
 def describe(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `describe`; the turns before explain nothing to a rule."""
     cards = []
-    for turn in variables["turns"]:
-        told = {"summary": beginning(_said(turn)), "keywords": keywords([_said(turn)])}
-        cards.append({"id": turn["id"], **told, "when": settled(_said(turn).text, day_of(turn.get("time")))})
+    for turn, row in ((turn, _said(turn)) for turn in variables["turns"]):
+        when = settled(row.text, day_of(turn.get("time")))
+        cards.append({"id": row.id, "summary": beginning(row), "keywords": keywords([row]), "when": when})
     return {"cards": cards}
 
 
 def split_unit(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `split_unit`: the text stays whole."""
-    unit, words = variables["unit"], keywords([_said(variables["unit"])])
-    told = {
-        "segment_summary": beginning(_said(unit)),
-        "segment_keywords": words,
-        "topic_label": ", ".join(words[:2]),
-    }
-    return {
-        "do_split": False,
-        "segments": [{"segment_text": unit.get("text") or "", **told}],
-        "split_rationale": "",
-    }
+    unit, row = variables["unit"], _said(variables["unit"])
+    part = {"segment_text": unit.get("text") or "", "segment_summary": beginning(row)}
+    segments = [{**part, "segment_keywords": keywords([row]), "topic_label": _named([row])}]
+    return {"do_split": False, "segments": segments, "split_rationale": ""}
 
 
 def merge_units(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `merge_units`: the newest speaks for all, the others' wordings are salient points."""
-    newest, *others = dict.fromkeys(map(_said, reversed(variables["units"])))
-    points = [beginning(item) for item in reversed(others)]
-    words = keywords([newest, *others], MERGED_KEYWORDS)
-    return {"summary": beginning(newest), "keywords": words, "salient_points": points}
+    *others, newest = map(_said, variables["units"])
+    points = [beginning(row) for row in others]
+    return {
+        "summary": beginning(newest),
+        "keywords": keywords([newest, *others]),
+        "salient_points": points,
+    }
 
 
 def update_unit(variables: Mapping[str, Any]) -> Answer:
@@ -251,51 +225,52 @@ def update_unit(variables: Mapping[str, Any]) -> Answer:
 
 def episodes(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `episodes`: one, of all turns."""
-    text = _dated(_telling(variables["turns"], EPISODE))
+    text = _prose(_telling(variables["turns"], EPISODE))
     return {"episodes": [{"text": text, "from": [turn["id"] for turn in variables["turns"]]}] if text else []}
 
 
 def episode(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `episode`: what tells most of a block, under its commonest words."""
     rows = _telling(variables["turns"], EPISODE)
-    return {"title": _named([row.said for row in rows]), "content": _dated(rows), "when": None}
-
-
-def facts(variables: Mapping[str, Any]) -> Answer:
-    """Answer the task `facts`: what was said, each piece that says something new."""
-    rows = _new(_rows(variables["turns"], whole=True), [])
-    return {"facts": [{"text": row.said.line, "from": [row.id]} for row in rows]}
-
-
-def refine(variables: Mapping[str, Any]) -> Answer:
-    """Answer the task `refine`: what was said that stands neither in the episode nor in a fact."""
-    known = [Entry(0, fact["text"], "", fact.get("time")) for fact in variables["facts"]]
-    told = [row for row in _rows(variables["turns"], whole=True) if row.said.text not in variables["episode"]]
-    rest = {"type": "USER_EVENT", "replaces": None}
-    return {"facts": [{"text": row.said.line, "from": [row.id], **rest} for row in _new(told, known)]}
-
-
-def _new(rows: Iterable[Stated], known: Sequence[Entry]) -> list[Stated]:
-    """The rows that repeat neither each other nor what is known."""
-    new: list[Stated] = []
-    for row in rows:
-        if not any(is_repetition(row.entry, other) for other in (*known, *(one.entry for one in new))):
-            new.append(row)
-    return new
+    return {"title": _named(rows), "content": _prose(rows), "when": None}
 
 
 def topic(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `topic`; where nothing is told, the first words stand."""
     said = [_said(turn) for turn in variables["turns"]]
-    told = [row.said.line for row in _telling(variables["turns"], TOPIC)] or [
-        beginning(one) for one in said[:1]
-    ]
-    return {"keywords": keywords(said, TOPIC_KEYWORDS), "summary": " ".join(told)}
+    told = _prose(_telling(variables["turns"], TOPIC)) or "".join(map(beginning, said[:1]))
+    return {"keywords": keywords(said), "summary": told}
 
 
 def theme(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `theme`: who speaks, and the commonest words."""
-    return {"summary": _named([Said(*split_speaker(fact["text"])) for fact in variables["facts"]])}
+    return {"summary": _named([Stated("", "", *split_speaker(fact["text"])) for fact in variables["facts"]])}
+
+
+def facts(variables: Mapping[str, Any]) -> Answer:
+    """Answer the task `facts`: what was said, each piece that says something new."""
+    return {"facts": [{"text": row.line, "from": [row.id]} for row in _new(variables["turns"], [])]}
+
+
+def refine(variables: Mapping[str, Any]) -> Answer:
+    """Answer the task `refine`: what was said that stands neither in the episode nor in a fact."""
+    known = [Entry(0, fact["text"], "", fact.get("time")) for fact in variables["facts"]]
+    rows = [row for row in _new(variables["turns"], known) if row.text not in variables["episode"]]
+    rest = {"type": "USER_EVENT", "replaces": None}
+    return {"facts": [{"text": row.line, "from": [row.id], **rest} for row in rows]}
+
+
+def _new(turns: Rows, known: Sequence[Entry]) -> list[Stated]:
+    """Turns that state something, those that are long in parts; none that repeats another or what is known."""
+    new: list[Stated] = []
+    for turn, part, _ in statements(turns):
+        row = _said(turn)
+        row = (
+            row if len(row.text.split()) <= WORDS and len(row.text) <= CHARACTERS else row._replace(text=part)
+        )
+        if not any(is_repetition(row.entry, other) for other in (*known, *(one.entry for one in new))):
+            new.append(row)
+    return new
 
 
 def gate(variables: Mapping[str, Any]) -> Answer:
@@ -312,20 +287,19 @@ def gate(variables: Mapping[str, Any]) -> Answer:
 
 
 def segment(variables: Mapping[str, Any]) -> Answer:
-    """Answer the task `segment`: a pause, an announcement, or no word in common; what replies begins none."""
+    """Answer the task `segment`: a pause, an announcement, or no word in common with the turns before (where
+    it is to be `strict`, nor with those after); what replies begins none."""
     turns: Rows = variables["turns"]
     paused = {pause["before"] for pause in variables["pauses"]}
-    names = short_names(turn["speaker"] for turn in turns if turn.get("speaker"))
-    words = [set(content_terms(turn["text"])) - names for turn in turns]
+    words = [set(content_terms(turn["text"])) for turn in turns]
     side, begin, cuts = 3 if variables["strict"] else 1, 0, list[dict[str, str]]()
-    for at in range(1, len(turns)):
-        text = turns[at]["text"]
-        shared = set[str]().union(*words[max(begin, at - side) : at]) & set[str]().union(
-            *words[at : at + side]
-        )
-        replies = not words[at] or REPLIES.match(text) or "?" in turns[at - 1]["text"]
-        if turns[at]["id"] in paused or _ANNOUNCED.match(text) or not (shared or replies):
-            reason = "another subject" if turns[at]["id"] not in paused else "pause"
-            cuts.append({"before": turns[at]["id"], "reason": reason})
+    for at, turn in enumerate(turns[1:], 1):
+        before, after = words[max(begin, at - side) : at], words[at : at + side]
+        goes_on = not words[at] or REPLIES.match(turn["text"]) or "?" in turns[at - 1]["text"]
+        goes_on = goes_on or not set().union(*before).isdisjoint(*[set().union(*after)])
+        if turn["id"] in paused or _ANNOUNCED.match(turn["text"]) or not goes_on:
+            cuts.append(
+                {"before": turn["id"], "reason": "pause" if turn["id"] in paused else "another subject"}
+            )
             begin = at
     return {"cuts": cuts}

@@ -1,42 +1,59 @@
 """Where lines go: to a topic whose title they hold, else to others with the same noun, else to their month.
 
-A line whose project or conversation has a name came with it (keep.py). Of the others those that share a noun
-stand together; rare nouns come first, for a noun that many lines share tells them least apart. What goes on
-with the line before, or has no noun, follows that one. A new topic has three lines at least.
+A line whose project or conversation has a name came with it (keep.py). All others of a buffer are looked at
+together: a noun is a topic where three lines at least have it, and rare nouns come first, for one that many
+lines share tells them least apart. What points at the line before follows it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from infinimem.grounding.sentences import sentences
 from infinimem.llm.offline.tell import summary
-from infinimem.llm.offline.words import CONTINUES, content_terms, content_words, fact_text, short_names
+from infinimem.llm.offline.words import CONTINUES, Word, content_terms, content_words, fact_text, short_names
 from infinimem.terms import MONTHS, fold, query_terms
 from infinimem.terms import tokens as terms_of
 
-FEWEST, MANY = 3, 3
-"""Lines of a new topic, at least; lines beyond which a noun is left for the end."""
-NOUN, OWN = 0.45, 0.3
-"""How far a word must be used as a noun to be a title."""
-FOLLOWING = 2
-"""Lines without a noun of their own that may follow one with a home."""
+FEWEST = 3
+"""Lines of a new topic, at least."""
+NOUN = 0.25
+"""Of a word's uses, how many must be those of a noun for it to be a title."""
 UNDATED = "Undated"
+_PICTURE = re.compile(r"\bphoto\w* of\b")
 
 Facts = Sequence[Mapping[str, Any]]
 
 
 def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `rewrite`."""
-    return {
-        "topics": [
-            {"title": title, "fact_ids": [fact["id"] for fact in facts]}
-            for title, facts in grouped(
-                variables["facts"], (doc["title"] for doc in variables["docs"])
-            ).items()
-        ]
-    }
+    """Answer the task `rewrite`: by month, for `plan` sees all of the buffer and this only a part."""
+    months: dict[str, list[str]] = {}
+    for fact in variables["facts"]:
+        months.setdefault(month(fact.get("time")), []).append(fact["id"])
+    return {"topics": [{"title": title, "fact_ids": ids} for title, ids in months.items()]}
+
+
+def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `plan`: what has a title to the document of that title, else to a new one; the rest as
+    `grouped` has it."""
+    topics: dict[str, list[Mapping[str, Any]]] = {}
+    loose: list[Mapping[str, Any]] = []
+    for topic in variables["topics"]:
+        (loose if is_month(topic["title"]) else topics.setdefault(topic["title"], [])).extend(topic["facts"])
+    homes = {_words(title): (doc["id"], None) for doc in variables["docs"] for title in [_title(doc)]}
+    known = [*topics, *map(_title, variables["docs"])]
+    for title, facts in grouped(sorted(loose, key=lambda fact: int(fact["id"])), known).items():
+        topics.setdefault(title, []).extend(facts)
+    planned = {_words(title): (None, title) for title in reversed(variables["planned_titles"])}
+    assign: dict[tuple[str | None, str | None], list[str]] = {}
+    for title, facts in topics.items():
+        words = _words(title)
+        place = homes.get(words) or planned.setdefault(words, (None, title))
+        assign.setdefault(place, []).extend(fact["id"] for fact in facts)
+    return {"assign": [{"doc_id": d, "new_title": t, "fact_ids": ids} for (d, t), ids in assign.items()]}
 
 
 def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[str, Any]]]:
@@ -46,67 +63,77 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
         facts: in the order in which they were said.
         titles: of topics that there are.
     """
-    terms = [frozenset(content_terms(fact_text(fact["text"]))) for fact in facts]
-    nouns = _nouns(facts)
-    known = {title: words for title in titles if not is_month(title) and (words := {*content_terms(title)})}
-    homes = [next((title for title, words in known.items() if words <= own), "") for own in terms]
-    while True:
-        open_ = [own for home, own in zip(homes, nouns, strict=True) if not home]
-        counts = Counter(term for own in open_ for term in own)
-        fit = [term for term, count in counts.items() if count > 1]
-        if not fit:
-            break
-        best = max(fit, key=lambda term: (counts[term] if counts[term] <= MANY else -counts[term], term))
-        title = _written([own[best] for own in open_ if best in own])
-        homes = [home or (title if best in own else "") for home, own in zip(homes, nouns, strict=True)]
-    for _ in range(FOLLOWING):
-        homes = [
-            home or (homes[at - 1] if at and _goes_on(facts[at - 1 : at + 1], nouns[at - 1 : at + 1]) else "")
-            for at, home in enumerate(homes)
-        ]
-    counts = Counter(homes)
+    people = short_names(frozenset(fact["speaker"] for fact in facts if fact.get("speaker")))
+    words = [_by_term(fact["text"], people) for fact in facts]
+    known = {title: terms for title in titles if not is_month(title) and (terms := {*content_terms(title)})}
+    homes = [next((title for title, terms in known.items() if terms <= own.keys()), "") for own in words]
+    nouns = _nouns(words)
+    while left := {
+        term: free
+        for term, lines in nouns.items()
+        if len(free := [at for at in lines if not homes[at]]) >= FEWEST
+    }:
+        term = min(left, key=lambda one: (len(left[one]), one))
+        title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
+        for at in left[term]:
+            homes[at] = title
+    days = [(fact.get("time") or "")[:10] for fact in facts]
+    for at in range(1, len(facts)):
+        if not homes[at] and homes[at - 1] and days[at - 1] == days[at]:
+            after = homes[at + 1] if at + 1 < len(facts) and days[at + 1] == days[at] else ""
+            own = any(word.noun for word in words[at].values())
+            if (after == homes[at - 1] and not own) or _goes_on(
+                homes[at - 1], facts[at - 1]["text"], facts[at]["text"]
+            ):
+                homes[at] = homes[at - 1]
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for fact, title in zip(facts, homes, strict=True):
-        stands = title and (counts[title] >= FEWEST or title in known)
-        groups.setdefault(title if stands else month(fact.get("time")), []).append(fact)
+        groups.setdefault(title or month(fact.get("time")), []).append(fact)
     return groups
 
 
-def _goes_on(pair: Facts, nouns: Sequence[Collection[str]]) -> bool:
-    """Whether a line was said right after another, the same day, and points at it or has no other nouns."""
-    ids, days = [int(fact["id"]) for fact in pair], {(fact.get("time") or "")[:10] for fact in pair}
-    if ids[1] - ids[0] != 1 or len(days) > 1:
-        return False
-    before, own = map(set, nouns)
-    return not own or not own.isdisjoint(before) or CONTINUES.match(pair[1]["text"]) is not None
+def _by_term(text: str, people: Collection[str]) -> dict[str, Word]:
+    """What a line says it is about; where it says nothing, what its picture shows."""
+    words = content_words(fact_text(text))
+    seen = () if words else (word._replace(noun=False) for word in content_words(_PICTURE.sub("", text)))
+    return {word.term: word for word in (*words, *seen) if fold(word.surface) not in people}
 
 
-def _nouns(facts: Facts) -> list[dict[str, tuple[str, str, str]]]:
-    """The nouns of each fact by their terms, as they are written, each with the words beside it."""
-    people = short_names(fact["speaker"] for fact in facts if fact.get("speaker"))
-    words = [content_words(fact_text(fact["text"])) for fact in facts]
-    uses: dict[str, list[float]] = {}
-    for word in (word for those in words for word in those):
-        uses.setdefault(word.term, []).append(word.noun)
-    nouns = {term for term, those in uses.items() if sum(those) >= NOUN * len(those)}
-    return [
-        {
-            word.term: (word.surface if word.named else word.surface.lower(), word.before, word.after)
-            for word in those
-            if word.term in nouns and word.noun >= OWN and fold(word.surface) not in people
-        }
-        for those in words
-    ]
+def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
+    """The lines of each noun that may be a title; a noun whose lines all have another one is that one."""
+    lines: dict[str, list[int]] = {}
+    for at, own in enumerate(words):
+        for term in own:
+            lines.setdefault(term, []).append(at)
+    nouns = {
+        term: {*those}
+        for term, those in lines.items()
+        if len(those) >= FEWEST and sum(words[at][term].noun for at in those) >= max(2, NOUN * len(those))
+    }
+    return {
+        term: lines[term]
+        for term, own in nouns.items()
+        if not any(own < other or (own == other and term < name) for name, other in nouns.items())
+    }
 
 
-def _written(uses: Sequence[tuple[str, str, str]]) -> str:
-    """A title of a noun: with the word that most of its uses have beside it ("guinea pigs")."""
-    (form, _), *_ = Counter(use[0] for use in uses).most_common(1)
-    for at, joined in ((1, "{1} {0}"), (2, "{0} {1}")):
-        (word, count), *_ = Counter(use[at] for use in uses).most_common(1)
-        if word and count > 0.6 * len(uses):
-            form = joined.format(form, word)
-    return form[0].upper() + form[1:]
+def _goes_on(title: str, before: str, text: str) -> bool:
+    """Whether a line shares a noun with the one before, or points at it and that one ended with the topic."""
+    *_, last = ("", *sentences(fact_text(before)))
+    if CONTINUES.match(text) and not {*content_terms(title)}.isdisjoint(content_terms(last)):
+        return True
+    nouns, others = (
+        {word.term for word in content_words(fact_text(one)) if word.noun} for one in (before, text)
+    )
+    return not nouns.isdisjoint(others)
+
+
+def _written(uses: Sequence[Word]) -> str:
+    """A title of a noun: with the word that most of its uses have before it ("guinea pigs")."""
+    ((form, _),) = Counter(use.surface if use.named else use.surface.lower() for use in uses).most_common(1)
+    ((before, count),) = Counter(use.before for use in uses).most_common(1)
+    title = f"{before} {form}" if before and count > 0.6 * len(uses) else form
+    return title[0].upper() + title[1:]
 
 
 def month(time: str | None) -> str:
@@ -125,30 +152,11 @@ def is_month(title: str) -> bool:
 # ── documents ───────────────────────────────────────────────────────────────────────────────────
 
 
-def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `plan`: the document of the same title, else a new one. What no noun was found for is
-    looked at once more: then all is together that was sorted in parts."""
-    topics: dict[str, list[Mapping[str, Any]]] = {}
-    loose: list[Mapping[str, Any]] = []
-    for topic in variables["topics"]:
-        (loose if is_month(topic["title"]) else topics.setdefault(topic["title"], [])).extend(topic["facts"])
-    for title, facts in grouped(sorted(loose, key=lambda fact: int(fact["id"])), list(topics)).items():
-        topics.setdefault(title, []).extend(facts)
-    homes = {_words(doc.get("title") or _name(doc["id"])): (doc["id"], None) for doc in variables["docs"]}
-    planned = {_words(title): (None, title) for title in reversed(variables["planned_titles"])}
-    assign: dict[tuple[str | None, str | None], list[str]] = {}
-    for title, facts in topics.items():
-        words = _words(title)
-        place = homes.get(words) or planned.setdefault(words, (None, title))
-        assign.setdefault(place, []).extend(fact["id"] for fact in facts)
-    return {"assign": [{"doc_id": d, "new_title": t, "fact_ids": ids} for (d, t), ids in assign.items()]}
-
-
 def merge(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `merge`: documents whose titles say the same."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for doc in variables["docs"]:
-        groups.setdefault(_words(doc.get("title") or _name(doc["id"])), []).append(doc["id"])
+        groups.setdefault(_words(_title(doc)), []).append(doc["id"])
     same = (ids for words, ids in groups.items() if words and len(ids) > 1)
     return {"groups": [{"doc_ids": ids, "reason": "the same title"} for ids in same]}
 
@@ -168,15 +176,16 @@ def select(variables: Mapping[str, Any]) -> dict[str, Any]:
 def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `layout`: every fact stays under its heading.
 
-    For the program alone: `incoming` goes under headings that say the same as its titles, or under these, and
-    the document is summed up in `summary_length` tokens.
+    For the program alone: `incoming` goes under headings that say the same as its titles, or under these,
+    what came by month under the document's own, and the document is summed up in `summary_length` tokens.
     """
     sections: dict[str, list[Mapping[str, Any]]] = {}
     for section in variables["doc"]["sections"]:
         sections.setdefault(section["heading"], []).extend(section["facts"])
     for topic in variables.get("incoming", ()):
-        same = (heading for heading in sections if _words(heading) == _words(topic["title"]))
-        sections.setdefault(next(same, topic["title"]), []).extend(topic["facts"])
+        title = variables["doc"]["title"] if is_month(topic["title"]) else topic["title"]
+        same = (heading for heading in sections if _words(heading) == _words(title))
+        sections.setdefault(next(same, title), []).extend(topic["facts"])
     laid: dict[str, Any] = {
         "layout": [
             {"heading": heading, "fact_ids": [fact["id"] for fact in facts]}
@@ -191,8 +200,8 @@ def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     return laid
 
 
-def _name(doc_id: str) -> str:
-    return doc_id.rpartition("/")[2].replace("-", " ")
+def _title(doc: Mapping[str, Any]) -> str:
+    return doc.get("title") or doc["id"].rpartition("/")[2].replace("-", " ")
 
 
 def _words(title: str) -> tuple[str, ...]:

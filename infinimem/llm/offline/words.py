@@ -31,60 +31,49 @@ _NOUN = re.compile(rf"\A{any_of('nouns')}s?\Z")
 
 
 class Word(NamedTuple):
-    """A word that tells something: how it is written, how like a noun it is, its telling neighbours."""
+    """A word that tells something, as it is written, and the telling word right before it."""
 
     term: str
     surface: str
     named: bool
     """Capitalised inside a sentence."""
-    noun: float
+    noun: bool
     before: str
-    after: str
 
 
 @lru_cache(maxsize=1 << 13)
 def content_words(text: str) -> tuple[Word, ...]:
     """The words that say what a text is about, in its order; numbers and common words are none of them."""
     found = [*_WORD.finditer(text)]
-    raw = ["", *(match.group() for match in found), ""]
-    plain, terms = ["", *map(fold, raw)], list(map(_term, raw))
+    terms = [_term(match.group()) for match in found]
     words = []
-    for at, match in enumerate(found, 1):
-        if terms[at]:
-            left = at > 1 and text[found[at - 2].end() : match.start()] == " "
-            right = at < len(found) and text[match.end() : found[at].start()] == " "
-            surface = _bare(raw[at])
-            named = surface[0].isupper() and (left or surface.isupper())
-            noun = (
-                1.0
-                if named
-                else _looks(plain[at + 1], plain[at - 1 : at + 1], plain[at + 2] if right else "")
+    for at, (match, term) in enumerate(zip(found, terms, strict=True)):
+        if term:
+            left = found[at - 1].group() if at and text[found[at - 1].end() : match.start()] == " " else ""
+            right = (
+                found[at + 1].group()
+                if at + 1 < len(found) and text[match.end() : found[at + 1].start()] == " "
+                else ""
             )
-            before = raw[at - 1] if left and terms[at - 1] else ""
-            after = raw[at + 1] if right and terms[at + 1] else ""
-            words.append(Word(terms[at], surface, named, noun, before, after))
+            leads = right and fold(right) not in STOP_WORDS and fold(right) not in listed("before verbs")
+            surface = re.sub(r"['’]s\Z", "", match.group())
+            named = surface[0].isupper() and (bool(left) or surface.isupper())
+            noun = named or not leads and _is_noun(fold(surface), fold(left))
+            words.append(Word(term, surface, named, noun, left if at and terms[at - 1] else ""))
     return tuple(words)
 
 
-def _looks(form: str, before: Iterable[str], after: str) -> float:
-    """How much a word looks like a noun, from 0 to 1, by two words before it and one behind."""
-    if _NOUN.match(form):
-        return 1.0
-    *_, last = before
-    if _NO_NOUN.search(form) or last in listed("before verbs"):
-        return 0.0
-    ends = not after or after in STOP_WORDS or after in listed("before verbs")
-    return (1.0 if ends else 0.4) * (0.6 if listed("before nouns").isdisjoint(before) else 1.0)
+def _is_noun(form: str, before: str) -> bool:
+    if _NOUN.match(form) or (form.endswith("ing") and (not before or before in listed("before nouns"))):
+        return True
+    return not _NO_NOUN.search(form) and before not in listed("before verbs")
 
 
 @lru_cache(maxsize=1 << 14)
 def _term(word: str) -> str:
-    telling = (term for term in tokens(_bare(word)) if term not in common_terms() and not term[0].isdigit())
+    bare = re.sub(r"['’]s\Z", "", word)
+    telling = (term for term in tokens(bare) if term not in common_terms() and not term[0].isdigit())
     return "-".join(term for term in telling if len(term) > 2 or not term.isascii())
-
-
-def _bare(word: str) -> str:
-    return re.sub(r"['’]s\Z", "", word)
 
 
 def content_terms(text: str) -> list[str]:
@@ -98,12 +87,8 @@ def fact_text(text: str) -> str:
     return said if said.strip() else text
 
 
-def short_names(names: Iterable[str]) -> frozenset[str]:
-    """How people may be called: their names, and short forms from three letters on."""
-    return _short_names(frozenset(names))
-
-
 @lru_cache(maxsize=64)
-def _short_names(names: frozenset[str]) -> frozenset[str]:
+def short_names(names: frozenset[str]) -> frozenset[str]:
+    """How people may be called: their names, and short forms from three letters on."""
     parts = [part for name in names for part in fold(name).split()]
     return frozenset(part[:end] for part in parts for end in range(min(3, len(part)), len(part) + 1))
