@@ -7,24 +7,16 @@ Nothing is claimed: not that one record replaces, repeats or explains another, n
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.claims import is_repetition
 from infinimem.grounding.sentences import sentences, split_speaker
 from infinimem.grounding.when import day_of, settled
-from infinimem.llm.offline.keep import statements
-from infinimem.llm.offline.words import (
-    CONTINUES,
-    REPLIES,
-    content_terms,
-    content_words,
-    fact_text,
-    short_names,
-)
+from infinimem.llm.offline.keep import ENGLISH, content_terms, content_words, fact_text, statements
 from infinimem.model import Entry
 from infinimem.terms import fold, query_terms
 from infinimem.terms import tokens as terms_of
@@ -36,39 +28,23 @@ WORDS, CHARACTERS = 60, 600
 """Of a summary."""
 GAP = " …"
 """Ends a summary that leaves something out."""
-KEYWORDS, KEYWORD, TITLE_WORDS = 8, 60, 3
-"""Keywords of a record, characters of one, words of a title."""
+KEYWORDS, KEYWORD, TITLE = 8, 60, 3
+"""Keywords of a record, characters of one, and those of a title."""
 EPISODE, TOPIC = 6, 4
 """Sentences of an episode and of a topic."""
-_REPLIES = re.compile(r"\b(?:you|your|yours|thanks|thank|hope|glad)\b", re.IGNORECASE)
-_ANNOUNCED = re.compile(
-    r"\W*(?:(?:oh|so|and|but|well|okay|ok|hey)\W+)?(?:by the way|btw|anyways?|on an?(?:other| different) note"
-    r"|changing (?:the )?(?:subject|topics?)|speaking of|quick question|another (?:thing|question))\b",
-    re.IGNORECASE,
-)
 
 
-def _claiming_nothing(*names: str) -> Callable[[Mapping[str, Any]], Answer]:
-    """A rule that answers a task with empty lists."""
-    return lambda variables: {name: [] for name in names}
+def _always(**reply: Any) -> Callable[[Mapping[str, Any]], Answer]:
+    """A rule that claims nothing."""
+    return lambda variables: deepcopy(reply)
 
 
-diagnose = _claiming_nothing("split_tasks", "merge_tasks", "update_tasks")
-relate = _claiming_nothing("relations")
-compare = _claiming_nothing("superseded")
-
-
-def merge_episodes(variables: Mapping[str, Any]) -> Answer:
-    """Answer the task `merge_episodes`: no."""
-    return {"should_merge": False, "merged": ""}
-
-
-def guess(variables: Mapping[str, Any]) -> Answer:
-    """Answer the task `guess`: rules know no probabilities."""
-    return {"answer": ""}
-
-
-# ── the sentences and words that tell most ──────────────────────────────────────────────────────
+diagnose = _always(split_tasks=[], merge_tasks=[], update_tasks=[])
+relate = _always(relations=[])
+compare = _always(superseded=[])
+merge_episodes = _always(should_merge=False, merged="")
+guess = _always(answer="")
+"""Rules know no probabilities."""
 
 
 class Stated(NamedTuple):
@@ -91,9 +67,12 @@ class Stated(NamedTuple):
 
 
 def _said(turn: Mapping[str, Any]) -> Stated:
-    """A turn or unit, white space folded."""
+    """A turn, fact or unit, white space folded."""
     speaker, text = (" ".join((turn.get(key) or "").split()) for key in ("speaker", "text"))
     return Stated(turn.get("id") or "", str(day_of(turn.get("time")) or ""), speaker, text)
+
+
+# ── the sentences and words that tell most ──────────────────────────────────────────────────────
 
 
 def central(rows: Sequence[Stated]) -> list[int]:
@@ -103,10 +82,18 @@ def central(rows: Sequence[Stated]) -> list[int]:
 
     def share(at: int) -> float:
         whole = sum(sorted(math.log(1 + counts[term]) for term in terms[at]))
-        less = (0.4 if _REPLIES.search(rows[at].text) else 1) * (0.6 if CONTINUES.match(rows[at].text) else 1)
+        less = 0.4 if ENGLISH["addressing"].search(rows[at].text) else 1.0
+        less *= 0.6 if ENGLISH["continues"].match(rows[at].text) else 1.0
         return float(round(whole * less / (6 + len(terms[at])) ** 0.7, 9))
 
     return sorted(range(len(rows)), key=lambda at: (-share(at), at))
+
+
+def _telling(turns: Rows, most: int) -> list[Stated]:
+    """The sentences of turns that tell most, in their order."""
+    parts = ((_said(turn), part) for turn, part, _ in statements(turns))
+    rows = list(dict.fromkeys(row._replace(text=one) for row, part in parts for one in sentences(part)))
+    return [rows[at] for at in sorted(central(rows)[:most])]
 
 
 def _prose(rows: Sequence[Stated]) -> str:
@@ -123,14 +110,10 @@ def _prose(rows: Sequence[Stated]) -> str:
 def summary(facts: Rows, limit: int) -> str:
     """One or two whole sentences of some facts, those that tell most, within so many tokens; an AI's only
     where people stated nothing."""
-    facts = [fact for fact in facts if fact.get("source") != "AI"] or facts
-    rows = [
-        row._replace(id="", day="", text=sentence)
-        for row in (_said({**fact, "text": fact_text(fact["text"])}) for fact in facts)
-        for sentence in sentences(row.text)
-        if not sentence.endswith("?")
-    ]
-    rows, chosen = list(dict.fromkeys(rows)), list[int]()
+    told = (_said(fact) for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts)
+    whole = ((row, sentence) for row in told for sentence in sentences(fact_text(row.text)))
+    rows = list(dict.fromkeys(Stated("", "", row.speaker, one) for row, one in whole if one[-1:] != "?"))
+    chosen: list[int] = []
     for at in central(rows)[:10]:
         text = _prose([rows[one] for one in sorted({*chosen, at})])
         if len(chosen) < 2 and len(text.split()) <= WORDS and tokens.count(text) <= limit:
@@ -138,89 +121,69 @@ def summary(facts: Rows, limit: int) -> str:
     return _prose([rows[at] for at in sorted(chosen)])
 
 
-def _telling(turns: Rows, most: int) -> list[Stated]:
-    """The sentences of turns that tell most, in their order."""
-    rows = [
-        _said(turn)._replace(text=sentence)
-        for turn, part, _ in statements(turns)
-        for sentence in sentences(part)
-    ]
-    rows = list(dict.fromkeys(rows))
-    return [rows[at] for at in sorted(central(rows)[:most])]
-
-
-def keywords(rows: Sequence[Stated], limit: int = KEYWORDS) -> list[str]:
-    """Who speaks, then names, then the commonest nouns and other words that tell something."""
-    speakers = sorted({row.speaker for row in rows if row.speaker})
-    words = [word for row in rows for word in content_words(fact_text(row.text[:10_000]))]
-    counts = Counter(word.term for word in words)
-    words.sort(key=lambda word: (not word.named, -counts[word.term] * (1.5 if word.noun else 0.5)))
-    used, chosen = {*short_names(frozenset(speakers))}, [*speakers]
-    for phrase in (f"{word.before} {word.surface}".strip() if word.noun else word.surface for word in words):
-        parts = fold(phrase).split()
-        if used.isdisjoint(parts) and len(phrase) <= KEYWORD:
-            chosen.append(phrase)
-            used.update(parts)
-    return chosen[:limit]
-
-
-def _named(rows: Sequence[Stated]) -> str:
-    """Who speaks, and the commonest words."""
-    speakers = sorted({row.speaker for row in rows if row.speaker})
-    words = keywords(rows, len(speakers) + TITLE_WORDS)[len(speakers) :]
-    return ": ".join(filter(None, (" and ".join(speakers), ", ".join(words))))
-
-
 def beginning(row: Stated) -> str:
     """Some sixty words of a text, verbatim: all of it, its first sentences, or as much of the first."""
-    if not row.text:
-        return row.speaker
-    head = " ".join(row.line[: CHARACTERS - len(GAP)].split(" ")[:WORDS])
-    if head == row.line:
+    line = row.line if row.text else row.speaker
+    head = " ".join(line[: CHARACTERS - len(GAP)].split(" ")[:WORDS])
+    if head == line:
         return head
     *whole, last = sentences(head)
     return (head[: head.rindex(last)].rstrip() if whole else head) + GAP
 
 
-# ── units ───────────────────────────────────────────────────────────────────────────────────────
+def keywords(rows: Sequence[Stated]) -> list[str]:
+    """Names, then the commonest nouns and other words that tell something."""
+    words = [word for row in rows for word in content_words(fact_text(row.text[:10_000]))]
+    counts = Counter(word.term for word in words)
+    words.sort(key=lambda word: (not word.named, -counts[word.term] * (1.5 if word.noun else 0.5)))
+    used, chosen = {part for row in rows for part in fold(row.speaker).split()}, list[str]()
+    for phrase in (f"{word.before} {word.surface}".strip() if word.noun else word.surface for word in words):
+        parts = fold(phrase).split()
+        if used.isdisjoint(parts) and len(phrase) <= KEYWORD:
+            chosen.append(phrase)
+            used.update(parts)
+    return chosen
+
+
+def _described(rows: Sequence[Stated], prefix: str = "") -> Answer:
+    """The summary and keywords of the first of some rows; all speakers and words are those of each."""
+    words = [*sorted({row.speaker for row in rows if row.speaker}), *keywords(rows)]
+    return {f"{prefix}summary": beginning(rows[0]), f"{prefix}keywords": words[:KEYWORDS]}
+
+
+def _title(rows: Sequence[Stated]) -> str:
+    """Who speaks, and the commonest words."""
+    speakers = sorted({row.speaker for row in rows if row.speaker})
+    return ": ".join(filter(None, (" and ".join(speakers), ", ".join(keywords(rows)[:TITLE]))))
+
+
+# ── tasks ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `describe`; the turns before explain nothing to a rule."""
-    cards = []
-    for turn, row in ((turn, _said(turn)) for turn in variables["turns"]):
-        when = settled(row.text, day_of(turn.get("time")))
-        cards.append({"id": row.id, "summary": beginning(row), "keywords": keywords([row]), "when": when})
-    return {"cards": cards}
+    rows = ((_said(turn), day_of(turn.get("time"))) for turn in variables["turns"])
+    return {"cards": [{"id": r.id, **_described([r]), "when": settled(r.text, day)} for r, day in rows]}
 
 
 def split_unit(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `split_unit`: the text stays whole."""
-    unit, row = variables["unit"], _said(variables["unit"])
-    part = {"segment_text": unit.get("text") or "", "segment_summary": beginning(row)}
-    segments = [{**part, "segment_keywords": keywords([row]), "topic_label": _named([row])}]
-    return {"do_split": False, "segments": segments, "split_rationale": ""}
+    row, text = _said(variables["unit"]), variables["unit"].get("text") or ""
+    segment = {"segment_text": text, **_described([row], "segment_"), "topic_label": _title([row])}
+    return {"do_split": False, "segments": [segment], "split_rationale": ""}
 
 
 def merge_units(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `merge_units`: the newest speaks for all, the others' wordings are salient points."""
     *others, newest = map(_said, variables["units"])
-    points = [beginning(row) for row in others]
-    return {
-        "summary": beginning(newest),
-        "keywords": keywords([newest, *others]),
-        "salient_points": points,
-    }
+    return {**_described([newest, *others]), "salient_points": [*map(beginning, others)]}
 
 
 def update_unit(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `update_unit`: the current unit in its own words, the other one as outdated."""
     current, old = _said(variables["current"]), _said(variables["superseded"])
-    told = {"updated_summary": beginning(current), "updated_keywords": keywords([current])}
-    return {**told, "deprecations": [beginning(old)] if old.text else [], "alignment_note": ""}
-
-
-# ── episodes, facts, topics and themes ──────────────────────────────────────────────────────────
+    rest = {"deprecations": [beginning(old)] if old.text else [], "alignment_note": ""}
+    return {**_described([current], "updated_"), **rest}
 
 
 def episodes(variables: Mapping[str, Any]) -> Answer:
@@ -232,24 +195,23 @@ def episodes(variables: Mapping[str, Any]) -> Answer:
 def episode(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `episode`: what tells most of a block, under its commonest words."""
     rows = _telling(variables["turns"], EPISODE)
-    return {"title": _named(rows), "content": _prose(rows), "when": None}
+    return {"title": _title(rows), "content": _prose(rows), "when": None}
 
 
 def topic(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `topic`; where nothing is told, the first words stand."""
-    said = [_said(turn) for turn in variables["turns"]]
-    told = _prose(_telling(variables["turns"], TOPIC)) or "".join(map(beginning, said[:1]))
-    return {"keywords": keywords(said), "summary": told}
+    told = _described([_said(turn) for turn in variables["turns"]])
+    return told | ({"summary": text} if (text := _prose(_telling(variables["turns"], TOPIC))) else {})
 
 
 def theme(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `theme`: who speaks, and the commonest words."""
-    return {"summary": _named([Stated("", "", *split_speaker(fact["text"])) for fact in variables["facts"]])}
+    return {"summary": _title([Stated("", "", *split_speaker(fact["text"])) for fact in variables["facts"]])}
 
 
 def facts(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `facts`: what was said, each piece that says something new."""
-    return {"facts": [{"text": row.line, "from": [row.id]} for row in _new(variables["turns"], [])]}
+    return {"facts": [{"text": row.line, "from": [row.id]} for row in _new(variables["turns"], ())]}
 
 
 def refine(variables: Mapping[str, Any]) -> Answer:
@@ -261,13 +223,12 @@ def refine(variables: Mapping[str, Any]) -> Answer:
 
 
 def _new(turns: Rows, known: Sequence[Entry]) -> list[Stated]:
-    """Turns that state something, those that are long in parts; none that repeats another or what is known."""
+    """Turns that state something, long ones in parts; none that repeats another or what is known."""
     new: list[Stated] = []
     for turn, part, _ in statements(turns):
         row = _said(turn)
-        row = (
-            row if len(row.text.split()) <= WORDS and len(row.text) <= CHARACTERS else row._replace(text=part)
-        )
+        if len(row.text.split()) > WORDS or len(row.text) > CHARACTERS:
+            row = row._replace(text=part)
         if not any(is_repetition(row.entry, other) for other in (*known, *(one.entry for one in new))):
             new.append(row)
     return new
@@ -275,10 +236,8 @@ def _new(turns: Rows, known: Sequence[Entry]) -> list[Stated]:
 
 def gate(variables: Mapping[str, Any]) -> Answer:
     """Answer the task `gate`: each episode whose title has a word of the question that nothing before has."""
-    left = set(query_terms(variables["question"])).difference(
-        *(terms_of(row["text"]) for row in variables["facts"])
-    )
-    chosen: list[str] = []
+    told = (term for row in variables["facts"] for term in terms_of(row["text"]))
+    left, chosen = set(query_terms(variables["question"])).difference(told), list[str]()
     for shown in variables["episodes"]:
         if new := left.intersection(terms_of(shown["title"])):
             left -= new
@@ -287,19 +246,19 @@ def gate(variables: Mapping[str, Any]) -> Answer:
 
 
 def segment(variables: Mapping[str, Any]) -> Answer:
-    """Answer the task `segment`: a pause, an announcement, or no word in common with the turns before (where
-    it is to be `strict`, nor with those after); what replies begins none."""
+    """Answer the task `segment`: a pause, an announcement, or no word in common with the turn before, in
+    `strict` ones with three before and from there on; what replies begins none."""
     turns: Rows = variables["turns"]
     paused = {pause["before"] for pause in variables["pauses"]}
     words = [set(content_terms(turn["text"])) for turn in turns]
     side, begin, cuts = 3 if variables["strict"] else 1, 0, list[dict[str, str]]()
     for at, turn in enumerate(turns[1:], 1):
+        text, why = turn["text"], "pause" if turn["id"] in paused else "another subject"
         before, after = words[max(begin, at - side) : at], words[at : at + side]
-        goes_on = not words[at] or REPLIES.match(turn["text"]) or "?" in turns[at - 1]["text"]
-        goes_on = goes_on or not set().union(*before).isdisjoint(*[set().union(*after)])
-        if turn["id"] in paused or _ANNOUNCED.match(turn["text"]) or not goes_on:
-            cuts.append(
-                {"before": turn["id"], "reason": "pause" if turn["id"] in paused else "another subject"}
-            )
+        replies = ENGLISH["opening"].match(text) or ENGLISH["continues"].match(text)
+        goes_on = replies or not words[at] or "?" in turns[at - 1]["text"]
+        goes_on = goes_on or not set[str]().union(*before).isdisjoint(set[str]().union(*after))
+        if turn["id"] in paused or ENGLISH["announced"].match(text) or not goes_on:
+            cuts.append({"before": turn["id"], "reason": why})
             begin = at
     return {"cuts": cuts}

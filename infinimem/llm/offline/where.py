@@ -7,14 +7,14 @@ lines share tells them least apart. What points at the line before follows it.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from infinimem.grounding.sentences import sentences
+from infinimem.llm.offline.keep import ENGLISH, Word, content_terms, content_words, fact_text, short_names
 from infinimem.llm.offline.tell import summary
-from infinimem.llm.offline.words import CONTINUES, Word, content_terms, content_words, fact_text, short_names
 from infinimem.terms import MONTHS, fold, query_terms
 from infinimem.terms import tokens as terms_of
 
@@ -23,7 +23,6 @@ FEWEST = 3
 NOUN = 0.25
 """Of a word's uses, how many must be those of a noun for it to be a title."""
 UNDATED = "Undated"
-_PICTURE = re.compile(r"\bphoto\w* of\b")
 
 Facts = Sequence[Mapping[str, Any]]
 
@@ -37,21 +36,22 @@ def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `plan`: what has a title to the document of that title, else to a new one; the rest as
-    `grouped` has it."""
+    """Answer the task `plan`: topics to the document of their title, else to a new one; what came by month
+    first as `grouped` has it."""
     topics: dict[str, list[Mapping[str, Any]]] = {}
     loose: list[Mapping[str, Any]] = []
     for topic in variables["topics"]:
         (loose if is_month(topic["title"]) else topics.setdefault(topic["title"], [])).extend(topic["facts"])
-    homes = {_words(title): (doc["id"], None) for doc in variables["docs"] for title in [_title(doc)]}
     known = [*topics, *map(_title, variables["docs"])]
     for title, facts in grouped(sorted(loose, key=lambda fact: int(fact["id"])), known).items():
         topics.setdefault(title, []).extend(facts)
-    planned = {_words(title): (None, title) for title in reversed(variables["planned_titles"])}
+    homes: dict[Any, tuple[str | None, str | None]] = {
+        **{_alike(title): (None, title) for title in reversed(variables["planned_titles"])},
+        **{_alike(_title(doc)): (doc["id"], None) for doc in variables["docs"]},
+    }
     assign: dict[tuple[str | None, str | None], list[str]] = {}
     for title, facts in topics.items():
-        words = _words(title)
-        place = homes.get(words) or planned.setdefault(words, (None, title))
+        place = homes.setdefault(_alike(title) or title, (None, title))
         assign.setdefault(place, []).extend(fact["id"] for fact in facts)
     return {"assign": [{"doc_id": d, "new_title": t, "fact_ids": ids} for (d, t), ids in assign.items()]}
 
@@ -63,40 +63,35 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
         facts: in the order in which they were said.
         titles: of topics that there are.
     """
-    people = short_names(frozenset(fact["speaker"] for fact in facts if fact.get("speaker")))
-    words = [_by_term(fact["text"], people) for fact in facts]
+    people = short_names(facts)
+    words = [
+        {word.term: word for word in _words(fact["text"]) if fold(word.surface) not in people}
+        for fact in facts
+    ]
     known = {title: terms for title in titles if not is_month(title) and (terms := {*content_terms(title)})}
     homes = [next((title for title, terms in known.items() if terms <= own.keys()), "") for own in words]
     nouns = _nouns(words)
-    while left := {
-        term: free
-        for term, lines in nouns.items()
-        if len(free := [at for at in lines if not homes[at]]) >= FEWEST
-    }:
-        term = min(left, key=lambda one: (len(left[one]), one))
-        title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
-        for at in left[term]:
-            homes[at] = title
+    for term in sorted(nouns, key=lambda term: (len(nouns[term]), term)):
+        free = [at for at in nouns[term] if not homes[at]]
+        if len(free) >= FEWEST:
+            title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
+            for at in free:
+                homes[at] = title
     days = [(fact.get("time") or "")[:10] for fact in facts]
     for at in range(1, len(facts)):
-        if not homes[at] and homes[at - 1] and days[at - 1] == days[at]:
-            after = homes[at + 1] if at + 1 < len(facts) and days[at + 1] == days[at] else ""
-            own = any(word.noun for word in words[at].values())
-            if (after == homes[at - 1] and not own) or _goes_on(
-                homes[at - 1], facts[at - 1]["text"], facts[at]["text"]
-            ):
-                homes[at] = homes[at - 1]
+        before = homes[at - 1] if days[at - 1] == days[at] else ""
+        if not homes[at] and before and _goes_on(before, facts[at - 1]["text"], facts[at]["text"]):
+            homes[at] = before
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for fact, title in zip(facts, homes, strict=True):
         groups.setdefault(title or month(fact.get("time")), []).append(fact)
     return groups
 
 
-def _by_term(text: str, people: Collection[str]) -> dict[str, Word]:
-    """What a line says it is about; where it says nothing, what its picture shows."""
+def _words(text: str) -> Iterator[Word]:
+    """What a line says it is about; where it says nothing, what its picture shows, which founds no topic."""
     words = content_words(fact_text(text))
-    seen = () if words else (word._replace(noun=False) for word in content_words(_PICTURE.sub("", text)))
-    return {word.term: word for word in (*words, *seen) if fold(word.surface) not in people}
+    yield from words or (word._replace(noun=False) for word in content_words(text))
 
 
 def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
@@ -106,21 +101,23 @@ def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
         for term in own:
             lines.setdefault(term, []).append(at)
     nouns = {
-        term: {*those}
+        term: those
         for term, those in lines.items()
         if len(those) >= FEWEST and sum(words[at][term].noun for at in those) >= max(2, NOUN * len(those))
     }
+    shared = {term: set.intersection(*({*words[at]} for at in those)) for term, those in nouns.items()}
+    rank = {term: (len(those), term) for term, those in nouns.items()}
     return {
-        term: lines[term]
-        for term, own in nouns.items()
-        if not any(own < other or (own == other and term < name) for name, other in nouns.items())
+        term: those
+        for term, those in nouns.items()
+        if not any(rank[term] < rank[other] for other in shared[term] & nouns.keys())
     }
 
 
 def _goes_on(title: str, before: str, text: str) -> bool:
     """Whether a line shares a noun with the one before, or points at it and that one ended with the topic."""
     *_, last = ("", *sentences(fact_text(before)))
-    if CONTINUES.match(text) and not {*content_terms(title)}.isdisjoint(content_terms(last)):
+    if ENGLISH["continues"].match(text) and not {*content_terms(title)}.isdisjoint(content_terms(last)):
         return True
     nouns, others = (
         {word.term for word in content_words(fact_text(one)) if word.noun} for one in (before, text)
@@ -156,21 +153,19 @@ def merge(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `merge`: documents whose titles say the same."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for doc in variables["docs"]:
-        groups.setdefault(_words(_title(doc)), []).append(doc["id"])
+        groups.setdefault(_alike(_title(doc)), []).append(doc["id"])
     same = (ids for words, ids in groups.items() if words and len(ids) > 1)
     return {"groups": [{"doc_ids": ids, "reason": "the same title"} for ids in same]}
 
 
 def select(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `select`: the documents whose id and summary hold most of the question."""
-    wanted, docs = query_terms(variables["question"]), variables["docs"]
-    held = [set(terms_of(f"{doc['id']} {doc['summary']}")) for doc in docs]
-    spread = Counter(term for terms in held for term in terms)
-    scores = [sum(1 / spread[term] for term in wanted if term in terms) for terms in held]
-    best = sorted(
-        (at for at, score in enumerate(scores) if score), key=lambda at: (-scores[at], docs[at]["id"])
-    )
-    return {"ids": [docs[at]["id"] for at in best[: int(variables["limit"])]]}
+    held = {doc["id"]: set(terms_of(f"{doc['id']} {doc['summary']}")) for doc in variables["docs"]}
+    spread = Counter(term for terms in held.values() for term in terms)
+    wanted = query_terms(variables["question"])
+    scores = {name: sum(1 / spread[t] for t in wanted if t in terms) for name, terms in held.items()}
+    best = sorted((name for name in held if scores[name]), key=lambda name: (-scores[name], name))
+    return {"ids": best[: int(variables["limit"])]}
 
 
 def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,31 +174,25 @@ def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     For the program alone: `incoming` goes under headings that say the same as its titles, or under these,
     what came by month under the document's own, and the document is summed up in `summary_length` tokens.
     """
+    doc, limit = variables["doc"], variables.get("summary_length")
     sections: dict[str, list[Mapping[str, Any]]] = {}
-    for section in variables["doc"]["sections"]:
+    for section in doc["sections"]:
         sections.setdefault(section["heading"], []).extend(section["facts"])
     for topic in variables.get("incoming", ()):
-        title = variables["doc"]["title"] if is_month(topic["title"]) else topic["title"]
-        same = (heading for heading in sections if _words(heading) == _words(title))
+        title = doc["title"] if is_month(topic["title"]) else topic["title"]
+        same = (heading for heading in sections if _alike(heading) == _alike(title))
         sections.setdefault(next(same, title), []).extend(topic["facts"])
-    laid: dict[str, Any] = {
-        "layout": [
-            {"heading": heading, "fact_ids": [fact["id"] for fact in facts]}
-            for heading, facts in sections.items()
-            if facts
-        ]
-    }
-    if "incoming" in variables:
-        laid["summary"] = summary(
-            [fact for facts in sections.values() for fact in facts], variables["summary_length"]
-        )
-    return laid
+    laid = {heading: [fact["id"] for fact in facts] for heading, facts in sections.items() if facts}
+    rows = [{"heading": heading, "fact_ids": ids} for heading, ids in laid.items()]
+    if limit is None:
+        return {"layout": rows}
+    return {"layout": rows, "summary": summary([*chain.from_iterable(sections.values())], limit)}
 
 
 def _title(doc: Mapping[str, Any]) -> str:
     return doc.get("title") or doc["id"].rpartition("/")[2].replace("-", " ")
 
 
-def _words(title: str) -> tuple[str, ...]:
+def _alike(title: str) -> tuple[str, ...]:
     """Equal for titles of the same words."""
     return tuple(sorted(terms_of(title)))
