@@ -192,6 +192,16 @@ def test_further_lines_go_to_the_topic_that_there_is(tmp_path: Path) -> None:
     assert found == {"Kiln": [*KILN, "A man repaired the kiln."]}
 
 
+def test_a_noun_that_a_topic_is_called_after_makes_none_beside_it() -> None:
+    said = ["My family sails.", "The family of Ines cooks.", "Her family is large."]
+    facts = [{"id": str(at), "time": None, "source": "user", "text": text} for at, text in enumerate(said)]
+    docs = [{"id": "topics/kids-and-family", "title": "Kids and family", "summary": "", "tokens": 9}]
+    loose = [{"title": "Undated", "facts": facts}]
+    asked = {"topics": loose, "docs": docs, "planned_titles": [], "markdown_length": "9", "problems": []}
+    (part,) = by_rules(PLAN, **asked)["assign"]
+    assert part["doc_id"] == "topics/kids-and-family" and part["fact_ids"] == ["0", "1", "2"]
+
+
 def test_lines_that_share_nothing_share_no_topic_but_their_month(tmp_path: Path) -> None:
     said = ["The paediatrician is on Elm Street.", "The Vaillant boiler is serviced in May.", "Thanks!"]
     found = topics(tmp_path / "library", [Turn(text, session="a", time="2024-05-01") for text in said])

@@ -6,10 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import common_terms
-from infinimem.grounding.when import day_of
 from infinimem.retrieval.priors import kin
 from infinimem.terms import MONTHS, query_terms, tokens
 
@@ -32,11 +32,6 @@ class _Line(NamedTuple):
     time: str
     text: str
     title: str
-
-    @property
-    def age(self) -> tuple[str, int, str]:
-        """Grows with recency."""
-        return self.time, int(self.id) if self.id.isdecimal() else -1, self.id
 
 
 def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +58,10 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
             )
         )
     }
-    ranked = sorted(scores, key=lambda at: (scores[at], lines[at].age), reverse=True)[:LINES]
+    newest = [int(line.id) if line.id.isdecimal() else -1 for line in lines]
+    ranked = sorted(scores, key=lambda at: (scores[at], lines[at].time, newest[at], -at), reverse=True)[
+        :LINES
+    ]
     if not ranked:
         return {"answer": NOTHING, "cites": [], **searching}
     near = [lines[at] for at in ranked if scores[at] >= FLOOR * scores[ranked[0]]]
@@ -81,8 +79,10 @@ def _beside(line: _Line, own: frozenset[str]) -> frozenset[str]:
 
 def _date(time: str) -> str:
     """A date as people ask for it: its year, month and day."""
-    day = day_of(time)
-    return f"{MONTHS[day.month - 1]} {day}" if day else ""
+    try:
+        return f"{MONTHS[date.fromisoformat(time[:10]).month - 1]} {time[:10]}"
+    except ValueError:
+        return ""
 
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:

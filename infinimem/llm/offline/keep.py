@@ -134,7 +134,8 @@ def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
         return 0
     if ENGLISH["request"].match(bare) and not re.search(r"\b(?:I|we)\b", bare):
         return 0
-    thanks = ENGLISH["thanks"].match(bare) or (ENGLISH["taken note"].match(said) and not fixed)
+    thanks = any(map(ENGLISH["thanks"].match, (bare, said)))
+    thanks = thanks or (ENGLISH["taken note"].match(said) and not fixed)
     if len(bare) <= 4 or (thanks and not mine):
         return 1
     if fixed or answers or _FOREIGN.search(bare):
@@ -144,9 +145,10 @@ def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
     if not mine and (yours or praises):
         return 1
     words = [word for word in content_words(bare) if fold(word.surface) not in names]
+    if any(word.noun or not points for word in words):
+        return 2
     acts = mine and not ENGLISH["feels"].match(bare)
-    acts = acts and (words or tells_of_past(bare) or ENGLISH["my"].match(bare))
-    return 2 if acts or any(word.noun or not points for word in words) else 1
+    return 2 if acts and (words or tells_of_past(bare) or ENGLISH["my"].match(bare)) else 1
 
 
 def _adds(sentence: str, told: Collection[str]) -> bool:

@@ -1,12 +1,12 @@
 """Where lines go: to a topic whose title they hold, else to others with the same noun, else to their month.
 
 A line whose project or conversation has a name came with it (keep.py). All others of a buffer are looked at
-together: a noun is a topic where three lines at least have it, and rare nouns come first, for one that many
-lines share tells them least apart. What points at the line before follows it.
+together: a noun is a topic where three lines at least have it. What points at the line before follows it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -20,6 +20,8 @@ from infinimem.terms import tokens as terms_of
 
 FEWEST = 3
 """Lines of a new topic, at least."""
+TYPICAL = 4
+"""Lines of the nouns that come first: rarer ones are said by the way, commoner ones tell little apart."""
 NOUN = 0.25
 """Of a word's uses, how many must be those of a noun for it to be a title."""
 UNDATED = "Undated"
@@ -68,10 +70,10 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
         {word.term: word for word in _words(fact["text"]) if fold(word.surface) not in people}
         for fact in facts
     ]
-    known = {title: terms for title in titles if not is_month(title) and (terms := {*content_terms(title)})}
-    homes = [next((title for title, terms in known.items() if terms <= own.keys()), "") for own in words]
+    known = [(title, _heads(title)) for title in titles if not is_month(title)]
+    homes = [next((title for title, heads in known if not heads.isdisjoint(own)), "") for own in words]
     nouns = _nouns(words)
-    for term in sorted(nouns, key=lambda term: (len(nouns[term]), term)):
+    for term in sorted(nouns, key=lambda term: (abs(len(nouns[term]) - TYPICAL), term)):
         free = [at for at in nouns[term] if not homes[at]]
         if len(free) >= FEWEST:
             title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
@@ -86,6 +88,12 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
     for fact, title in zip(facts, homes, strict=True):
         groups.setdefault(title or month(fact.get("time")), []).append(fact)
     return groups
+
+
+def _heads(title: str) -> set[str]:
+    """The last telling word of a title, and of each part of one such as "Kids and family"."""
+    parts = map(content_terms, re.split(r" and | & |, ", title))
+    return {terms[-1] for terms in parts if terms}
 
 
 def _words(text: str) -> Iterator[Word]:
@@ -117,7 +125,7 @@ def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
 def _goes_on(title: str, before: str, text: str) -> bool:
     """Whether a line shares a noun with the one before, or points at it and that one ended with the topic."""
     *_, last = ("", *sentences(fact_text(before)))
-    if ENGLISH["continues"].match(text) and not {*content_terms(title)}.isdisjoint(content_terms(last)):
+    if ENGLISH["continues"].match(text) and not _heads(title).isdisjoint(content_terms(last)):
         return True
     nouns, others = (
         {word.term for word in content_words(fact_text(one)) if word.noun} for one in (before, text)
@@ -190,7 +198,7 @@ def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _title(doc: Mapping[str, Any]) -> str:
-    return doc.get("title") or doc["id"].rpartition("/")[2].replace("-", " ")
+    return str(doc.get("title") or doc["id"].rpartition("/")[2].replace("-", " "))
 
 
 def _alike(title: str) -> tuple[str, ...]:
