@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from infinimem import chronology, law
+from infinimem import law
 from infinimem.grounding.claims import find_duplicates, is_repetition
 from infinimem.llm.shown import shown
 from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
@@ -157,7 +157,7 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
     """Whether the law would let one of two lines go for the other, and they were not said in one breath."""
     if set(one.origin).intersection(other.origin):
         return False
-    new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
+    new, old = (one, other) if law.is_newer(one, other, view.entry) else (other, one)
     move = _archiving(Claim(old.seq, new.seq, "superseded"))
     reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
     return reason is None or reason.code in ASKED
