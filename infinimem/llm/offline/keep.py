@@ -135,8 +135,8 @@ def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
     if ENGLISH["request"].match(bare) and not re.search(r"\b(?:I|we)\b", bare):
         return 0
     thanks = any(map(ENGLISH["thanks"].match, (bare, said)))
-    thanks = thanks or (ENGLISH["taken note"].match(said) and not fixed)
-    if len(bare) <= 4 or (thanks and not mine):
+    noted = ENGLISH["taken note"].match(said) and not fixed
+    if len(bare) <= 4 or (not mine and (thanks or noted)):
         return 1
     if fixed or answers or _FOREIGN.search(bare):
         return 2
