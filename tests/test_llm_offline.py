@@ -227,10 +227,17 @@ def test_a_title_is_the_noun_that_lines_share(said: list[str], title: str) -> No
 
 
 def test_a_buffer_is_sorted_as_one_and_its_lines_stay_in_order_of_time(tmp_path: Path) -> None:
-    times = ["2024-05-30", "2024-06-02", "2024-06-03"]
+    times = ["2024-05-30", "2024-06-02", "2024-06-02"]
     said = [Turn(text, session=time, time=time) for text, time in zip(KILN, times, strict=True)]
     said += [Turn("My passport expires soon.", session="c", time="2024-06-04")]
     assert topics(tmp_path / "library", said) == {"Kiln": KILN, "June 2024": ["My passport expires soon."]}
+
+
+def test_what_is_mentioned_by_the_way_is_no_topic_unless_it_is_a_name(tmp_path: Path) -> None:
+    said = ["The bus stops at the school.", "A school was painted red.", "I walked past the school."]
+    said += ["I called Imogen at noon.", "We visited Imogen today.", "I wrote to Imogen again."]
+    found = topics(tmp_path / "library", [Turn(text, time=f"2024-05-0{n}") for n, text in enumerate(said, 1)])
+    assert found == {"May 2024": said[:3], "Imogen": said[3:]}
 
 
 def test_a_noun_whose_lines_all_have_another_is_no_topic_beside_it(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Where lines go: to a topic whose title they hold, else to others with the same noun, else to their month.
 
 A line whose project or conversation has a name came with it (keep.py). All others of a buffer are looked at
-together: a noun is a topic where three lines at least have it. What points at the line before follows it.
+together: a noun is a topic where three lines at least have it, some of them close to each other. What points
+at the line before follows it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from infinimem.grounding.sentences import sentences
@@ -22,6 +23,8 @@ FEWEST = 3
 """Lines of a new topic, at least."""
 TYPICAL = 4
 """Lines of the nouns that come first: rarer ones are said by the way, commoner ones tell little apart."""
+NEAR, TOGETHER = 8, 0.4
+"""Lines within which a noun that no name is comes again the same day, and how many of its lines do so."""
 NOUN = 0.25
 """Of a word's uses, how many must be those of a noun for it to be a title."""
 UNDATED = "Undated"
@@ -72,14 +75,14 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
     ]
     known = [(title, _heads(title)) for title in titles if not is_month(title)]
     homes = [next((title for title, heads in known if not heads.isdisjoint(own)), "") for own in words]
-    nouns = _nouns(words)
+    days = [(fact.get("time") or "")[:10] for fact in facts]
+    nouns = {term: lines for term, lines in _nouns(words).items() if _stands(term, lines, words, days)}
     for term in sorted(nouns, key=lambda term: (abs(len(nouns[term]) - TYPICAL), term)):
         free = [at for at in nouns[term] if not homes[at]]
         if len(free) >= FEWEST:
             title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
             for at in free:
                 homes[at] = title
-    days = [(fact.get("time") or "")[:10] for fact in facts]
     for at in range(1, len(facts)):
         before = homes[at - 1] if days[at - 1] == days[at] else ""
         if not homes[at] and before and _goes_on(before, facts[at - 1]["text"], facts[at]["text"]):
@@ -120,6 +123,15 @@ def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
         for term, those in nouns.items()
         if not any(rank[term] < rank[other] for other in shared[term] & nouns.keys())
     }
+
+
+def _stands(
+    term: str, lines: Sequence[int], words: Sequence[Mapping[str, Word]], days: Sequence[str]
+) -> bool:
+    """Whether a noun is a name, or people stayed with it; what is only scattered was said by the way."""
+    pairs = [(a, b) for a, b in pairwise(lines) if b - a <= NEAR and days[a] == days[b]]
+    named = sum(words[at][term].named for at in lines)
+    return 2 * named >= len(lines) or len({*chain(*pairs)}) >= TOGETHER * len(lines)
 
 
 def _goes_on(title: str, before: str, text: str) -> bool:
