@@ -76,7 +76,7 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
     known = [(title, _heads(title)) for title in titles if not is_month(title)]
     homes = [next((title for title, heads in known if not heads.isdisjoint(own)), "") for own in words]
     days = [(fact.get("time") or "")[:10] for fact in facts]
-    nouns = {term: lines for term, lines in _nouns(words).items() if _stands(term, lines, words, days)}
+    nouns = _nouns(words, days)
     for term in sorted(nouns, key=lambda term: (abs(len(nouns[term]) - TYPICAL), term)):
         free = [at for at in nouns[term] if not homes[at]]
         if len(free) >= FEWEST:
@@ -105,17 +105,22 @@ def _words(text: str) -> Iterator[Word]:
     yield from words or (word._replace(noun=False) for word in content_words(text))
 
 
-def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
-    """The lines of each noun that may be a title; a noun whose lines all have another one is that one."""
+def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str, list[int]]:
+    """The lines of each noun that may be a title: a name, or one that people stayed with, not one said by the
+    way. A noun whose lines all have another one is that one."""
     lines: dict[str, list[int]] = {}
     for at, own in enumerate(words):
         for term in own:
             lines.setdefault(term, []).append(at)
-    nouns = {
-        term: those
-        for term, those in lines.items()
-        if len(those) >= FEWEST and sum(words[at][term].noun for at in those) >= max(2, NOUN * len(those))
-    }
+    nouns: dict[str, list[int]] = {}
+    for term, those in lines.items():
+        uses = [words[at][term] for at in those]
+        pairs = ((a, b) for a, b in pairwise(those) if b - a <= NEAR and days[a] == days[b])
+        stays = 2 * sum(use.named for use in uses) >= len(uses) or len({*chain(*pairs)}) >= TOGETHER * len(
+            uses
+        )
+        if stays and len(uses) >= FEWEST and sum(use.noun for use in uses) >= max(2, NOUN * len(uses)):
+            nouns[term] = those
     shared = {term: set.intersection(*({*words[at]} for at in those)) for term, those in nouns.items()}
     rank = {term: (len(those), term) for term, those in nouns.items()}
     return {
@@ -123,15 +128,6 @@ def _nouns(words: Sequence[Mapping[str, Word]]) -> dict[str, list[int]]:
         for term, those in nouns.items()
         if not any(rank[term] < rank[other] for other in shared[term] & nouns.keys())
     }
-
-
-def _stands(
-    term: str, lines: Sequence[int], words: Sequence[Mapping[str, Word]], days: Sequence[str]
-) -> bool:
-    """Whether a noun is a name, or people stayed with it; what is only scattered was said by the way."""
-    pairs = [(a, b) for a, b in pairwise(lines) if b - a <= NEAR and days[a] == days[b]]
-    named = sum(words[at][term].named for at in lines)
-    return 2 * named >= len(lines) or len({*chain(*pairs)}) >= TOGETHER * len(lines)
 
 
 def _goes_on(title: str, before: str, text: str) -> bool:
