@@ -18,8 +18,8 @@ from infinimem.settings import ReaderSettings
 from infinimem.store.sources import only
 from infinimem.store.spec import STANDING
 from infinimem.store.view import View
+from infinimem.strategies.infini.documents import may_change
 from infinimem.strategies.infini.plan import open_documents
-from infinimem.strategies.infini.split_merge import may_change
 from infinimem.strategies.readers.agentic import search
 from infinimem.strategies.readers.collect import collect
 from infinimem.strategies.readers.pipeline import standing
