@@ -260,7 +260,10 @@ def shelf(**settings: Any) -> Library:
     return Library(
         {
             f"topics/{name}": document(
-                f"# {name.upper()}", entry(seq, f"about {name}"), summary=f"gardens, {name}", created_time=created
+                f"# {name.upper()}",
+                entry(seq, f"about {name}"),
+                summary=f"gardens, {name}",
+                created_time=created,
             )
             for name, seq, created in [
                 ("a", 201, "2024-01-03"),
