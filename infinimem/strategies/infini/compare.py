@@ -26,7 +26,7 @@ from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE
-from infinimem.strategies.infini.topics import Topic, brief, packed, seq_of
+from infinimem.strategies.infini.topics import Account, Topic, brief, packed, seq_of
 from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
 
@@ -49,15 +49,6 @@ class Claim:
     why: Literal["duplicate", "superseded"]
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The claims that hold, each with a survivor that stays; and what is to be said of the others."""
-
-    claims: tuple[Claim, ...]
-    notes: tuple[str, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
-
-
 def repeats(entries: Iterable[Entry]) -> list[Claim]:
     """Lines that say what another of them says, by rule."""
     return [Claim(seq, by, "duplicate") for seq, by in find_duplicates(entries)]
@@ -68,16 +59,17 @@ def compare(
     pool: Mapping[int, Entry],
     known: Iterable[Claim],
     view: View,
-    asker: Asker,
-) -> Comparison:
+    asker: Account,
+) -> tuple[Claim, ...]:
     """Compare what comes in with what stands near to it (`pool`), and with each other.
 
-    `known` are claims of other lines that come in, whose survivors are among these.
+    `known` are claims of other lines that come in, whose survivors are among these. Returns those that hold,
+    each with a survivor that stays.
     """
     incoming = {entry.seq: entry for entry in fresh}
     claims = {claim.seq: claim for claim in known}
     if not incoming:
-        return Comparison(tuple(claims.values()))
+        return tuple(claims.values())
     pool = {**pool, **incoming}
     said_again = repeats(entry for _, entry in sorted(pool.items()))
     claims |= {claim.seq: claim for claim in said_again if {claim.seq, claim.by} & incoming.keys()}
@@ -96,8 +88,9 @@ def compare(
         unmended += wrong
     held, withheld = allowed(claims.values(), incoming, view)
     why = [item.reason for item in withheld]
-    notes = [f"compare: {reason}" for reason in unmended if reason not in why]
-    return Comparison(held, (*notes, *map(str, withheld)), tuple(withheld))
+    asker.note(*(f"compare: {reason}" for reason in unmended if reason not in why))
+    asker.withhold(withheld)
+    return held
 
 
 def near_groups(

@@ -30,8 +30,16 @@ from infinimem.strategies.infini.compare import Claim, allowed, near_groups
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL
-from infinimem.strategies.infini.topics import INBOX, PORTION, Topic, entries_of, heading_of, size, title_of
-from infinimem.strategies.records.asking import Asker
+from infinimem.strategies.infini.topics import (
+    INBOX,
+    PORTION,
+    Account,
+    Topic,
+    entries_of,
+    heading_of,
+    size,
+    title_of,
+)
 from infinimem.terms import query_terms
 
 Fact = dict[str, str | None]
@@ -87,7 +95,6 @@ class Laid:
 
     headings: Mapping[int, str]
     summary: str
-    notes: tuple[str, ...] = ()
 
 
 def target(view: View, route: Route) -> Target:
@@ -113,7 +120,7 @@ def plain(target: Target) -> Laid:
     return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
 
 
-def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
+def lay_out(target: Target, gone: Collection[int], view: View, asker: Account, *, anew: bool = False) -> Laid:
     """Put what comes in under headings by rule, and ask about crowded sections, or `anew` about all."""
     settings = view.settings.of(InfiniSettings)
     before = [place for place in target.places if place.seq not in gone]
@@ -134,7 +141,6 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         for item in ruled["layout"]
     ]
     headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
-    notes: list[str] = []
     if not target.fixed and settings.maintenance:
         crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
         lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
@@ -147,13 +153,13 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
                 title = of.clean_title(group.item["heading"])
                 if heading := target.spelling.get(title.casefold(), title):
                     headings |= dict.fromkeys(group.seqs, heading)
-            notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
+            asker.note(*(f"layout of {target.doc_id}: {reason}" for reason in wrong))
     moved = {
         seq: heading
         for seq, heading in headings.items()
         if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
     }
-    return Laid(moved, ruled["summary"] or plain(target).summary, tuple(notes))
+    return Laid(moved, ruled["summary"] or plain(target).summary)
 
 
 def _crowded(topic: Topic, target: Target) -> bool:
@@ -176,15 +182,15 @@ def _question(
 
 
 def _summed_up(
-    laid: Sequence[tuple[Target, Laid]], gone: Collection[int], view: View, asker: Asker
-) -> tuple[list[tuple[Target, Laid]], list[str]]:
+    laid: Sequence[tuple[Target, Laid]], gone: Collection[int], view: View, asker: Account
+) -> list[tuple[Target, Laid]]:
     """The layouts with summaries of a model, several a call; the rule's where it gives none, and a note."""
     settings = view.settings.of(InfiniSettings)
     is_paper = settings.summary == "paper"
     most = FEW if not is_paper else 0
     due = [(target, layout) for target, layout in laid if len(target.left(gone)) > most]
     if settings.summary == "rule" or not due:
-        return list(laid), []
+        return list(laid)
     docs: list[dict[str, object]] = []
     for target, layout in due:
         left = target.left(gone)
@@ -196,7 +202,6 @@ def _summed_up(
     task = SUMMARIZE_ALL if is_paper else SUMMARIZE
     asked = {"summary_length": str(settings.summary_length)} if is_paper else {}
     summaries: dict[str, str] = {}
-    notes: list[str] = []
     for part in tokens.packed(docs, settings.plan_split_threshold, lambda doc: tokens.count(line_of(doc))):
         data, wrong = asker.ask_checked(task, {"docs": part, **asked}, lambda _: ())
         told_of = {item["id"]: item["summary"] for item in data["summaries"]} if data else {}
@@ -206,38 +211,25 @@ def _summed_up(
                 summaries[name] = of.cut(text, settings.summary_length)[0].strip()
             else:
                 reason = wrong[0] if wrong else Reason("EMPTY")
-                notes.append(f"summary of {name}: {reason}; the rule's stands")
+                asker.note(f"summary of {name}: {reason}; the rule's stands")
     return [
         (target, replace(layout, summary=summaries.get(target.doc_id, layout.summary)))
         for target, layout in laid
-    ], notes
+    ]
 
 
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}
 
 
-def apply(
-    op: str,
-    targets: Sequence[Target],
-    claims: Iterable[Claim],
-    view: View,
-    asker: Asker,
-    notes: Iterable[str] = (),
-) -> Plan:
+def apply(op: str, targets: Sequence[Target], claims: Sequence[Claim], view: View, asker: Account) -> Plan:
     """Lay out and sum up every target and propose the whole as one plan, with these claims."""
-    claims = list(claims)
     gone = {claim.seq for claim in claims}
     laid = [(target, lay_out(target, gone, view, asker, anew=op == "rebuild")) for target in targets]
-    laid, said = _summed_up(laid, gone, view, asker)
-    return compose(op, laid, claims, view, [*notes, *said])
+    return compose(op, _summed_up(laid, gone, view, asker), claims, view, asker)
 
 
 def compose(
-    op: str,
-    laid: Sequence[tuple[Target, Laid]],
-    claims: Iterable[Claim],
-    view: View,
-    notes: Iterable[str] = (),
+    op: str, laid: Sequence[tuple[Target, Laid]], claims: Sequence[Claim], view: View, asker: Account
 ) -> Plan:
     """The plan that layouts and claims come to; each survivor comes into a target or stands in a document."""
     moves: dict[int, Move] = {}
@@ -261,26 +253,20 @@ def compose(
     held, withheld = allowed(said.values(), moves, view)
     for claim in held:
         moves[claim.seq] = Move(claim.seq, home[claim.by][0], home[claim.seq][1], claim.why, claim.by)
-    told = [*notes, *(note for _, layout in laid for note in layout.notes), *map(str, withheld)]
+    asker.withhold(withheld)
     gone = {claim.seq for claim in held}
     derived = []
     for target, layout in laid:  # with the title of a document that is new
         if seqs := sorted({entry.seq for entry in target.left(gone)}):
             title = "" if target.doc_id in view else target.title
             derived.append(Derived(target.doc_id, layout.summary, tuple(seqs), title))
-    return Plan(
-        op,
-        moves=tuple(moves.values()),
-        derived=tuple(derived),
-        notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in told)),
-        withheld=tuple(withheld),
-    )
+    return Plan(op, moves=tuple(moves.values()), derived=tuple(derived))
 
 
 # ── split ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def split(view: View, asker: Asker) -> Maintenance:
+def split(view: View, asker: Account) -> Maintenance:
     """A plan for each document that is too long; one that is refused is left for the next time."""
     limit = view.settings.of(InfiniSettings).markdown_length
     for row in view.catalog(folder=TOPICS):
@@ -292,7 +278,7 @@ def split(view: View, asker: Asker) -> Maintenance:
     return view
 
 
-def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
+def split_plan(doc_id: str, view: View, asker: Account) -> Plan | None:
     """The document in parts, None if it is but one line; its name stays with the part of that title, else the
     largest.
 
@@ -313,9 +299,9 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
         for route in planner.route(topics)
         for number, chunk in enumerate(_fitting(route.topics, limit))
     ]
-    notes, targets = list(planner.notes), []
+    targets = []
     if rest:
-        notes.append(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
+        asker.note(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
     else:
         if len(parts) < 2:
             parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
@@ -327,7 +313,7 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
         targets.append(replace(target(view, Route(doc_id, title, ())), places=places))
     slugs = of.Slugs(view)
     targets += [target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts]
-    return apply("split", targets, (), view, asker, notes)
+    return apply("split", targets, (), view, asker)
 
 
 def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
@@ -344,7 +330,7 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 # ── merge ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def merge(view: View, asker: Asker) -> Maintenance:
+def merge(view: View, asker: Account) -> Maintenance:
     """Plans for groups of small documents that belong together, several a plan, for a plan costs more than a
     group.
 
@@ -376,7 +362,7 @@ def merge(view: View, asker: Asker) -> Maintenance:
     return view
 
 
-def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[tuple[str, ...]]:
+def merge_groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[tuple[str, ...]]:
     """Groups as the model proposes them of documents whose titles and summaries are alike, as far as they
     hold: known ids, each once, a body that fits.
 
