@@ -8,7 +8,7 @@ from cases import each
 from infini_library import Library, assigned, document, entry, ids, outdated
 
 from infinimem.model import CURRENT
-from infinimem.strategies.infini.compare import Claim, allowed, compare
+from infinimem.strategies.infini.compare import allowed, claim, compare
 from infinimem.strategies.infini.plan import Planner
 from infinimem.strategies.infini.topics import (
     INBOX,
@@ -142,7 +142,7 @@ def test_a_claim_that_names_what_was_not_shown_goes_back_once() -> None:
         "UNKNOWN: 9",
         "UNKNOWN_SURVIVOR 2: 2",
     ]
-    assert (claims, notes) == ((Claim(1, 2, "superseded"),), ())
+    assert (claims, notes) == ((claim(1, 2, "superseded"),), ())
 
 
 def test_a_model_is_told_why_a_line_may_not_go_and_what_it_insists_on_is_withheld() -> None:
@@ -176,6 +176,6 @@ def test_claims_hold_only_where_the_law_lets_them(
     lines: list[str], claims: list[tuple[int, int, Any]], held: tuple[int, ...]
 ) -> None:
     view = Library().buffer(*lines)
-    found, _ = allowed([Claim(*claim) for claim in claims], range(1, len(lines) + 1), view)
-    assert tuple(claim.seq for claim in found) == held
-    assert all(claim.by not in held for claim in found)
+    found, _ = allowed([claim(*one) for one in claims], range(1, len(lines) + 1), view)
+    assert tuple(move.seq for move in found) == held
+    assert all(move.by not in held for move in found)

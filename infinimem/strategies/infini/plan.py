@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from infinimem.llm.shown import shown as line_of
-from infinimem.model import Entry, Located, Reason
+from infinimem.markdown.characters import normalised
+from infinimem.model import Entry, Located, Move, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini import topics as of
-from infinimem.strategies.infini.compare import Claim, allowed, repeats
+from infinimem.strategies.infini.compare import allowed, repeats
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN, REWRITE
-from infinimem.strategies.infini.topics import INBOX, Account, Topic, entries_of, same, size, title_of
+from infinimem.strategies.infini.topics import INBOX, Account, Topic, entries_of, size, title_of
 from infinimem.strategies.records.asking import Data
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
@@ -43,7 +44,7 @@ class Draft:
     `titled`."""
 
     topics: tuple[Topic, ...]
-    claims: tuple[Claim, ...]
+    claims: tuple[Move, ...]
     titled: frozenset[str]
 
 
@@ -125,7 +126,7 @@ class Planner:
         """Bring every line to one document; no one is asked of `titled` topics that name one."""
         self._given = frozenset(titled)
         ids = {title: doc_id for doc_id, title in self._open.items()} if titled else {}
-        homes = {topic.title: ids.get(same(topic.title)) for topic in topics if topic.title in titled}
+        homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.title in titled}
         settled = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
         topics = [topic for topic in topics if not homes.get(topic.title)]
         routes = self._planned(topics, 0) if topics else []
@@ -225,11 +226,11 @@ class Planner:
         slugs, ids = of.Slugs(self.view), {title: doc_id for doc_id, title in self._open.items()}
         settled = []
         for route in routes:
-            doc_id = route.doc_id or ids.get(same(route.title))
+            doc_id = route.doc_id or ids.get(normalised(route.title))
             if doc_id is None:
                 by_name = f"{TOPICS}{of.slugify(route.title)}"
                 doc_id = by_name if by_name in self._open else slugs.new(route.title)
-                ids[same(route.title)] = doc_id
+                ids[normalised(route.title)] = doc_id
             settled.append(replace(route, doc_id=doc_id))
         return settled
 
@@ -276,7 +277,7 @@ def _open_documents(
     for doc_id in changed:
         is_there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
         if is_there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
-            titles[doc_id] = same(title_of(doc_id, view))
+            titles[doc_id] = normalised(title_of(doc_id, view))
     return dict(sorted(titles.items()))
 
 

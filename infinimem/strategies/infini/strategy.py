@@ -23,7 +23,7 @@ from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import documents
-from infinimem.strategies.infini.compare import Claim, compare
+from infinimem.strategies.infini.compare import compare
 from infinimem.strategies.infini.documents import Target, apply, compose, plain, target
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.free import retell
@@ -146,13 +146,9 @@ class Infini:
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
         routes = nearest(view, sections(places, unsorted(view)))
-        laid = [(item, plain(item)) for item in (target(view, route) for route in routes)]
+        laid = [plain(target(view, route)) for route in routes]
         self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
-        gone = [
-            Claim(move.seq, move.by, "duplicate" if move.why == "duplicate" else "superseded")
-            for move in moves
-            if move.archives and move.by in there and move.seq in there
-        ]
+        gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
         return compose("consolidate", laid, gone, view, self._asker)
 
     def rebuild(self, view: View) -> Plans:

@@ -273,7 +273,7 @@ def joined(topics: Iterable[Topic]) -> tuple[Topic, ...]:
     """Topics of equal titles as one, the lines of each by seq; empty ones are left out."""
     groups: dict[str, tuple[str, list[Entry]]] = {}
     for topic in topics:
-        groups.setdefault(same(topic.title), (topic.title, []))[1].extend(topic.entries)
+        groups.setdefault(normalised(topic.title), (topic.title, []))[1].extend(topic.entries)
     return tuple(
         Topic(title, tuple(sorted(entries, key=lambda entry: entry.seq)))
         for title, entries in groups.values()
@@ -331,11 +331,6 @@ def clean_title(text: str) -> str:
     title = " ".join(one_line(clean_text(text)).split()).lstrip("# ")
     read = heading_title(f"# {title[:TITLE_LENGTH]}")
     return read[1] if read else ""
-
-
-def same(title: str) -> str:
-    """What two titles are compared by."""
-    return normalised(title)
 
 
 def slugify(title: str) -> str:
