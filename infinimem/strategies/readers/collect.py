@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from infinimem.errors import UsageError
-from infinimem.grounding.asked import about_all
+from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Stage
@@ -36,7 +36,7 @@ def _begun(request: Request) -> Evidence:
 
     Where the whole is asked for, it begins with half the budget: no search for a word finds what is missing.
     """
-    first = max(ROUND, request.budget // 2) if about_all(request.question) else ROUND
+    first = max(ROUND, request.budget // 2) if asks("all", request.question) else ROUND
     return _entries(replace(request, budget=min(request.budget, first)))
 
 
