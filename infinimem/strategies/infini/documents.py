@@ -335,9 +335,9 @@ def merge(view: View, asker: Account) -> Maintenance:
 
 
 def merge_groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[tuple[str, ...]]:
-    """Groups as the model proposes them of documents whose titles and summaries are alike, as far as they
-    hold: known ids, each once, a body that fits.
+    """Groups as the model proposes them, as far as they hold: known ids, each once, a body that fits.
 
+    Those whose titles and summaries are alike come into one call, before all others.
     Source: algorithm 1, lines 26 and 27 (SmallSimilarDocs, SelectMergeGroups).
     """
     settings = view.settings.of(InfiniSettings)
@@ -345,8 +345,9 @@ def merge_groups(small: Sequence[CatalogRow], view: View, asker: Account) -> lis
     used: set[str] = set()
     words = [sorted(query_terms(f"{title_of(row.id, view)}\n{row.summary}")) for row in small]
     alike = near_groups(words, max(settings.merge_group_max - 1, 0), range(len(small)))
+    order = dict.fromkeys([*(at for group in alike for at in group), *range(len(small))])
     calls = tokens.packed(
-        [small[at] for group in alike for at in group],
+        [small[at] for at in order],
         settings.plan_split_threshold,
         lambda row: tokens.count(row.id) + tokens.count(row.summary) + 16,
     )
