@@ -61,14 +61,14 @@ Maintenance = Generator[Plan, Outcome, View]
 @dataclass(frozen=True)
 class Target:
     """A document and what comes into it; where it holds prose its headings are a person's (`fixed`).
-    `headings` has the lines that move, once it is laid out."""
+    Once it is laid out it has a summary, and the headings of the lines that move."""
 
     doc_id: str
     title: str
-    summary: str
     places: tuple[Located, ...]
     topics: tuple[Topic, ...]
     fixed: bool = False
+    summary: str = ""
     headings: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -80,11 +80,6 @@ class Target:
         """The heading of each line that stands in it."""
         return {place.seq: heading_of(place) for place in self.places}
 
-    @cached_property
-    def spelling(self) -> Mapping[str, str]:
-        """Its headings as they are written, by their folded form."""
-        return {title.casefold(): title for title in self.standing.values() if title}
-
     def left(self, gone: Collection[int]) -> list[Entry]:
         """Its lines and those that come in, without some."""
         return [e for e in (*(place.entry for place in self.places), *self.incoming) if e.seq not in gone]
@@ -93,10 +88,10 @@ class Target:
 def target(view: View, route: Route) -> Target:
     """The route's document as it stands, with what is routed to it."""
     if route.doc_id not in view:
-        return Target(route.doc_id, route.title, "", (), route.topics)
+        return Target(route.doc_id, route.title, (), route.topics)
     document = view.document(route.doc_id)
     places = of.movable(document, view)
-    return Target(route.doc_id, route.title, document.summary, places, route.topics, document.has_prose)
+    return Target(route.doc_id, route.title, places, route.topics, document.has_prose)
 
 
 # ── layout ──────────────────────────────────────────────────────────────────────────────────────
@@ -118,13 +113,14 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Account | 
     if asker and settings.maintenance and not target.fixed:
         anew = op == "rebuild" and len(entries) > FEW
         crowded = [topic for topic in whole if anew or _crowded(topic, target)]
+        spelling = {title.casefold(): title for title in target.standing.values()}
         lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
         for chunk in of.packed(lines, settings.markdown_length):
             asked = _question(target, of.joined(chunk), headings.values())
             groups, wrong = of.ask_groups(asker, LAYOUT, asked, {e.seq for e in entries_of(chunk)})
             for group in groups or ():
                 title = of.clean_title(group.item["heading"])
-                if heading := target.spelling.get(title.casefold(), title):
+                if heading := spelling.get(title.casefold(), title):
                     headings |= dict.fromkeys(group.seqs, heading)
             asker.note(*(f"layout of {target.doc_id}: {reason}" for reason in wrong))
     moved = {
