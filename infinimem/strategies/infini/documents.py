@@ -1,4 +1,4 @@
-"""Documents laid out and described, split and merged: plans of moves.
+"""Documents laid out and described, split and merged, and told anew.
 
 A line that comes in goes under the title of its topic, by rule. Only where a section becomes crowded a model
 is asked to part it; it is shown that section and the other headings, and each line about once. Lines that it
@@ -12,6 +12,7 @@ Source: Infini Memory, algorithm 1, lines 17-31, prompts D and M2, as references
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,7 +20,9 @@ from infinimem import tokens
 from infinimem.llm.shown import shown as line_of
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
+from infinimem.markdown.header import quote
+from infinimem.markdown.signature import format_seqs, parse_seqs
+from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Put, Reason, Why
 from infinimem.spec import load
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import STANDING, TOPICS
@@ -29,7 +32,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.compare import allowed, near_groups
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, SUMMARY
+from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, SUMMARY, TELL
 from infinimem.strategies.infini.topics import (
     INBOX,
     PORTION,
@@ -40,6 +43,7 @@ from infinimem.strategies.infini.topics import (
     size,
     title_of,
 )
+from infinimem.strategies.readers.shown import current_text, digest, text_id
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
@@ -50,7 +54,7 @@ CROWDED = 30
 SECTIONS = 50
 """Sections of a document that one split takes on: each may become a document of its own."""
 TOGETHER = 10
-"""Groups that one plan merges: so many layouts are lost if the model fails before the last."""
+"""Groups that one plan merges, documents that one tells: what is lost if the model fails before the last."""
 SHOWN = 12
 """Headings of a document by which a model sums it up, besides what the rule says of it."""
 
@@ -400,3 +404,63 @@ def _is_mixed(document: Document) -> bool:
     header = document.header
     foreign = document.has_prose or document.unsigned or document.malformed
     return bool(foreign or header.problem is not None or header.values.keys() - HEADER_KEYS)
+
+
+# ── documents in a model's own words ────────────────────────────────────────────────────────────
+
+
+def retell(view: View, asker: Account) -> Maintenance:
+    """Plans that tell documents whose text is not current, and delete texts of documents that are gone.
+
+    A text is a record in topics.free/, derived and made anew at will: no line of a topic comes of it. Where
+    the document only grew, the model is shown its text and the lines that are new, as in the paper; else all
+    lines. A reply that cannot be used leaves the text as it was, which is not current then: readers show the
+    lines. Source: section 3.3 and prompt D (RewriteDoc).
+    """
+    limit = view.settings.of(InfiniSettings).markdown_length
+    live = {text_id(view, doc_id) for doc_id in view.below(TOPICS)}
+    gone = [Put(name, None) for name in view.below(view.spec.texts) if name not in live]
+    due = [
+        row.id
+        for row in view.catalog(folder=TOPICS)
+        if row.tokens <= limit and may_change(row.id, view) and current_text(view, row.id) is None
+    ]
+    while due or gone:
+        texts = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
+        puts = [*gone, *(Put(name, text) for name, text in texts.items() if text)]
+        view = (yield Plan("retell", records=tuple(puts))).view
+        due, gone = due[TOGETHER:], []
+    return view
+
+
+def _told(document: Document, view: View, asker: Account) -> str | None:
+    """A document's text anew; None if there is no usable reply."""
+    entries = {place.seq: place.entry for place in document.entries}
+    name, known = text_id(view, document.id), set[int]()
+    if name in view:
+        with suppress(ValueError):  # whoever edited it
+            known = set(parse_seqs(str(view.document(name).header.values.get("from"))))
+    grew = bool(known) and known < entries.keys()
+    fresh = [of.fact(entry) for seq, entry in entries.items() if not (grew and seq in known)]
+    text = view.document(name).body.strip() if grew else ""
+    asked = {"title": of.title_of(document.id, view), "text": text, "facts": fresh}
+    data, wrong = asker.ask_checked(TELL, asked, lambda _: ())
+    lines, cited, heading = list[str](), set[int](), ""
+    for item in data["sentences"] if data else ():
+        # none can be taken for an entry, a heading or a list of seqs
+        said = " ".join(one_line(clean_text(item["text"])).split()).lstrip(" >#-<").rstrip(" {}")
+        title, seqs = of.clean_title(item.get("heading") or ""), of.seqs_of(item["from"], entries)
+        if said and title and title != heading:
+            heading = title
+            lines.append(f"# {heading}")
+        if said:
+            cited.update(seqs)
+            named = ", ".join(map(str, dict.fromkeys(seqs)))
+            lines.append(f"- {said} {{{named}}}" if named else f"- {said}")
+    if not lines:
+        asker.note(f"text of {document.id}: {wrong[0] if wrong else 'EMPTY'}; its lines are shown")
+        return None
+    if left := sorted(entries.keys() - cited):
+        asker.note(f"text of {document.id}: names no line {format_seqs(left)}")
+    head = [f"id: {quote(name)}", "kind: text", f"digest: {digest(document)}"]
+    return "\n".join(["---", *head, f"from: {quote(format_seqs(sorted(entries)))}", "---", *lines, ""])

@@ -121,7 +121,7 @@ def _begins(turn: Located, portion: Sequence[Located], feed: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _Shown:
     """A turn as the model is shown it: all of its text, or the part that fits one call."""
 
     place: Located
@@ -173,7 +173,7 @@ class _Unit:
     def _plan(self) -> Plan:
         """Ask about the unit, or about each part of a turn that is larger than a call."""
         limit = self.view.settings.of(InfiniSettings).chunk_tokens
-        told = [_Turn(place, place.text, self.view) for place in self.turns if place.text.strip()]
+        told = [_Shown(place, place.text, self.view) for place in self.turns if place.text.strip()]
         calls = [told] if told else []
         if len(told) == 1 and tokens.exceeds(told[0].text, limit):
             calls = [[replace(told[0], text=part)] for part in of.cut(told[0].text, limit)]
@@ -233,7 +233,7 @@ class _Unit:
         )
 
     def _ask(
-        self, said: Sequence[_Turn], context: Sequence[Mapping[str, str | None]]
+        self, said: Sequence[_Shown], context: Sequence[Mapping[str, str | None]]
     ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
         """Entries, what is still wrong, turns that are refused, and the failure, if any; of a call or two."""
         around = (*context, *(piece.shown for piece in said))
@@ -270,7 +270,7 @@ def _topics(entries: Iterable[NewEntry]) -> list[str]:
     return [entry.heading for entry in entries if entry.heading and entry.to == CURRENT]
 
 
-def _concerned(said: Sequence[_Turn], wrong: Sequence[Reason], problems: Sequence[Reason]) -> list[_Turn]:
+def _concerned(said: Sequence[_Shown], wrong: Sequence[Reason], problems: Sequence[Reason]) -> list[_Shown]:
     """The turns of some problems, with the turns that explain those of which something was wrong."""
     named = {seq for reason in problems for seq in reason.seqs}
     mended = {seq for reason in wrong for seq in reason.seqs}
@@ -300,7 +300,7 @@ def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason]
     return entries, list(dict.fromkeys([*wrong, *first.vague, *again.vague])), refused
 
 
-def _left_out(said: Sequence[_Turn], drawn: _Drawn) -> list[Reason]:
+def _left_out(said: Sequence[_Shown], drawn: _Drawn) -> list[Reason]:
     """The turns that no entry cites and that tell much of which no entry has a word.
 
     Of a conversation these are mostly compliments: to ask about them alone took a quarter more tokens and
@@ -315,7 +315,7 @@ def _left_out(said: Sequence[_Turn], drawn: _Drawn) -> list[Reason]:
     return [Reason("LEFT_OUT", tuple(left))] if left and (drawn.wrong or 2 * len(left) > len(said)) else []
 
 
-def _told(said: Sequence[_Turn]) -> list[dict[str, Any]]:
+def _told(said: Sequence[_Shown]) -> list[dict[str, Any]]:
     """The turns, the day only where it changes."""
     told, day = [], ""
     for row in (piece.shown for piece in said):
@@ -329,7 +329,7 @@ def _told(said: Sequence[_Turn]) -> list[dict[str, Any]]:
 
 
 def _drawn(
-    data: Data, turns: Mapping[int, _Turn], people: Sequence[str], titles: Sequence[str] | None
+    data: Data, turns: Mapping[int, _Shown], people: Sequence[str], titles: Sequence[str] | None
 ) -> _Drawn:
     known = {normalised(title): title for title in titles or ()}
     items, heading = data["entries"], ""
@@ -353,7 +353,7 @@ def _drawn(
     return _Drawn(tuple(entries), joined, tuple(wrong), tuple(vague))
 
 
-def _read(item: Data, turns: Mapping[int, _Turn], people: Sequence[str], heading: str) -> NewEntry | Reason:
+def _read(item: Data, turns: Mapping[int, _Shown], people: Sequence[str], heading: str) -> NewEntry | Reason:
     """An item of a reply as an entry, or why it is none."""
     text = one_line(clean_text(item["text"])).strip()
     origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
@@ -378,7 +378,7 @@ def _read(item: Data, turns: Mapping[int, _Turn], people: Sequence[str], heading
     return _filed(entry, item.get("standing"), (piece.place.entry for piece in origin))
 
 
-def _label(item: Data, text: str, origin: Sequence[_Turn]) -> str | None:
+def _label(item: Data, text: str, origin: Sequence[_Shown]) -> str | None:
     """The label that the entry, or a turn of it, says that it has."""
     said = (item.get("label") or "").strip()
     told = {label for piece in origin for label in _LABEL.findall(piece.text)}

@@ -24,9 +24,8 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import documents
 from infinimem.strategies.infini.compare import compare
-from infinimem.strategies.infini.documents import Target, apply, target
+from infinimem.strategies.infini.documents import Target, apply, retell, target
 from infinimem.strategies.infini.extract import extract
-from infinimem.strategies.infini.free import retell
 from infinimem.strategies.infini.plan import Planner, Route, near, nearest, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import (
