@@ -292,6 +292,19 @@ def test_forget_takes_the_free_texts_of_the_documents_that_it_touches(
     assert not [one for one in memory.doctor() if one.level == "error"]
 
 
+def test_texts_of_documents_that_are_gone_are_deleted_and_nothing_else(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """A text goes with its document at the next consolidation; what a person put beside it stays."""
+    memory, _ = library(*PAPER)
+    say(memory, FIRST)
+    (memory.library.root / "topics.free/mine.md").write_text("My own page.\n")
+    (memory.library.root / "topics/nora.md").unlink()
+    memory, _ = library(*PAPER)
+    memory.consolidate()
+    assert (file(memory, FREE), file(memory, "topics.free/mine.md")) == ("", "My own page.\n")
+
+
 def test_a_renamed_document_keeps_its_text(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:
     """`rename` moves the free text with its topic, and it stays current."""
     memory, _ = library(*PAPER)

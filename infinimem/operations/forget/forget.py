@@ -198,8 +198,7 @@ def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
     names = {was: now}
     if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
         names = {folder + was.split("/", 1)[1]: folder + now.split("/", 1)[1] for folder in (TOPICS, ARCHIVE)}
-        told, new_ones = texts_of(was), texts_of(now)
-        names |= {one: new for one, new in zip(told, new_ones, strict=True) if one in view}
+        names |= {one: new for one, new in zip(texts_of(was), texts_of(now), strict=True) if one in view}
     old = next((view.document(one) for one in names if one in view), Document.empty(was))
     stem = was.rpartition("/")[2]
     if was.startswith(EVIDENCE):

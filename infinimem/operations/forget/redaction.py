@@ -165,9 +165,8 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
     stay = {doc_id: record for doc_id, record in records.items() if record}
     told = _held(view, choice, records.keys() - stay)
-    texts = frozenset(text for doc_id in told for text in spec.texts_of(doc_id))
-    told |= texts
-    records |= {text: None for text in texts if text in view}
+    told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
+    records |= {one: None for one in told if one in view and one.startswith(spec.text_folders())}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
     for doc_id in view.ids("all"):
         is_note = view.is_note(doc_id) and not doc_id.startswith(MEMORIES)

@@ -419,7 +419,8 @@ def retell(view: View, asker: Account) -> Maintenance:
     """
     limit = view.settings.of(InfiniSettings).markdown_length
     live = {text_id(view, doc_id) for doc_id in view.below(TOPICS)}
-    gone = [Put(name, None) for name in view.below(view.spec.texts) if name not in live]
+    left = (name for name in view.below(view.spec.texts) if name not in live)
+    gone = [Put(name, None) for name in left if view.document(name).header.values.get("kind") == "text"]
     due = [
         row.id
         for row in view.catalog(folder=TOPICS)
