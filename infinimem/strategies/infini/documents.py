@@ -409,8 +409,9 @@ def _is_mixed(document: Document) -> bool:
 # ── documents in a model's own words ────────────────────────────────────────────────────────────
 
 
-def retell(view: View, asker: Account) -> Maintenance:
-    """Plans that tell documents whose text is not current, and delete texts of documents that are gone.
+def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
+    """Plans that tell documents whose text is not current, so many at most, and delete texts of documents that
+    are gone.
 
     A text is a record in topics.free/, derived and made anew at will: no line of a topic comes of it. Where
     the document only grew, the model is shown its text and the lines that are new, as in the paper; else all
@@ -425,7 +426,7 @@ def retell(view: View, asker: Account) -> Maintenance:
         row.id
         for row in view.catalog(folder=TOPICS)
         if row.tokens <= limit and may_change(row.id, view) and current_text(view, row.id) is None
-    ]
+    ][:most]
     while due or gone:
         texts = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
         puts = [*gone, *(Put(name, text) for name, text in texts.items() if text)]

@@ -100,7 +100,8 @@ class Infini:
                 view = yield from documents.split(view, self._asker)
                 view = yield from documents.merge(view, self._asker)
         if self.own.rewrite == "free":
-            yield from retell(view, self._asker)
+            most = None if event == "consolidate" else PORTION * documents.TOGETHER
+            yield from retell(view, self._asker, most)
 
     def is_due(self, view: View, event: Event) -> bool:
         """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
