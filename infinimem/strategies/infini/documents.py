@@ -410,8 +410,7 @@ def _is_mixed(document: Document) -> bool:
 
 
 def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
-    """Plans that tell documents whose text is not current, so many at most, and delete texts of documents that
-    are gone.
+    """Plans that tell documents whose text is not current, so many at most, and delete texts of those gone.
 
     A text is a record in topics.free/, derived and made anew at will: no line of a topic comes of it. Where
     the document only grew, the model is shown its text and the lines that are new, as in the paper; else all
