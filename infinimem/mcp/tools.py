@@ -73,7 +73,7 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the seven tools by name, of a read-only library all but `remember`."""
+    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`."""
     asking = [ask_tool(reading)]
     if not memory.library.read_only:
         asking.insert(0, remember_tool(memory, trust_user))
@@ -81,7 +81,8 @@ def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[st
     found = {}
     for tool in (*reading.tools, *asking):
         name, asks = tool.name, tool in asking
-        found[name] = Offer(tool, _TITLES[name], _OUTPUTS[name], asks, name == "remember", asks and outward)
+        title, output = _TITLES.get(name, name), _OUTPUTS.get(name, _object())
+        found[name] = Offer(tool, title, output, asks, name == "remember", asks and outward)
     return found
 
 

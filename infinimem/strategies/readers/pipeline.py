@@ -228,8 +228,11 @@ class Request:
     llm: LLM
     view: View
     question: str
-    settings: ReaderSettings
     budget: int
+
+    @property
+    def settings(self) -> ReaderSettings:
+        return self.view.settings.reader
 
     @property
     def search(self) -> Searcher:

@@ -1,0 +1,70 @@
+"""Heading partitions ranked by Okapi BM25, by which the paper's readers supplement what a model selected.
+
+In: a snapshot, a question, and the documents that are left out. Out: heading blocks, and turns that no entry
+cites yet, best first. Of a large library the index ranks, for this looks at every partition.
+
+Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677; the package rank-bm25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from infinimem.model import Retrieved
+from infinimem.retrieval.origins import KnownLines, Origins
+from infinimem.retrieval.pieces import Pieces
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.view import View
+from infinimem.terms import analyzer
+
+MANY = 300
+"""Documents up to which each partition is looked at; of more the index ranks."""
+K1, B = 1.5, 0.75
+
+
+class _Partitions:
+    """Those of a snapshot: where each stands, and its terms."""
+
+    def __init__(self, view: View) -> None:
+        from rank_bm25 import BM25Okapi
+
+        rows = [row for row in _rows(view) if row[3]]
+        self.places = [row[:3] for row in rows]
+        self.terms = [frozenset(row[3]) for row in rows]
+        self.engine = BM25Okapi([row[3] for row in rows], k1=K1, b=B) if rows else None
+
+
+def _rows(view: View) -> Iterator[tuple[str, int, int, list[str]]]:
+    pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
+    for document in map(view.document, view.ids()):
+        for block, terms in pieces.parts(document):
+            yield document.id, block.start_line, block.end_line, terms.split()
+    for place in filter(None, map(view.entry, view.unfiled())):
+        terms = pieces.terms_at(view.document(place.doc_id), place.start_line, place.end_line)
+        yield place.doc_id, place.start_line, place.end_line, terms.split()
+
+
+def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
+    """Return the partitions that answer a question best, of the documents that are not left out; ties by
+    document and line."""
+    search = searcher(view)
+    if len(view.ids()) > MANY:
+        found = search.blocks(question, limit * (len(without) + 1))
+        return [block for block in found if block.doc_id not in without][:limit]
+    held = view.derived(_partitions)
+    terms = analyzer(view.settings.search.language).query_terms(question)
+    chosen = [
+        at
+        for at, (doc_id, _, _) in enumerate(held.places)
+        if doc_id not in without and not held.terms[at].isdisjoint(terms)
+    ]
+    if not chosen or held.engine is None:
+        return []
+    scores = (round(score, 6) for score in held.engine.get_batch_scores(terms, chosen))
+    best = sorted(zip(scores, chosen, strict=True), key=lambda one: (-one[0], held.places[one[1]]))[:limit]
+    return [replace(search.lines_at(*held.places[at]), score=score) for score, at in best]
+
+
+def _partitions(view: View, _: _Partitions | None, __: Collection[str] | None) -> _Partitions:
+    return _Partitions(view)
