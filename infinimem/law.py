@@ -78,7 +78,13 @@ class Verdict:
 
 
 def verify(
-    plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collection[int] = (), *, same: Same
+    plan: Plan,
+    lookup: Lookup,
+    roots: Sequence[str],
+    approved: Collection[int] = (),
+    *,
+    same: Same,
+    files: Sequence[str] | None = None,
 ) -> Verdict:
     """Check a plan against the lines as they are.
 
@@ -89,10 +95,11 @@ def verify(
         approved: lines whose archiving a person approved, even if they are protected or too many; nothing
             else is let pass, and one that may not be archived stays where it is.
         same: what counts as a duplicate.
+        files: the folders of its whole files, where those are not its roots.
     """
     refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
     for put in plan.records:
-        if not _under(put.doc_id, roots):
+        if not _under(put.doc_id, roots if files is None else files):
             refused.append(Reason("FOREIGN_RECORD", (), put.doc_id))
         if missing := tuple(seq for seq in put.origin if lookup(seq) is None):
             refused.append(Reason("UNKNOWN_SEQ", missing, put.doc_id))

@@ -34,6 +34,8 @@ class InfiniSettings:
     merge_group_max: Harmless[int] = 4
     summary_length: Harmless[int] = 100
     maintenance: Harmless[bool] = True
+    shows: Harmless[Literal["lines", "free"]] = "lines"
+    """What readers show of a whole document: its lines, or the text of them that `rewrite = "free"` wrote."""
 
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
@@ -50,6 +52,7 @@ SPEC = StrategySpec(
     strategy="infinimem.strategies.infini.strategy:Infini",
     writes=("topics/",),
     archived="archive/",
+    texts="topics.free/",
     buffer="CURRENT",
     settings=InfiniSettings,
     estimate=estimate,
@@ -67,4 +70,5 @@ SPEC = StrategySpec(
         "five-answers": ("infini", "infini-h", "infini-turns"),
     },
     takes=("search", "reader"),
+    reads=frozenset({"shows"}),
 )
