@@ -163,17 +163,20 @@ class Toolbox:
 
     @cached_property
     def _tools(self) -> dict[str, Tool]:
-        own = {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, self), rows) for name in NAMES}
-        return own | {tool.name: tool for tool in _added(self._view)}
+        return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, self), rows) for name in NAMES}
+
+    @cached_property
+    def _added(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in _added(self._view)}
 
     def extra(self) -> str:
         """The tools that packages add, a line each, as a prompt that knows the five lists them."""
-        added = (tool for tool in self if tool.name not in NAMES)
+        added = self._added.values()
         told = ((tool.name, ", ".join(tool.parameters["properties"]), tool.description) for tool in added)
         return "".join(f"{name}({arguments}): {description}\n" for name, arguments, description in told)
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter(self._tools.values())
+        return iter([*self._tools.values(), *self._added.values()])
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
         """Run a tool as a model asked for it.
@@ -185,14 +188,16 @@ class Toolbox:
         Returns:
             The tool's result, or {"error": one line} for whatever is wrong with the call.
         """
-        tool, read = self._tools.get(name), _read(arguments)
+        tool, read = self._tools.get(name) or self._added.get(name), _read(arguments)
         if tool is None:
-            return {"error": f"there is no tool {name[:40]!r}; there are {', '.join(self._tools)}"}
+            return {
+                "error": f"there is no tool {name[:40]!r}; there are {', '.join(tool.name for tool in self)}"
+            }
         return {"error": "the arguments are not a JSON object"} if read is None else tool.run(read)
 
     def text(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """The same as text for a model: `Tool.told`."""
-        tool, result = self._tools.get(name), self.call(name, arguments)
+        tool, result = self._tools.get(name) or self._added.get(name), self.call(name, arguments)
         return tool.told(result) if tool else str(result["error"])
 
     def functions(self) -> list[Callable[..., str]]:

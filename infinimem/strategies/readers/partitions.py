@@ -16,6 +16,7 @@ from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
+from infinimem.strategies.readers.shown import as_shown, shown
 from infinimem.terms import analyzer
 
 MANY = 300
@@ -24,7 +25,7 @@ K1, B = 1.5, 0.75
 
 
 class _Partitions:
-    """Those of a snapshot: where each stands, and its terms."""
+    """Those of a snapshot: each with its document, first and last line as that is shown, and its terms."""
 
     def __init__(self, view: View) -> None:
         from rank_bm25 import BM25Okapi
@@ -37,9 +38,9 @@ class _Partitions:
 
 def _rows(view: View) -> Iterator[tuple[str, int, int, list[str]]]:
     pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
-    for document in map(view.document, view.ids()):
-        for block, terms in pieces.parts(document):
-            yield document.id, block.start_line, block.end_line, terms.split()
+    for doc_id in view.ids():
+        for block, terms in pieces.parts(as_shown(view, doc_id)):
+            yield doc_id, block.start_line, block.end_line, terms.split()
     for place in filter(None, map(view.entry, view.unfiled())):
         terms = pieces.terms_at(view.document(place.doc_id), place.start_line, place.end_line)
         yield place.doc_id, place.start_line, place.end_line, terms.split()
@@ -48,9 +49,8 @@ def _rows(view: View) -> Iterator[tuple[str, int, int, list[str]]]:
 def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
     """Return the partitions that answer a question best, of the documents that are not left out; ties by
     document and line."""
-    search = searcher(view)
     if len(view.ids()) > MANY:
-        found = search.blocks(question, limit * (len(without) + 1))
+        found = searcher(view).blocks(question, limit * (len(without) + 1))
         return [block for block in found if block.doc_id not in without][:limit]
     held = view.derived(_partitions)
     terms = analyzer(view.settings.search.language).query_terms(question)
@@ -63,7 +63,7 @@ def best_partitions(view: View, question: str, limit: int, without: Collection[s
         return []
     scores = (round(score, 6) for score in held.engine.get_batch_scores(terms, chosen))
     best = sorted(zip(scores, chosen, strict=True), key=lambda one: (-one[0], held.places[one[1]]))[:limit]
-    return [replace(search.lines_at(*held.places[at]), score=score) for score, at in best]
+    return [replace(shown(view, *held.places[at]), score=score) for score, at in best]
 
 
 def _partitions(view: View, _: _Partitions | None, __: Collection[str] | None) -> _Partitions:

@@ -26,6 +26,7 @@ from infinimem.retrieval.searcher import Searcher, searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
+from infinimem.strategies.readers.shown import shown
 
 RANKED, MOST = 50, 200
 """Pieces that are ranked for a budget: at first, and where they leave room: 50 entries say about 1,500
@@ -255,12 +256,12 @@ def bodies(request: Request, doc_ids: Iterable[str], budget: int) -> list[Retrie
     found: list[Retrieved] = []
     for doc_id in doc_ids:
         left = budget - size(found)
-        document = request.view.document(doc_id)
-        body = request.search.lines_at(doc_id, 1, len(document.lines))
+        body = shown(request.view, doc_id)
         if tokens.count(body.text) <= left:
             found.append(body)
         else:
-            blocks = request.search.blocks_at(doc_id, 1, len(document.lines))
+            blocks = request.search.blocks_at(body.doc_id, 1, body.end_line)
+            blocks = [shown(request.view, doc_id, block.start_line, block.end_line) for block in blocks]
             found += pack(request.search.order(request.question, blocks), left)
     return [item for item in found if item.text.strip()]
 
