@@ -136,7 +136,7 @@ class Reader:
     ) -> tuple[Answer, Evidence]:
         """Return an answer, and all the evidence that was shown for it."""
         from infinimem.answer import answer
-        from infinimem.strategies.readers.agentic import search
+        from infinimem.strategies.readers.collect import search
 
         before, day = self.llm.spent, now or self._clock().date().isoformat()
         with self._spend(max_tokens):

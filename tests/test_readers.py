@@ -19,8 +19,7 @@ from infinimem.store.spec import STANDING
 from infinimem.store.view import View
 from infinimem.strategies.infini.plan import open_documents
 from infinimem.strategies.infini.split_merge import may_change
-from infinimem.strategies.readers.agentic import search
-from infinimem.strategies.readers.collect import collect
+from infinimem.strategies.readers.collect import collect, search
 from infinimem.strategies.readers.pipeline import standing
 from infinimem.testing import ScriptedLLM
 

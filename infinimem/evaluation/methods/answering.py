@@ -14,7 +14,7 @@ from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Spending
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
-from infinimem.strategies.readers.agentic import Search
+from infinimem.strategies.readers.collect import Search
 
 ALL = 1 << 30
 """Tokens: more than any history has."""

@@ -23,7 +23,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import delete_cache
 from infinimem.store.spec import TOPICS
-from infinimem.strategies.readers.agentic import search
+from infinimem.strategies.readers.collect import search
 
 SETTINGS = "infinimem.toml"
 

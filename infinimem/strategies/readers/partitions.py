@@ -27,7 +27,7 @@ K1, B = 1.5, 0.75
 class _Partitions:
     """Those of a snapshot: each with its document, first and last line as that is shown, and its terms."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *_: object) -> None:
         from rank_bm25 import BM25Okapi
 
         rows = [row for row in _rows(view) if row[3]]
@@ -52,7 +52,7 @@ def best_partitions(view: View, question: str, limit: int, without: Collection[s
     if len(view.ids()) > MANY:
         found = searcher(view).blocks(question, limit * (len(without) + 1))
         return [block for block in found if block.doc_id not in without][:limit]
-    held = view.derived(_partitions)
+    held = view.derived(_Partitions)
     terms = analyzer(view.settings.search.language).query_terms(question)
     chosen = [
         at
@@ -64,7 +64,3 @@ def best_partitions(view: View, question: str, limit: int, without: Collection[s
     scores = (round(score, 6) for score in held.engine.get_batch_scores(terms, chosen))
     best = sorted(zip(scores, chosen, strict=True), key=lambda one: (-one[0], held.places[one[1]]))[:limit]
     return [replace(shown(view, *held.places[at]), score=score) for score, at in best]
-
-
-def _partitions(view: View, _: _Partitions | None, __: Collection[str] | None) -> _Partitions:
-    return _Partitions(view)
