@@ -169,6 +169,7 @@ class Toolbox:
     def _added(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in _added(self._view)}
 
+    @property
     def extra(self) -> str:
         """The tools that packages add, a line each, as a prompt that knows the five lists them."""
         added = self._added.values()

@@ -237,7 +237,7 @@ class Search:
         shown = list(shown)
         while self.rounds_left > 0:
             told = {"calls": list(self._calls), "rounds_left": str(self.rounds_left)}
-            known = {"catalog": self._catalog(), "tools": self._tools.extra()}
+            known = {"catalog": self._catalog(), "tools": self._tools.extra}
             reply = llm.complete(self.task, {**variables, **known, **told})
             if self._ends(reply.data or {}):
                 self.reply = reply
