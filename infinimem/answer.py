@@ -44,6 +44,7 @@ class _EvidenceLine:
     speaker: str | None = None
     when: str | None = None
     refers: str | None = None
+    label: str | None = None
     superseded_by: str | None = None
 
     @property
@@ -56,7 +57,7 @@ class _EvidenceLine:
         """As data (llm/tasks.py); what is not known is left out."""
         if self.is_heading:
             return {"heading": self.text.lstrip("#").strip()}
-        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "superseded_by")
+        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "label", "superseded_by")
         return {key: value for key in keys if (value := getattr(self, key))}
 
 
@@ -138,7 +139,7 @@ def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
-        about = (item.speaker, item.when, item.refers)
+        about = (item.speaker, item.when, item.refers, item.label)
         newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None
         yield _EvidenceLine(
             str(item.seqs[0]), _cut(item.text), item.time, item.source, place, *about, superseded_by=newer
@@ -150,7 +151,7 @@ def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
         entry = parse_entry(text)
         if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
-            fields = (entry.fields.get(key) for key in ("speaker", "when", "refers"))
+            fields = (entry.fields.get(key) for key in ("speaker", "when", "refers", "label"))
             yield _EvidenceLine(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *fields)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():

@@ -120,12 +120,14 @@ class Way:
             "search" for the search tool over a folder of notes.
         answered_by: the reader whose evidence is answered from, likewise.
         draws: whether anything is made of what was said.
+        preset: of the strategy's, under which it is made and read.
     """
 
     strategy: str
     ranked_by: str | None = None
     answered_by: str | None = None
     draws: bool = True
+    preset: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ class StrategySpec:
         ledgers: ids of its documents that list records, a JSON object a line.
         settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
             as those of settings.py are.
+        presets: values that one name sets (`preset = "paper"`), as infinimem.toml groups them; what the file
+            gives itself goes before. None of them may need trust.
         readers: its own ways to collect evidence, besides those that all strategies share.
         estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
             turns together, how many they are (at least one), and its settings. None if no model is asked.
@@ -169,6 +173,7 @@ class StrategySpec:
     links: tuple[str, ...] = ()
     ledgers: tuple[str, ...] = ()
     settings: type[Any] | None = None
+    presets: Mapping[str, Mapping[str, Mapping[str, object]]] = field(default_factory=dict)
     readers: tuple[str, ...] = ()
     estimate: Callable[[int, int, Any], tuple[int, int, int]] | None = None
     methods: Mapping[str, Way] = field(default_factory=dict)

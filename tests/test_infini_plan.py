@@ -57,13 +57,12 @@ def test_missing_and_doubled_lines_are_asked_about_once_more() -> None:
     found, llm, _ = route(
         library,
         assigned(("X", [1, 2]), ("Y", [2])),
-        assigned(("Y", [2, 3]), ("Z", [4, 1])),
+        assigned(("X", [1]), ("Y", [2, 3]), ("Z", [4, 1])),
         sizes=(1, 3),
     )
     again = llm.calls[1].variables
     assert again["problems"] == ["MISSING 3, 4", "REPEATED 2"]
-    assert ids(again["topics"]) == ["2", "3", "4"]
-    assert again["planned_titles"] == ["X", "Y"]
+    assert ids(again["topics"]) == ["1", "2", "3", "4"]
     assert found == {"topics/x": [1], "topics/y": [2, 3], "topics/z": [4]}
 
 
@@ -105,7 +104,8 @@ def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Compa
     view = library.view()
     llm = ScriptedLLM({"compare": replies})
     fresh = [place.entry for place in view.buffer.entries]
-    stands = [place.entry for place in view.document(standing).entries] if standing else []
+    places = view.document(standing).entries if standing else ()
+    stands = {place.seq: place.entry for place in (*places, *view.entries())}
     return compare(fresh, stands, (), view, Asker(llm)), llm
 
 

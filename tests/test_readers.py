@@ -17,8 +17,8 @@ from infinimem.model import Evidence, Retrieved
 from infinimem.store.sources import only
 from infinimem.store.spec import STANDING
 from infinimem.store.view import View
+from infinimem.strategies.infini.documents import may_change
 from infinimem.strategies.infini.plan import open_documents
-from infinimem.strategies.infini.split_merge import may_change
 from infinimem.strategies.readers.collect import collect, search
 from infinimem.strategies.readers.pipeline import standing
 from infinimem.testing import ScriptedLLM

@@ -139,6 +139,8 @@ class _PlanRenderer:
             fields["refers"] = one_line(clean_text(add.refers))
         if add.when:
             fields["when"] = add.when
+        if add.label:
+            fields["label"] = add.label
         return format_entry(
             seq,
             one_line(clean_text(add.text)),

@@ -83,7 +83,7 @@ class Spec:
             for key, value in values.items()
         )
         linked = () if self.linked_by is None else (f"embedder={self.linked_by}",)
-        first = self.way.strategy if self.draws else self.name
+        first = f"{self.way.strategy}{self.way.preset and '-'}{self.way.preset}" if self.draws else self.name
         return _fit(":".join((first, *settings, *linked)))
 
     @property
@@ -105,6 +105,7 @@ class Spec:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
         groups = self.building if building else self.settings
         lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
+        lines += [f"preset = {_toml(self.way.preset)}"] if self.way and self.way.preset else []
         lines += [
             line
             for group, values in groups.items()

@@ -1,7 +1,6 @@
-"""REWRITE_CURRENT and COMPARE: the buffer's lines by topic; which repeat others, which newer ones outdate.
+"""COMPARE: which lines repeat others, which newer ones outdate.
 
-Lines under a heading have their topic from extraction; a model groups the others, and where it forgets,
-doubles or invents lines, the lines win. Repetitions are found by rule: the law takes nothing for one but what
+Repetitions are found by rule: the law takes nothing for one but what
 differs in wording only. Which lines newer ones make untrue a model is asked once for a whole consolidation,
 and it is shown those lines alone that come in near to others. A claim that the law would not pass goes back
 once, with the reason; if it insists, the line stays live beside the other, and the receipt says why.
@@ -14,43 +13,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
 from infinimem import chronology, law
 from infinimem.grounding.claims import find_duplicates, is_repetition
-from infinimem.llm.shown import shown
-from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
+from infinimem.model import Entry, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
-from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import COMPARE, REWRITE
-from infinimem.strategies.infini.topics import (
-    Topic,
-    ask_groups,
-    brief,
-    clean_title,
-    entries_of,
-    fact,
-    heading_of,
-    joined,
-    movable,
-    packed,
-    sections,
-    seq_of,
-    size,
-    title_of,
-    unsorted,
-)
+from infinimem.strategies.infini.tasks import COMPARE
+from infinimem.strategies.infini.topics import Topic, brief, packed, seq_of
 from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
-
-# ── compare ──────────────────────────────────────────────────────────────────────────────────────
-
 
 NEAR = 0.15
 """Cosine from which two lines are near, their terms weighed by how few lines hold them. Of the 14 facts of
@@ -60,8 +38,6 @@ FEWEST = 100
 """Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
 NEAREST = 2
 """Lines that one which comes in is compared with, at most."""
-DOCUMENTS = 8
-"""Documents beside those that lines go to which may hold what is near."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +64,13 @@ def repeats(entries: Iterable[Entry]) -> list[Claim]:
 
 
 def compare(
-    fresh: Iterable[Entry], standing: Iterable[Entry], known: Iterable[Claim], view: View, asker: Asker
+    fresh: Iterable[Entry],
+    pool: Mapping[int, Entry],
+    known: Iterable[Claim],
+    view: View,
+    asker: Asker,
 ) -> Comparison:
-    """Compare what comes in with what stands where it goes or near to there, and with each other.
+    """Compare what comes in with what stands near to it (`pool`), and with each other.
 
     `known` are claims of other lines that come in, whose survivors are among these.
     """
@@ -98,17 +78,21 @@ def compare(
     claims = {claim.seq: claim for claim in known}
     if not incoming:
         return Comparison(tuple(claims.values()))
-    pool = {entry.seq: entry for entry in standing} | incoming
-    for row in near(view, incoming.values(), open_documents(view))[:DOCUMENTS]:
-        pool |= {place.entry.seq: place.entry for place in movable(view.document(row.id), view)}
+    pool = {**pool, **incoming}
     said_again = repeats(entry for _, entry in sorted(pool.items()))
     claims |= {claim.seq: claim for claim in said_again if {claim.seq, claim.by} & incoming.keys()}
-    pool = {seq: entry for seq, entry in pool.items() if seq not in claims}
+    entries = [entry for seq, entry in sorted(pool.items()) if seq not in claims]
+    groups = near_groups(
+        [sorted(query_terms(entry.text)) for entry in entries],
+        NEAREST,
+        {at for at, entry in enumerate(entries) if entry.seq in incoming},
+        lambda one, other: _may_outdate(entries[one], entries[other], view),
+    )
     unmended: list[Reason] = []
-    topics = [Topic(str(at), lines) for at, lines in enumerate(_near(pool, incoming, view), 1)]
+    topics = [Topic(str(n), tuple(entries[at] for at in group)) for n, group in enumerate(groups, 1)]
     for part in packed(topics, view.settings.of(InfiniSettings).plan_split_threshold):
-        found, wrong = _ask(part, incoming, view, asker)
-        claims |= {claim.seq: claim for claim in found}
+        answers, wrong = _ask(part, incoming, view, asker)
+        claims |= {claim.seq: claim for claim in answers}
         unmended += wrong
     held, withheld = allowed(claims.values(), incoming, view)
     why = [item.reason for item in withheld]
@@ -116,41 +100,49 @@ def compare(
     return Comparison(held, (*notes, *map(str, withheld)), tuple(withheld))
 
 
-def _near(pool: Mapping[int, Entry], incoming: Collection[int], view: View) -> Iterator[tuple[Entry, ...]]:
-    """Groups of lines that are near to each other, one at least of each coming in; by seq."""
+def near_groups(
+    terms: Sequence[Sequence[str]],
+    nearest: int,
+    among: Collection[int],
+    may: Callable[[int, int], bool] = lambda one, other: True,
+) -> list[list[int]]:
+    """Groups of texts that are near to each other, given their sorted terms; positions, ascending.
+
+    Args:
+        nearest: each is joined with so many others at most.
+        among: those of which a group has one at least.
+        may: whether two may be joined.
+    """
     import numpy as np
 
-    entries = [entry for _, entry in sorted(pool.items())]
-    terms = [sorted(query_terms(entry.text)) for entry in entries]
     holding: defaultdict[str, list[int]] = defaultdict(list)
     for at, own in enumerate(terms):
         for term in own:
             holding[term].append(at)
-    lines = max(len(entries), FEWEST)
-    weight = {term: math.log(1 + lines / len(those)) ** 2 for term, those in holding.items()}
+    count = max(len(terms), FEWEST)
+    weight = {term: math.log(1 + count / len(those)) ** 2 for term, those in holding.items()}
     length = np.array([math.sqrt(sum(sorted(weight[term] for term in own))) for own in terms])
     places = {term: np.array(those) for term, those in holding.items()}
-    group = list(range(len(entries)))
+    group = list(range(len(terms)))
 
     def first(at: int) -> int:
         while group[at] != at:
             at = group[at]
         return at
 
-    for at in (at for at, entry in enumerate(entries) if entry.seq in incoming):
-        shared = np.zeros(len(entries))
+    for at in sorted(among):
+        shared = np.zeros(len(terms))
         for term in terms[at]:
             shared[places[term]] += weight[term]
         shared[at] = 0.0
         (close,) = np.nonzero((shared > 0.0) & (shared >= NEAR * length[at] * length))
-        nearest = close[np.argsort(-shared[close] / length[close], kind="stable")].tolist()
-        others = (other for other in nearest if _may_outdate(entries[at], entries[other], view))
-        for other in islice(others, NEAREST):
+        by_nearness = close[np.argsort(-shared[close] / length[close], kind="stable")].tolist()
+        for other in islice((other for other in by_nearness if may(at, other)), nearest):
             group[max(first(at), first(other))] = min(first(at), first(other))
-    members: defaultdict[int, list[Entry]] = defaultdict(list)
-    for at, entry in enumerate(entries):
-        members[first(at)].append(entry)
-    yield from (tuple(those) for _, those in sorted(members.items()) if len(those) > 1)
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for at in range(len(terms)):
+        members[first(at)].append(at)
+    return [those for _, those in sorted(members.items()) if len(those) > 1]
 
 
 def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
@@ -241,70 +233,3 @@ def _followed(claims: dict[int, Claim]) -> Iterable[Claim]:
             final = replace(final, by=step.by, why=step.why if final.why == "duplicate" else final.why)
         if final.by not in seen:
             yield final
-
-
-# ── rewrite ──────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Draft:
-    """The buffer, sorted: each line is in one topic, or in one claim whose survivor is; and which were
-    `titled`."""
-
-    topics: tuple[Topic, ...]
-    claims: tuple[Claim, ...]
-    titled: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
-
-
-def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
-    """Group the buffer's first lines, or all; what is too large for one call goes in parts."""
-    places = {place.entry.seq: place for place in movable(view.buffer, view)[:count]}
-    claims, withheld = allowed(repeats(place.entry for place in places.values()), places, view)
-    gone = {claim.seq for claim in claims}
-    live = [place for seq, place in places.items() if seq not in gone]
-    untitled = ("", unsorted(view))
-    titled = sections(place for place in live if heading_of(place) not in untitled)
-    topics = list(titled)
-    lines = [Topic("", (place.entry,)) for place in live if heading_of(place) in untitled]
-    unmended: list[Reason] = []
-    open_ids = open_documents(view) if lines else {}
-    for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
-        part = [places[line.entries[0].seq] for line in chunk]
-        docs = [_offered(row.id, view) for row in near(view, entries_of(chunk), open_ids)]
-        found, wrong = _part(part, docs, asker, view)
-        topics += found
-        unmended += wrong
-    notes = [*(f"rewrite: {reason}" for reason in unmended), *map(str, withheld)]
-    titles = frozenset(topic.title for topic in titled)
-    return Draft(joined(topics), claims, titles, tuple(notes), tuple(withheld))
-
-
-def _offered(doc_id: str, view: View) -> dict[str, object]:
-    """A document as a model is told of it."""
-    told = {"title": title_of(doc_id, view), "tokens": view.row(doc_id).tokens}
-    return {**told, "told": [shown(told)]}
-
-
-def _share(lines: Sequence[Topic], limit: int) -> int:
-    """Tokens of a part, so that all parts are about as large: a few lines alone are grouped badly."""
-    sizes = [size(line.entries) for line in lines]
-    parts = -(-sum(sizes) // max(limit, 1))
-    return min(limit, -(-sum(sizes) // max(parts, 1)) + max(sizes, default=0))
-
-
-def _part(
-    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, view: View
-) -> tuple[list[Topic], Sequence[Reason]]:
-    known = {place.entry.seq: place for place in places}
-    untitled = unsorted(view)
-    facts = [fact(place.entry) for place in places]
-    groups, wrong = ask_groups(asker, REWRITE, {"facts": facts, "docs": docs}, known)
-    topics = [
-        Topic(clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
-        for topic, seqs in groups
-    ]
-    settled = {seq for _, seqs in groups for seq in seqs}
-    missing = [place for place in places if place.entry.seq not in settled]
-    return [*topics, *sections(missing, untitled)], wrong

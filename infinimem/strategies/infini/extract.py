@@ -5,8 +5,9 @@ back to it once, then the turn stands for itself. A model that cannot be reached
 so does one that gives no answer of use: its turns are asked about in halves, so that one that it does not
 take, or the length of all, keeps no other back; what is left is for the next time.
 
-Source: Infini Memory, section 3.3 and prompt A. The paper groups what was drawn in a later call; here the
-model is told the titles that there are, and an entry stands in CURRENT under the one that it names.
+Source: Infini Memory, section 3.3 and prompt A. The paper groups what was drawn in a later call, as does
+`grouping = "rewrite"`; here the model is told the titles that there are, and an entry stands in CURRENT under
+the one that it names.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import EXTRACT
+from infinimem.strategies.infini.tasks import EXTRACT, EXTRACT_ALONE
 from infinimem.strategies.infini.topics import (
     INBOX,
     clean_title,
@@ -56,6 +57,7 @@ HALVINGS = 8
 TELLING = 8
 """Words of a turn that no entry holds, from which it is asked about once more."""
 
+_LABEL = re.compile(r"\blabel\s*[=:]\s*[\"']?([\w.-]{1,80})", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 
 
@@ -89,8 +91,8 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     portions, few = units(new, settings), max(1, settings.workers)
     in_vain = 0
     while portions and in_vain < IN_VAIN:
-        titles = topic_titles(view, portions[0])
-        begun = titles or view.buffer.entries  # else each would make up titles of its own
+        titles = topic_titles(view, portions[0]) if settings.grouping == "extract" else None
+        begun = titles != [] or view.buffer.entries  # else each would make up titles of its own
         side_by_side = portions[: few if begun else 1]
         portions = portions[len(side_by_side) :]
         asked = in_order(partial(_attempt, view, asker, titles), side_by_side, few)
@@ -109,7 +111,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
 
 
 def _attempt(
-    view: View, asker: Asker, titles: Sequence[str], unit: Sequence[Located]
+    view: View, asker: Asker, titles: Sequence[str] | None, unit: Sequence[Located]
 ) -> tuple[Plan | ModelError, Asker]:
     """The plan of a unit, or why there is none; and who asked."""
     own = Asker(asker.llm)
@@ -176,8 +178,9 @@ def _context(view: View, first: Located) -> list[Located]:
 # ── one unit ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plan(view: View, unit: Sequence[Located], titles: Sequence[str], asker: Asker) -> Plan:
-    """Ask about a unit, or about each part of a turn that is larger than a call."""
+def _plan(view: View, unit: Sequence[Located], titles: Sequence[str] | None, asker: Asker) -> Plan:
+    """Ask about a unit, or about each part of a turn that is larger than a call; without titles no topic is
+    named."""
     limit = view.settings.of(InfiniSettings).chunk_tokens
     told = [ShownTurn(place, place.entry.text, view) for place in unit if place.entry.text.strip()]
     calls = [told] if told else []
@@ -241,7 +244,7 @@ class _Drawn:
 def _ask(
     said: Sequence[ShownTurn],
     context: Sequence[Mapping[str, str | None]],
-    titles: Sequence[str],
+    titles: Sequence[str] | None,
     asker: Asker,
 ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
     """Entries, what is still wrong, turns that are refused, and the failure, if any; of a call or two."""
@@ -251,8 +254,9 @@ def _ask(
     problems: list[Reason] = []
     failure: Failure | None = None
     for _ in range(2):
-        asked = {"turns": _told(said), "context": context, "topics": titles}
-        reply = asker.complete(EXTRACT, {**asked, "problems": [*map(str, problems)]})
+        asked = {"turns": _told(said), "context": context, "problems": [*map(str, problems)]}
+        topics = {} if titles is None else {"topics": titles}
+        reply = asker.complete(EXTRACT if topics else EXTRACT_ALONE, {**asked, **topics})
         if reply.data is None:
             problems, failure = [unreadable(reply)], reply.failure or "EMPTY"
             if failure in CUT and len(said) > 1 and first is None:
@@ -268,7 +272,8 @@ def _ask(
         if not problems:
             break
         said = _concerned(said, found.wrong, problems) or said
-        titles = list(dict.fromkeys([*titles, *_topics(found.entries)]))
+        if titles is not None:
+            titles = list(dict.fromkeys([*titles, *_topics(found.entries)]))
     if first is None and again is None:
         return [], problems, set(), failure
     return *_settled(first or _Drawn(), again or _Drawn()), None
@@ -338,9 +343,9 @@ def _told(said: Sequence[ShownTurn]) -> list[dict[str, Any]]:
 
 
 def _drawn(
-    data: Data, turns: Mapping[int, ShownTurn], people: Sequence[str], titles: Sequence[str]
+    data: Data, turns: Mapping[int, ShownTurn], people: Sequence[str], titles: Sequence[str] | None
 ) -> _Drawn:
-    known = {same(title): title for title in titles}
+    known = {same(title): title for title in titles or ()}
     items, heading = data["entries"], ""
     unknown = [name[:20] for item in items for name in item["from"] if not seqs_of([name], turns)]
     wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
@@ -348,7 +353,7 @@ def _drawn(
     joined: list[NewEntry] = []
     vague: list[Reason] = []
     for item in items:
-        if topic := item.get("topic"):
+        if titles is not None and (topic := item.get("topic")):
             title = clean_title(topic)
             heading = known.setdefault(same(title), title) if title else ""
         entry = _read(item, turns, people, heading)
@@ -386,8 +391,16 @@ def _read(
         when=when if when and fits(when, texts) else None,  # if the words of its turns can mean that
         by=None if copied else "model",
         refers=refers or None,
+        label=_label(item, text, origin),
     )
     return filed(entry, item.get("standing"), (piece.place.entry for piece in origin))
+
+
+def _label(item: Data, text: str, origin: Sequence[ShownTurn]) -> str | None:
+    """The label that the entry, or a turn of it, says that it has."""
+    said = (item.get("label") or "").strip()
+    told = {label for piece in origin for label in _LABEL.findall(piece.text)}
+    return next(iter(_LABEL.findall(text)), said if said in told else None)
 
 
 def joins_facts(entry: NewEntry) -> bool:

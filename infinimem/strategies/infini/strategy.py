@@ -4,7 +4,7 @@ In: evidence lines, or a full buffer. Out: plans of new entries and of moves. Pr
 id and its words replace none; a reply that the law refuses falls back to filing the lines as they are.
 
     observe   evidence -> extract -> CURRENT
-    tick      CURRENT -> rewrite -> plan -> compare -> apply, then split and merge
+    tick      CURRENT -> rewrite -> plan -> compare -> apply, then split and merge, then retell
 
 It proposes; the store disposes. Source: arXiv 2606.10677.
 """
@@ -18,16 +18,17 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
+from infinimem.model import Entry, Evidence, Finding, Located, Move, Plan, Reason
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
-from infinimem.strategies.infini import split_merge
-from infinimem.strategies.infini.compare import Claim, compare, rewrite
+from infinimem.strategies.infini import documents
+from infinimem.strategies.infini.compare import Claim, compare
+from infinimem.strategies.infini.documents import Target, apply, compose, plain, target
 from infinimem.strategies.infini.extract import extract
-from infinimem.strategies.infini.layout import apply, compose, plain, target
-from infinimem.strategies.infini.plan import Planner, Route, nearest
+from infinimem.strategies.infini.free import retell
+from infinimem.strategies.infini.plan import Planner, Route, near, nearest, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import (
     PORTION,
@@ -82,22 +83,24 @@ class Infini:
     def _tick(self, view: View, event: Event) -> Plans:
         if not self.is_due(view, event):
             return
-        places = movable(view.buffer, view)
-        if not places:
-            return
-        count = len(places) if event == "consolidate" else self.portion(places)
-        plan = self.consolidation(view, count)
-        if waiting := len(places) - count:
-            plan = replace(plan, notes=(*plan.notes, f"{waiting} lines wait in CURRENT: too many for one go"))
-        outcome = yield plan
-        if isinstance(outcome, Rejected):
-            seqs = {place.seq for place in places[:count]}
-            outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
+        if places := movable(view.buffer, view):
+            count = len(places) if event == "consolidate" else self.portion(places)
+            plan = self.consolidation(view, count)
+            if waiting := len(places) - count:
+                note = f"{waiting} lines wait in CURRENT: too many for one go"
+                plan = replace(plan, notes=(*plan.notes, note))
+            outcome = yield plan
             if isinstance(outcome, Rejected):
-                return
-        if self.own.maintenance:
-            after = yield from split_merge.split(outcome.view, self._asker)
-            yield from split_merge.merge(after, self._asker)
+                seqs = {place.seq for place in places[:count]}
+                outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
+                if isinstance(outcome, Rejected):
+                    return
+            view = outcome.view
+            if self.own.maintenance:
+                view = yield from documents.split(view, self._asker)
+                view = yield from documents.merge(view, self._asker)
+        if self.own.rewrite == "free":
+            yield from retell(view, self._asker)
 
     def is_due(self, view: View, event: Event) -> bool:
         """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
@@ -126,14 +129,22 @@ class Infini:
             title = f"Notes {view.epoch + 1}"
             targets = [target(view, Route(Slugs(view).new(title), title, draft.topics))]
             notes = draft.notes
-        standing = [place.entry for item in targets for place in item.places]
-        said = compare(entries_of(draft.topics), standing, draft.claims, view, self._asker)
-        notes = (*notes, *said.notes)
-        if self.own.maintenance:
-            plan = apply("consolidate", targets, said.claims, view, self._asker, notes)
-        else:
-            plan = compose("consolidate", [(item, plain(item)) for item in targets], said.claims, view, notes)
-        return replace(plan, withheld=(*draft.withheld, *said.withheld, *plan.withheld))
+        fresh = entries_of(draft.topics)
+        compared = compare(fresh, self._pool(view, targets, fresh), draft.claims, view, self._asker)
+        notes = (*notes, *compared.notes)
+        plan = apply("consolidate", targets, compared.claims, view, self._asker, notes)
+        return replace(plan, withheld=(*draft.withheld, *compared.withheld, *plan.withheld))
+
+    def _pool(self, view: View, targets: Sequence[Target], fresh: Sequence[Entry]) -> Mapping[int, Entry]:
+        """What may be outdated: lines of the documents that lines go to, and of the nearest beside them.
+        Without maintenance none: old and new stand beside each other (section 4.3.1)."""
+        if not self.own.maintenance:
+            return {}
+        places = [place for item in targets for place in item.places]
+        rows = near(view, fresh, open_documents(view)) if self.own.compare_docs else []
+        for row in rows[: self.own.compare_docs]:
+            places += movable(view.document(row.id), view)
+        return {place.seq: place.entry for place in places}
 
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
@@ -158,10 +169,12 @@ class Infini:
 
     def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
-            if split_merge.may_change(row.id, view):
+            if documents.may_change(row.id, view):
                 route = Route(row.id, title_of(row.id, view), ())
                 outcome = yield apply("rebuild", [target(view, route)], (), view, self._asker)
                 view = outcome.view
+        if self.own.rewrite == "free":
+            yield from retell(view, self._asker)
 
     def estimate(self, view: View) -> int:
         """Each line of the buffer is read about once more, beside the names of the documents on offer."""
@@ -196,5 +209,5 @@ class Infini:
         return [
             Finding("note", f"{row.tokens} tokens are too many and it is not the program's to split", row.id)
             for row in view.catalog(folder=TOPICS)
-            if row.tokens > limit and not split_merge.may_change(row.id, view)
+            if row.tokens > limit and not documents.may_change(row.id, view)
         ]

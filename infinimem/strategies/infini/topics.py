@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain, groupby, takewhile
-from operator import itemgetter
+from itertools import accumulate, chain, takewhile
 from typing import Any
 
 from infinimem import terms, tokens
@@ -181,9 +180,9 @@ class Topic:
 
 
 def fact(entry: Entry) -> dict[str, str | None]:
-    """An entry as data (llm/tasks.py, shape `fact`), with its speaker and `when` where it has them."""
+    """An entry as data (llm/tasks.py, shape `fact`), with speaker, `when` and label where it has them."""
     told = {"id": str(entry.seq), "time": entry.time, "source": entry.source, "text": entry.text}
-    return told | {key: entry.fields[key] for key in ("speaker", "when") if key in entry.fields}
+    return told | {key: entry.fields[key] for key in ("speaker", "when", "label") if key in entry.fields}
 
 
 def brief(entry: Entry) -> dict[str, str | None]:
@@ -292,21 +291,12 @@ def cut_at(topics: Iterable[Topic], lines: int) -> tuple[list[Topic], list[Topic
     return first, others
 
 
-def parted(topics: Iterable[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
+def parted(topics: Sequence[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
     """For each group of seqs the part of the topics that has these lines."""
-    order: dict[int, tuple[int, int]] = {}
-    known = list(topics)
-    for number, topic in enumerate(known):
-        order |= {entry.seq: (number, at) for at, entry in enumerate(topic.entries)}
     parts = []
-    for seqs in groups:
-        places = sorted(order[seq] for seq in set(seqs) if seq in order)
-        parts.append(
-            [
-                Topic(known[number].title, tuple(known[number].entries[at] for _, at in those))
-                for number, those in groupby(places, key=itemgetter(0))
-            ]
-        )
+    for seqs in map(frozenset, groups):
+        of_topic = (Topic(topic.title, tuple(e for e in topic.entries if e.seq in seqs)) for topic in topics)
+        parts.append([topic for topic in of_topic if topic.entries])
     return parts
 
 

@@ -1,0 +1,447 @@
+"""Documents laid out and described, split and merged: plans of moves.
+
+A line that comes in goes under the title of its topic, by rule. Only where a section becomes crowded a model
+is asked to part it; it is shown that section and the other headings, and each line about once. Lines that it
+forgets keep their place. `apply` turns laid-out documents and claims into one plan, in which every line that
+comes in has exactly one move, and has what changed summed up: a summary is derived text, of the rule where a
+model gives none. A document that holds a person's prose, or whose header cannot be read, is left alone.
+
+Source: Infini Memory, algorithm 1, lines 17-31, prompts D and M2, as references instead of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from infinimem import tokens
+from infinimem.llm.shown import shown as line_of
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
+from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
+from infinimem.spec import load
+from infinimem.store.render import HEADER_KEYS
+from infinimem.store.spec import STANDING, TOPICS
+from infinimem.store.view import CatalogRow, View
+from infinimem.strategies.base import Outcome, Rejected
+from infinimem.strategies.infini import topics as of
+from infinimem.strategies.infini.compare import Claim, allowed, near_groups
+from infinimem.strategies.infini.plan import Planner, Route
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL
+from infinimem.strategies.infini.topics import INBOX, PORTION, Topic, entries_of, heading_of, size, title_of
+from infinimem.strategies.records.asking import Asker
+from infinimem.terms import query_terms
+
+Fact = dict[str, str | None]
+
+FEW = 4
+"""Facts of a document that no model is asked to arrange anew, or to sum up: its rule quotes them."""
+CROWDED = 30
+"""Facts of a section from which it is parted."""
+SECTIONS = 50
+"""Sections of a document that one split takes on: each may become a document of its own."""
+TOGETHER = 10
+"""Groups that one plan merges: so many layouts are lost if the model fails before the last."""
+SHOWN = 12
+"""Headings of a document by which a model sums it up, besides what the rule says of it."""
+
+Maintenance = Generator[Plan, Outcome, View]
+"""Plans as a strategy yields them; returns the library as it is afterwards."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A document and what comes into it; where it holds prose its headings are a person's (`fixed`)."""
+
+    doc_id: str
+    title: str
+    summary: str
+    places: tuple[Located, ...]
+    topics: tuple[Topic, ...]
+    fixed: bool = False
+
+    @property
+    def incoming(self) -> tuple[Entry, ...]:
+        return entries_of(self.topics)
+
+    @cached_property
+    def standing(self) -> Mapping[int, str]:
+        """The heading of each line that stands in it."""
+        return {place.seq: heading_of(place) for place in self.places}
+
+    @cached_property
+    def spelling(self) -> Mapping[str, str]:
+        """Its headings as they are written, by their folded form."""
+        return {title.casefold(): title for title in self.standing.values() if title}
+
+    def left(self, gone: Collection[int]) -> list[Entry]:
+        """Its lines and those that come in, without some."""
+        return [e for e in (*(place.entry for place in self.places), *self.incoming) if e.seq not in gone]
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A target, laid out: the headings of all lines that move, and its summary."""
+
+    headings: Mapping[int, str]
+    summary: str
+    notes: tuple[str, ...] = ()
+
+
+def target(view: View, route: Route) -> Target:
+    """The route's document as it stands, with what is routed to it."""
+    if route.doc_id not in view:
+        return Target(route.doc_id, route.title, "", (), route.topics)
+    document = view.document(route.doc_id)
+    places = of.movable(document, view)
+    return Target(route.doc_id, route.title, document.summary, places, route.topics, document.has_prose)
+
+
+# ── layout ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain(target: Target) -> Laid:
+    """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
+    headings = {
+        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
+        for topic in target.topics
+        for entry in topic.entries
+    }
+    named = dict.fromkeys([*(topic.title for topic in of.sections(target.places)), *headings.values()])
+    return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
+
+
+def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
+    """Put what comes in under headings by rule, and ask about crowded sections, or `anew` about all."""
+    settings = view.settings.of(InfiniSettings)
+    before = [place for place in target.places if place.seq not in gone]
+    topics = [
+        Topic(topic.title, tuple(entry for entry in topic.entries if entry.seq not in gone))
+        for topic in target.topics
+    ]
+    ruled = load(LAYOUT.rule)(
+        {
+            **_question(target, of.sections(before), tell=of.fact),
+            "incoming": [of.shown(topic) for topic in topics if topic.entries],
+            "summary_length": settings.summary_length,
+        }
+    )
+    entries = {entry.seq: entry for entry in target.left(gone)}
+    whole = [
+        Topic(item["heading"], tuple(entries[seq] for seq in of.seqs_of(item["fact_ids"], entries)))
+        for item in ruled["layout"]
+    ]
+    headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
+    notes: list[str] = []
+    if not target.fixed and settings.maintenance:
+        crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
+        lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
+        for chunk in of.packed(lines, settings.markdown_length):
+            asked = _question(
+                target, of.joined(chunk), headings.values(), tell=lambda e: {**of.brief(e), "time": None}
+            )
+            groups, wrong = of.ask_groups(asker, LAYOUT, asked, {e.seq for e in entries_of(chunk)})
+            for item, seqs in groups:
+                title = of.clean_title(item["heading"])
+                if heading := target.spelling.get(title.casefold(), title):
+                    headings |= dict.fromkeys(seqs, heading)
+            notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
+    moved = {
+        seq: heading
+        for seq, heading in headings.items()
+        if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
+    }
+    return Laid(moved, ruled["summary"] or plain(target).summary, tuple(notes))
+
+
+def _crowded(topic: Topic, target: Target) -> bool:
+    """Whether a section has grown by what comes in to so many lines, or as many again."""
+    stood = sum(entry.seq in target.standing for entry in topic.entries)
+    return len(topic.entries) // CROWDED > stood // CROWDED
+
+
+def _question(
+    target: Target, whole: Sequence[Topic], headings: Iterable[str] = (), *, tell: Callable[[Entry], Fact]
+) -> dict[str, object]:
+    """The document as LAYOUT is told of it: these sections with their lines, the headings of all others."""
+    parts: list[dict[str, object]] = [
+        {"heading": topic.title, "facts": [tell(entry) for entry in topic.entries]} for topic in whole
+    ]
+    told = {topic.title for topic in whole}
+    bare = dict.fromkeys([*(heading_of(place) for place in target.places), *headings])
+    parts += [{"heading": title, "facts": []} for title in bare if title and title not in told]
+    return {"doc": {"id": target.doc_id, "title": target.title, "sections": parts}}
+
+
+def _summed_up(
+    laid: Sequence[tuple[Target, Laid]], gone: Collection[int], view: View, asker: Asker
+) -> tuple[list[tuple[Target, Laid]], list[str]]:
+    """The layouts with summaries of a model, several a call; the rule's where it gives none, and a note."""
+    settings = view.settings.of(InfiniSettings)
+    is_paper = settings.summary == "paper"
+    most = FEW if not is_paper else 0
+    due = [(target, layout) for target, layout in laid if len(target.left(gone)) > most]
+    if settings.summary == "rule" or not due:
+        return list(laid), []
+    docs: list[dict[str, object]] = []
+    for target, layout in due:
+        left = target.left(gone)
+        names = [heading for heading in {**target.standing, **layout.headings}.values() if heading]
+        told = [", ".join([*dict.fromkeys(names)][:SHOWN]), layout.summary]
+        lines = (line_of(of.brief(entry)) for entry in left) if is_paper else iter(filter(None, told))
+        doc = {"id": target.doc_id, "title": target.title, "summary": layout.summary}
+        docs.append({**doc, "told": [f"{target.doc_id}: {target.title}", *lines]})
+    task = SUMMARIZE_ALL if is_paper else SUMMARIZE
+    asked = {"summary_length": str(settings.summary_length)} if is_paper else {}
+    summaries: dict[str, str] = {}
+    notes: list[str] = []
+    for part in tokens.packed(docs, settings.plan_split_threshold, lambda doc: tokens.count(line_of(doc))):
+        data, wrong = asker.ask_checked(task, {"docs": part, **asked}, lambda _: ())
+        told_of = {item["id"]: item["summary"] for item in data["summaries"]} if data else {}
+        for name in (str(doc["id"]) for doc in part):
+            text = " ".join(one_line(clean_text(told_of.get(name, ""))).split())
+            if text:
+                summaries[name] = of.cut(text, settings.summary_length)[0].strip()
+            else:
+                reason = wrong[0] if wrong else Reason("EMPTY")
+                notes.append(f"summary of {name}: {reason}; the rule's stands")
+    return [
+        (target, replace(layout, summary=summaries.get(target.doc_id, layout.summary)))
+        for target, layout in laid
+    ], notes
+
+
+_WHY: dict[str, Why] = {"split": "split", "merge": "merged"}
+
+
+def apply(
+    op: str,
+    targets: Sequence[Target],
+    claims: Iterable[Claim],
+    view: View,
+    asker: Asker,
+    notes: Iterable[str] = (),
+) -> Plan:
+    """Lay out and sum up every target and propose the whole as one plan, with these claims."""
+    claims = list(claims)
+    gone = {claim.seq for claim in claims}
+    laid = [(target, lay_out(target, gone, view, asker, anew=op == "rebuild")) for target in targets]
+    laid, said = _summed_up(laid, gone, view, asker)
+    return compose(op, laid, claims, view, [*notes, *said])
+
+
+def compose(
+    op: str,
+    laid: Sequence[tuple[Target, Laid]],
+    claims: Iterable[Claim],
+    view: View,
+    notes: Iterable[str] = (),
+) -> Plan:
+    """The plan that layouts and claims come to; each survivor comes into a target or stands in a document."""
+    moves: dict[int, Move] = {}
+    home: dict[int, tuple[str, str]] = {}
+    said = {claim.seq: claim for claim in claims}
+    for target, layout in laid:
+        incoming = {entry.seq for entry in target.incoming}
+        home |= {seq: (target.doc_id, heading) for seq, heading in target.standing.items()}
+        for seq, heading in layout.headings.items():
+            home[seq] = (target.doc_id, heading)
+            why = _WHY.get(op, "moved") if seq in incoming else "moved"
+            moves[seq] = Move(seq, target.doc_id, heading, why)
+    for claim in said.values():
+        if claim.by not in home and (place := view.entry(claim.by)) is not None:
+            home[claim.by] = (place.doc_id, heading_of(place))
+    for claim in said.values():  # a line that came into no target goes where its survivor is
+        home.setdefault(claim.seq, home[claim.by])
+        place = view.entry(claim.seq)
+        if place is not None and place.doc_id == CURRENT:
+            moves.setdefault(claim.seq, Move(claim.seq, *home[claim.seq]))
+    held, withheld = allowed(said.values(), moves, view)
+    for claim in held:
+        moves[claim.seq] = Move(claim.seq, home[claim.by][0], home[claim.seq][1], claim.why, claim.by)
+    told = [*notes, *(note for _, layout in laid for note in layout.notes), *map(str, withheld)]
+    gone = {claim.seq for claim in held}
+    derived = []
+    for target, layout in laid:  # with the title of a document that is new
+        if seqs := sorted({entry.seq for entry in target.left(gone)}):
+            title = "" if target.doc_id in view else target.title
+            derived.append(Derived(target.doc_id, layout.summary, tuple(seqs), title))
+    return Plan(
+        op,
+        moves=tuple(moves.values()),
+        derived=tuple(derived),
+        notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in told)),
+        withheld=tuple(withheld),
+    )
+
+
+# ── split ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def split(view: View, asker: Asker) -> Maintenance:
+    """A plan for each document that is too long; one that is refused is left for the next time."""
+    limit = view.settings.of(InfiniSettings).markdown_length
+    for row in view.catalog(folder=TOPICS):
+        if row.tokens > limit and row.id in view and may_change(row.id, view):
+            plan = split_plan(row.id, view, asker)
+            if plan is not None:
+                outcome = yield plan
+                view = outcome.view
+    return view
+
+
+def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
+    """The document in parts, None if it is but one line; its name stays with the part of that title, else the
+    largest.
+
+    Of one that is far too long the first lines leave, and the others stay where they are until the next
+    time.
+    """
+    document = view.document(doc_id)
+    if len(document.entries) < 2:
+        return None
+    title = title_of(doc_id, view)
+    limit = view.settings.of(InfiniSettings).markdown_length
+    topics: Sequence[Topic] = of.sections(document.entries, title)
+    most = sum(len(topic.entries) for topic in topics[:SECTIONS])
+    topics, rest = of.cut_at(topics, min(most, of.fitting(entries_of(topics), PORTION * limit)))
+    planner = Planner(view, asker, offer=False)
+    parts = [
+        Route("", chunk[0].title if number else route.title, tuple(chunk))
+        for route in planner.route(topics)
+        for number, chunk in enumerate(_fitting(route.topics, limit))
+    ]
+    notes, targets = list(planner.notes), []
+    if rest:
+        notes.append(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
+    else:
+        if len(parts) < 2:
+            parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
+        namesakes = [part for part in parts if of.slugify(part.title) == of.slugify(title)]
+        stays = max(namesakes or parts, key=lambda part: size(entries_of(part.topics)))  # the first of equals
+        parts.remove(stays)
+        kept = {entry.seq for entry in entries_of(stays.topics)}
+        places = tuple(place for place in document.entries if place.seq in kept)
+        targets.append(replace(target(view, Route(doc_id, title, ())), places=places))
+    slugs = of.Slugs(view)
+    targets += [target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts]
+    return apply("split", targets, (), view, asker, notes)
+
+
+def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
+    """The topics, cut until no part is longer than `limit` tokens or has but one line."""
+    chunks = of.packed(topics, limit)
+    if len(chunks) > 1:
+        return [part for chunk in chunks for part in _fitting(chunk, limit)]
+    lines = entries_of(topics)
+    if size(lines) <= limit or len(lines) < 2:
+        return chunks
+    return [part for half in of.halves(topics) for part in _fitting(half, limit)]
+
+
+# ── merge ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def merge(view: View, asker: Asker) -> Maintenance:
+    """Plans for groups of small documents that belong together, several a plan, for a plan costs more than a
+    group.
+
+    Those of a plan that is refused are tried one by one.
+    """
+    settings = view.settings.of(InfiniSettings)
+    small = [
+        row
+        for row in view.catalog(folder=TOPICS)
+        if row.tokens < settings.merge_max_tokens and row.id != INBOX and may_change(row.id, view)
+    ]
+    every = settings.merge_frequency
+    turn = every > 0 and view.epoch > 0 and view.epoch % every == 0
+    if not (turn or len(small) > settings.merge_trigger_min_count):
+        return view
+    groups = merge_groups(small, view, asker)
+    for at in range(0, len(groups), TOGETHER):
+        merged = [
+            merge_target(group, view)
+            for group in groups[at : at + TOGETHER]
+            if all(doc_id in view and may_change(doc_id, view) for doc_id in group)
+        ]
+        if not merged:
+            continue
+        outcome = yield apply("merge", merged, (), view, asker)
+        view = outcome.view
+        for one in merged if isinstance(outcome, Rejected) and len(merged) > 1 else ():
+            view = (yield apply("merge", [one], (), view, asker)).view
+    return view
+
+
+def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[tuple[str, ...]]:
+    """Groups as the model proposes them of documents whose titles and summaries are alike, as far as they
+    hold: known ids, each once, a body that fits.
+
+    Source: algorithm 1, lines 26 and 27 (SmallSimilarDocs, SelectMergeGroups).
+    """
+    settings = view.settings.of(InfiniSettings)
+    groups: list[tuple[str, ...]] = []
+    used: set[str] = set()
+    terms = [sorted(query_terms(f"{title_of(row.id, view)}\n{row.summary}")) for row in small]
+    alike = near_groups(terms, settings.merge_group_max - 1, range(len(small)))
+    calls = tokens.packed(
+        [small[at] for group in alike for at in group],
+        settings.plan_split_threshold,
+        lambda row: tokens.count(row.id) + tokens.count(row.summary) + 16,
+    )
+    for batch in (rows for rows in calls if len(rows) > 1):
+        rows = {row.id: row for row in batch}
+        reply = asker.complete(MERGE, {"docs": [of.listed(row, view) for row in batch]})
+        items = reply.data["groups"] if reply.data is not None else ()
+        unknown = [doc_id[:60] for item in items for doc_id in item["doc_ids"] if doc_id not in rows]
+        asker.reject(MERGE, reply, [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else ())
+        for item in items:
+            free = [doc_id for doc_id in dict.fromkeys(item["doc_ids"]) if doc_id in rows.keys() - used]
+            group = tuple(free[: settings.merge_group_max])
+            if len(group) > 1 and sum(rows[doc_id].tokens for doc_id in group) <= settings.markdown_length:
+                groups.append(group)
+                used.update(group)
+    return groups
+
+
+def merge_target(group: Sequence[str], view: View) -> Target:
+    """The oldest document of a group, with all lines of the others."""
+    survivor, *others = sorted(group, key=lambda doc_id: (_created(doc_id, view), doc_id))
+    topics = [
+        topic
+        for doc_id in others
+        for topic in of.sections(view.document(doc_id).entries, title_of(doc_id, view))
+    ]
+    return target(view, Route(survivor, title_of(survivor, view), of.joined(topics)))
+
+
+def _created(doc_id: str, view: View) -> str:
+    """When the document was made; one that does not say is taken for the youngest."""
+    created = view.document(doc_id).header.values.get("created_time")
+    return created if isinstance(created, str) and created else "~"
+
+
+def may_change(doc_id: str, view: View) -> bool:
+    """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
+    if not doc_id.startswith(TOPICS) or doc_id == STANDING or doc_id in view.derived(_mixed):
+        return False
+    document = view.document(doc_id) if view.lines.doubled else None
+    return document is None or len(of.movable(document, view)) == len(document.entries)
+
+
+def _mixed(view: View, known: frozenset[str] | None, changed: Collection[str] | None) -> frozenset[str]:
+    """Topics in which there is something that is not the program's."""
+    if known is None or changed is None:
+        known, changed = frozenset(), view.below(TOPICS)
+    due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
+    return known - due | {doc_id for doc_id in due if doc_id in view and _is_mixed(view.document(doc_id))}
+
+
+def _is_mixed(document: Document) -> bool:
+    """Whether it holds a person's text, or a header that is not the program's or cannot be read."""
+    header = document.header
+    foreign = document.has_prose or document.unsigned or document.malformed
+    return bool(foreign or header.problem is not None or header.values.keys() - HEADER_KEYS)
