@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from cases import each
 from garbage import GarbageLLM
-from in_memory import view_of
+from in_memory import LISBON, view_of
 
 from infinimem import Memory, open_memory, tokens
 from infinimem.llm.base import Reply
+from infinimem.settings import parse_settings
+from infinimem.strategies.readers.collect import collect
 from infinimem.strategies.readers.partitions import MANY, best_partitions
+from infinimem.strategies.readers.shown import digest
 from infinimem.testing import ScriptedLLM
 
 NOTES = {
@@ -143,3 +146,21 @@ def test_of_many_documents_the_index_ranks() -> None:
     view = view_of(NOTES | {f"n{number}": f"Nothing of note {number}." for number in range(MANY)})
     assert {item.doc_id for item in best_partitions(view, ASKED, 2)} == {"trips", "house"}
     assert [item.doc_id for item in best_partitions(view, ASKED, 2, ["trips"])] == ["house"]
+
+
+def test_a_text_of_a_document_is_shown_in_its_place_while_it_is_current() -> None:
+    topic = view_of(LISBON).document("topics/home")
+    text = f"---\ndigest: {digest(topic)}\n---\n# Moving\n\n- Ana now lives in Lisbon. {{13}}\n"
+    free = parse_settings(b'[infini]\nshows = "free"\n')
+    view = view_of(LISBON | {"topics.free/home": text}, free)
+    selected = ScriptedLLM({"select": lambda _: {"ids": ["topics/home"]}})
+    (whole,) = collect(selected, view, "zzz", "summary", 4096).items[:1]
+    (part,) = best_partitions(view, "Who lives in Lisbon?", 1)
+    for item in (whole, part):
+        assert (item.doc_id, item.text) == ("topics.free/home", "# Moving\n\n- Ana now lives in Lisbon.")
+        assert item.origin == (4,), "the turn behind the line that the sentence names"
+    stale = view_of(LISBON | {"topics.free/home": text.replace("digest: ", "digest: 0")}, free)
+    assert collect(selected, stale, "zzz", "summary", 4096).items[0].doc_id == "topics/home"
+    assert (
+        best_partitions(view_of(LISBON | {"topics.free/home": text}), "Lisbon", 1)[0].doc_id == "topics/home"
+    )
