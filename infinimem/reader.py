@@ -92,7 +92,7 @@ class Reader:
         sources: Collection[str] | None = None,
     ) -> Evidence:
         """Return evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader
-        the model that answers may search for more.
+        the model that answers may search for more, unless `[reader] agent` is "paper".
 
         Args:
             budget: tokens of evidence; None takes `[reader] evidence_budget`.
