@@ -143,10 +143,10 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
                 target, of.joined(chunk), headings.values(), tell=lambda e: {**of.brief(e), "time": None}
             )
             groups, wrong = of.ask_groups(asker, LAYOUT, asked, {e.seq for e in entries_of(chunk)})
-            for item, seqs in groups:
-                title = of.clean_title(item["heading"])
+            for group in groups or ():
+                title = of.clean_title(group.item["heading"])
                 if heading := target.spelling.get(title.casefold(), title):
-                    headings |= dict.fromkeys(seqs, heading)
+                    headings |= dict.fromkeys(group.seqs, heading)
             notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
     moved = {
         seq: heading

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from infinimem.llm.shown import shown as line_of
 from infinimem.model import Entry, Located, Reason, Withheld
@@ -62,7 +62,10 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     topics, notes = list(titled), list(map(str, withheld))
     lines = [Topic("", (place.entry,)) for place in live if every or of.heading_of(place) in untitled]
     open_ids = open_documents(view) if lines else {}
-    for chunk in of.packed(lines, _share(lines, settings.plan_split_threshold)):
+    sizes, limit = [size(line.entries) for line in lines], settings.plan_split_threshold
+    calls = max(1, -(-sum(sizes) // max(limit, 1)))
+    share = min(limit, -(-sum(sizes) // calls) + max(sizes, default=0))  # a few lines alone are grouped badly
+    for chunk in of.packed(lines, share):
         part = [places[line.entries[0].seq] for line in chunk]
         docs = []
         for row in near(view, entries_of(chunk), open_ids):
@@ -75,13 +78,6 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     return Draft(of.joined(topics), claims, titles, tuple(notes), tuple(withheld))
 
 
-def _share(lines: Sequence[Topic], limit: int) -> int:
-    """Tokens of a part, so that all parts are about as large: a few lines alone are grouped badly."""
-    sizes = [size(line.entries) for line in lines]
-    parts = -(-sum(sizes) // max(limit, 1))
-    return min(limit, -(-sum(sizes) // max(parts, 1)) + max(sizes, default=0))
-
-
 def _grouped(
     places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, view: View
 ) -> tuple[list[Topic], Sequence[Reason]]:
@@ -89,10 +85,10 @@ def _grouped(
     facts = [of.fact(place.entry) for place in places]
     groups, wrong = of.ask_groups(asker, REWRITE, {"facts": facts, "docs": docs}, known)
     topics = [
-        Topic(of.clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
-        for topic, seqs in groups
+        Topic(of.clean_title(group.item["title"]) or untitled, tuple(known[seq].entry for seq in group.seqs))
+        for group in groups or ()
     ]
-    settled = {seq for _, seqs in groups for seq in seqs}
+    settled = {entry.seq for entry in entries_of(topics)}
     missing = (place for place in places if place.seq not in settled)
     return [*topics, *of.sections(missing, untitled)], wrong
 
@@ -177,30 +173,34 @@ class Planner:
             "markdown_length": str(self._settings.markdown_length),
         }
 
-        def read(data: Data) -> tuple[list[Data], list[list[int]], list[Reason]]:
-            items = [*data["assign"], *self._left(data, named)]
-            return items, *of.once(_facts([item["fact_ids"] for item in items], named), known)
-
-        data, wrong = self.asker.ask_checked(PLAN, variables, lambda data: read(data)[2])
-        if data is None:
+        groups, wrong = of.ask_groups(self.asker, PLAN, variables, known, partial(self._items, named))
+        if groups is None:
             self._failures += 1
             self.notes += (f"plan: {reason}" for reason in wrong)
             return None
         self._failures = 0
-        items, groups, _ = read(data)
-        parts = of.parted(topics, groups)
+        parts = of.parted(topics, (group.seqs for group in groups))
         offered = {row.id for row in rows}
-        routes = [self._read(item, part, offered) for item, part in zip(items, parts, strict=True) if part]
+        pairs = zip(groups, parts, strict=True)
+        routes = [self._read(group.item, part, offered) for group, part in pairs if part]
         return [route for route in routes if route.title]
 
-    def _left(self, data: Data, named: Mapping[str, Topic]) -> list[Data]:
-        """What a reply need not say: topics that it leaves out are new documents of the titles they have."""
+    def _items(self, named: Mapping[str, Topic], data: Data) -> list[Data]:
+        """The items of a reply, with facts in place of topics. A topic stands for those of its facts that are
+        named nowhere; one that has a title and is left out is a new document."""
         told = {name for item in data["assign"] for name in item["fact_ids"]}
-        return [
+        alone = set(map(of.seq_of, told))
+        facts = {
+            name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()
+        }
+        left = [
             {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
             for name, topic in named.items()
-            if topic.title in self._given
-            and told.isdisjoint([name, *(str(entry.seq) for entry in topic.entries)])
+            if topic.title in self._given and name not in told and len(facts[name]) == len(topic.entries)
+        ]
+        return [
+            {**item, "fact_ids": [fact for name in item["fact_ids"] for fact in facts.get(name, [name])]}
+            for item in (*data["assign"], *left)
         ]
 
     def _shown(self, name: str, topic: Topic) -> dict[str, object]:
@@ -236,16 +236,6 @@ class Planner:
                 ids[same(route.title)] = doc_id
             settled.append(replace(route, doc_id=doc_id))
         return settled
-
-
-def _facts(groups: Sequence[Sequence[str]], named: Mapping[str, Topic]) -> list[list[str]]:
-    """The ids of facts that a reply names; a topic stands for those of its facts that are named nowhere."""
-    alone = {of.seq_of(name) for group in groups for name in group}
-    facts = {
-        name: [str(entry.seq) for entry in topic.entries if entry.seq not in alone]
-        for name, topic in named.items()
-    }
-    return [[fact for name in group for fact in facts.get(name, [name])] for group in groups]
 
 
 def near(view: View, entries: Iterable[Entry], ids: Collection[str]) -> list[CatalogRow]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain, takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import Any
 
 from infinimem import terms, tokens
@@ -27,29 +27,37 @@ from infinimem.store.view import CatalogRow, View, by_alias, by_stem
 from infinimem.strategies.records.asking import Asker, Data
 
 
-def ask_groups(
-    asker: Asker, task: Task, variables: Mapping[str, Any], known: Collection[int]
-) -> tuple[list[tuple[Data, list[int]]], Sequence[Reason]]:
-    """Ask for groups of facts, of which each is in one, by a task whose reply is a list of items with
-    "fact_ids".
+@dataclass(frozen=True)
+class Group:
+    """An item of a reply, and the facts that it is the first to name."""
 
-    Returns the items of the better reply, each with the facts that it is the first to name; and what is
-    wrong.
+    item: Data
+    seqs: Sequence[int]
+
+
+def ask_groups(
+    asker: Asker,
+    task: Task,
+    variables: Mapping[str, Any],
+    known: Collection[int],
+    items_of: Callable[[Data], Sequence[Data]] = lambda data: next(iter(data.values())),
+) -> tuple[list[Group] | None, Sequence[Reason]]:
+    """Ask for groups of facts, of which each is in one: items with "fact_ids", the reply's one list unless
+    `items_of` reads it otherwise. Returns those of the better reply, None if none can be read; what is wrong.
     """
 
-    def read(data: Data) -> tuple[Sequence[Data], list[list[int]], list[Reason]]:
-        (items,) = data.values()
-        return (items, *once((item["fact_ids"] for item in items), known))
+    def placed(data: Data) -> tuple[list[list[int]], list[Reason]]:
+        return once((item["fact_ids"] for item in items_of(data)), known)
 
-    data, wrong = asker.ask_checked(task, variables, lambda data: read(data)[2])
-    items, seqs, _ = read(data) if data is not None else ((), [], None)
-    return list(zip(items, seqs, strict=True)), wrong
+    data, wrong = asker.ask_checked(task, variables, lambda data: placed(data)[1])
+    if data is None:
+        return None, wrong
+    return list(map(Group, items_of(data), placed(data)[0])), wrong
 
 
 def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
     """The ids that are seqs in `known`, in their order."""
-    found = (seq_of(name) for name in ids)
-    return [seq for seq in found if seq is not None and seq in known]
+    return [seq for seq in map(seq_of, ids) if seq is not None and seq in known]
 
 
 def seq_of(name: str) -> int | None:
@@ -89,14 +97,11 @@ def once(groups: Iterable[Iterable[str]], known: Collection[int]) -> tuple[list[
     return placed, reasons
 
 
-HEAD = 16
-"""Characters by which a sentence is looked up."""
-
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _ENDS = ".!?…:;\"'”’)»"
 _FULL_STOPS = "。！？"  # no space follows them
-_BEGINS = re.compile(rf"(?<![^\n{_FULL_STOPS}])|(?<=[{re.escape(_ENDS)}] )|(?:(?<=\A[-*+•] )|(?<=\n[-*+•] ))")
+_BULLET = re.compile(r"(?:\A|\n)[-*+•] \Z")
 _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "280. " may head a list item
 
 
@@ -118,27 +123,23 @@ def verbatim(text: str, origin: str) -> bool:
 
     Half a sentence is not verbatim: it may have lost a "not".
     """
-    said = " ".join(text.split())
-    told, flat, begins = _folded(origin)
-    starts = begins.get(said[:HEAD], ()) if len(said) >= HEAD else chain.from_iterable(begins.values())
-    for start in starts:
-        if said and flat.startswith(said, start):
-            after = told[start + len(said) : start + len(said) + 1]
-            if after in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after == " "):
-                return True
+    said, lines = " ".join(text.split()), _lines(origin)
+    flat = lines.replace("\n", " ")
+    at = flat.find(said) if said else -1
+    while at >= 0:
+        before, after = lines[max(at - 3, 0) : at], lines[at + len(said) : at + len(said) + 1]
+        begins = before[-1:] in ("", "\n", *_FULL_STOPS) or (before[-1] == " " and before[-2:-1] in [*_ENDS])
+        ends = after in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after == " ")
+        if ends and (begins or _BULLET.search(before)):
+            return True
+        at = flat.find(said, at + 1)
     return False
 
 
 @lru_cache(maxsize=16)
-def _folded(text: str) -> tuple[str, str, Mapping[str, Sequence[int]]]:
-    """The text with single blanks and line breaks; on one line; where sentences begin, by their first
-    words."""
-    told = _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
-    flat = told.replace("\n", " ")
-    begins: dict[str, list[int]] = {}
-    for match in _BEGINS.finditer(told):
-        begins.setdefault(flat[match.start() : match.start() + HEAD], []).append(match.start())
-    return told, flat, begins
+def _lines(text: str) -> str:
+    """The text with single blanks and line breaks."""
+    return _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
 
 
 def cut(text: str, limit: int) -> list[str]:
@@ -149,11 +150,11 @@ def cut(text: str, limit: int) -> list[str]:
 
 def _parts(text: str, limit: int) -> list[str]:
     """Sentences and lines with the white space after them; endless ones in bounded runs of characters."""
-    ends = [match.end() for match in _BREAK.finditer(text)]
-    starts = [0, *ends]
-    sentences = [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
+    ends = [0, *(match.end() for match in _BREAK.finditer(text)), len(text)]
     return [
-        sentence[at : at + 2 * limit] for sentence in sentences for at in range(0, len(sentence), 2 * limit)
+        text[at : min(at + 2 * limit, end)]
+        for start, end in pairwise(ends)
+        for at in range(start, end, 2 * limit)
     ]
 
 
