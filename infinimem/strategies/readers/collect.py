@@ -247,9 +247,15 @@ class Search:
             new: list[Retrieved] = []
             news = False
             for after, call in zip(reversed(range(len(calls))), calls, strict=True):
-                kept, is_news = self._call(call, [*shown, *new], (left - size(new)) // (after + 1))
+                beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
+                result = self._tools.call(call["name"], {**beside, **call["arguments"]})
+                seen = {place for piece in (*shown, *new) for place in _places(piece)}
+                pieces = dict.fromkeys(self._pieces(call, result))
+                fresh = [piece for piece in pieces if seen.isdisjoint(_places(piece))]
+                kept = pack(fresh, (left - size(new)) // (after + 1))
+                self._note(_told(call, result, len(kept), len(fresh)), kept)
                 new += kept
-                news = news or is_news
+                news = news or bool(kept or result.get("docs") or result.get("rows"))
             if reply.failure:
                 self._note([reply.failure], ())
             self.rounds_left = self.rounds_left - 1 if news else min(self.rounds_left - 1, self.last)
@@ -272,43 +278,40 @@ class Search:
         """Keep what is told of a call; what it found comes behind the evidence."""
         self._calls.append({"told": told})
 
-    def _call(self, call: Call, known: Sequence[Retrieved], room: int) -> tuple[list[Retrieved], bool]:
-        """Make a call; return what it shows that is new, and whether it told anything new."""
-        beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
-        result = self._tools.call(call["name"], {**beside, **call["arguments"]})
-        seen = {place for piece in known for place in _places(piece)}
-        pieces = dict.fromkeys(self._pieces(call, result))
-        new = [piece for piece in pieces if seen.isdisjoint(_places(piece))]
-        kept = pack(new, room)
-        self._note(_told(call, result, len(kept), len(new)), kept)
-        return kept, bool(kept or result.get("docs") or result.get("rows"))
-
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
-        """What a search finds as entries, which say more than sections; of other results the lines shown."""
-        search = searcher(self._view)
+        """What a search finds as entries, which say more than sections; of other results the lines, those that
+        match before those around."""
         if call["name"] == "search" and "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
-            yield from near(search.entries(str(call["arguments"]["query"]), FIRST, scope))
+            query = str(call["arguments"]["query"])
+            yield from near(searcher(self._view).entries(query, FIRST, scope))
             return
-        # Of a long line what the tool shows: all of it would not fit.
-        texts = ((row["doc_id"], row["line"], row["text"]) for row in result.get("matches", ()))
-        cut = {(doc_id, line): text[text_start(text) :] for doc_id, line, text in texts}
-        for doc_id, start, end in _ranges(result):
-            document = self._view.document(doc_id)
-            start, end = max(start, document.header.end + 1), min(end, len(document.lines))
-            found = [
-                piece
-                for place in document.entries_in(start, end)
-                for piece in search.entries_at(doc_id, place.start_line, place.start_line)
-            ]
-            inside = {line for piece in found for line in range(piece.start_line, piece.end_line + 1)}
-            bare = (line for line in range(start, end + 1) if line not in inside)
-            found += (
-                search.lines_at(doc_id, line, line) for line in bare if document.text_line(line).strip()
-            )
-            for one in sorted(found, key=lambda piece: piece.start_line):
-                is_long = len(one.text) > LONG and (doc_id, one.start_line) in cut
-                yield replace(one, text=cut[doc_id, one.start_line]) if is_long else one
+        for hit in result.get("hits", ()):
+            yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
+        matches = result.get("matches", ())
+        for match in matches:
+            for piece in self._at(match["doc_id"], match["line"], match["line"]):
+                # Of a long line what the tool shows: all of it would not fit.
+                text = match["text"][text_start(match["text"]) :]
+                yield replace(piece, text=text) if len(piece.text) > LONG else piece
+        for match in matches:
+            first, last = match["line"] - len(match["before"]), match["line"] + len(match["after"])
+            around = self._at(match["doc_id"], first, last)
+            yield from (piece for piece in around if piece.start_line != match["line"])
+        if lines := result.get("lines"):
+            yield from self._at(result["doc_id"], lines[0]["line"], lines[-1]["line"])
+
+    def _at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """Lines of a document's body: its entries, and each other line that is not blank."""
+        search, document = searcher(self._view), self._view.document(doc_id)
+        start, end = max(start, document.header.end + 1), min(end, len(document.lines))
+        starts = (place.start_line for place in document.entries_in(start, end))
+        found = [piece for line in starts for piece in search.entries_at(doc_id, line, line)]
+        inside = {line for piece in found for line in range(piece.start_line, piece.end_line + 1)}
+        bare = (line for line in range(start, end + 1) if line not in inside)
+        filled = (line for line in bare if document.text_line(line).strip())
+        found += (search.lines_at(doc_id, line, line) for line in filled)
+        return sorted(found, key=lambda piece: piece.start_line)
 
 
 class Selection(Search):
@@ -347,19 +350,6 @@ class Selection(Search):
 def _places(piece: Retrieved) -> set[tuple[str, int, str]]:
     part = piece.text if "…" in piece.text else ""  # of one line other parts are news
     return {(piece.doc_id, line, part) for line in range(piece.start_line, piece.end_line + 1)}
-
-
-def _ranges(result: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
-    """The lines that a tool's result shows, those that match before those around."""
-    for hit in result.get("hits", ()):
-        yield hit["doc_id"], hit["start_line"], hit["end_line"]
-    for match in result.get("matches", ()):
-        yield match["doc_id"], match["line"], match["line"]
-    for match in result.get("matches", ()):
-        line = match["line"]
-        yield match["doc_id"], line - len(match["before"]), line + len(match["after"])
-    if result.get("lines"):
-        yield result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"]
 
 
 def _asked(call: Call) -> str:

@@ -8,7 +8,7 @@ Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677; the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 
 from infinimem.model import Retrieved
@@ -30,20 +30,21 @@ class _Partitions:
     def __init__(self, view: View, *_: object) -> None:
         from rank_bm25 import BM25Okapi
 
-        rows = [row for row in _rows(view) if row[3]]
-        self.places = [row[:3] for row in rows]
-        self.terms = [frozenset(row[3]) for row in rows]
-        self.engine = BM25Okapi([row[3] for row in rows], k1=K1, b=B) if rows else None
+        self.places: list[tuple[str, int, int]] = []
+        self.terms: list[list[str]] = []
+        pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
+        for doc_id in view.ids():
+            for block, terms in pieces.parts(as_shown(view, doc_id)):
+                self._add(doc_id, block.start_line, block.end_line, terms)
+        for place in filter(None, map(view.entry, view.unfiled())):
+            lines = (place.start_line, place.end_line)
+            self._add(place.doc_id, *lines, pieces.terms_at(view.document(place.doc_id), *lines))
+        self.engine = BM25Okapi(self.terms, k1=K1, b=B) if self.terms else None
 
-
-def _rows(view: View) -> Iterator[tuple[str, int, int, list[str]]]:
-    pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
-    for doc_id in view.ids():
-        for block, terms in pieces.parts(as_shown(view, doc_id)):
-            yield doc_id, block.start_line, block.end_line, terms.split()
-    for place in filter(None, map(view.entry, view.unfiled())):
-        terms = pieces.terms_at(view.document(place.doc_id), place.start_line, place.end_line)
-        yield place.doc_id, place.start_line, place.end_line, terms.split()
+    def _add(self, doc_id: str, start: int, end: int, terms: str) -> None:
+        if terms:
+            self.places.append((doc_id, start, end))
+            self.terms.append(terms.split())
 
 
 def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
@@ -54,10 +55,11 @@ def best_partitions(view: View, question: str, limit: int, without: Collection[s
         return [block for block in found if block.doc_id not in without][:limit]
     held = view.derived(_Partitions)
     terms = analyzer(view.settings.search.language).query_terms(question)
+    wanted = frozenset(terms)
     chosen = [
         at
         for at, (doc_id, _, _) in enumerate(held.places)
-        if doc_id not in without and not held.terms[at].isdisjoint(terms)
+        if doc_id not in without and not wanted.isdisjoint(held.terms[at])
     ]
     if not chosen or held.engine is None:
         return []
