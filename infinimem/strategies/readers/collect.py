@@ -279,8 +279,8 @@ class Search:
         self._calls.append({"told": told})
 
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
-        """What a search finds as entries, which say more than sections; of other results the lines, those that
-        match before those around."""
+        """What a search finds as entries, which say more than sections; of other results the lines, matches
+        first."""
         if call["name"] == "search" and "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
             query = str(call["arguments"]["query"])
@@ -347,9 +347,9 @@ class Selection(Search):
             self._calls.append({**line, "time": piece.time, "source": piece.source, "speaker": piece.speaker})
 
 
-def _places(piece: Retrieved) -> set[tuple[str, int, str]]:
+def _places(piece: Retrieved) -> set[str]:
     part = piece.text if "…" in piece.text else ""  # of one line other parts are news
-    return {(piece.doc_id, line, part) for line in range(piece.start_line, piece.end_line + 1)}
+    return {f"{piece.doc_id}:{line} {part}" for line in range(piece.start_line, piece.end_line + 1)}
 
 
 def _asked(call: Call) -> str:
