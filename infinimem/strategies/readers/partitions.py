@@ -20,7 +20,8 @@ from infinimem.strategies.readers.shown import as_shown, shown
 from infinimem.terms import analyzer
 
 MANY = 300
-"""Documents up to which each partition is looked at; of more the index ranks."""
+"""Documents, and turns that no entry cites yet, up to which each partition is looked at; of more the index
+ranks."""
 K1, B = 1.5, 0.75
 
 
@@ -50,7 +51,7 @@ class _Partitions:
 def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
     """Return the partitions that answer a question best, of the documents that are not left out; ties by
     document and line."""
-    if len(view.ids()) > MANY:
+    if len(view.ids()) + len(view.unfiled()) > MANY:
         found = searcher(view).blocks(question, limit * (len(without) + 1))
         return [block for block in found if block.doc_id not in without][:limit]
     held = view.derived(_Partitions)
