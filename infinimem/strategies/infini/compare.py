@@ -14,19 +14,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Literal
 
 from infinimem import chronology, law
 from infinimem.grounding.claims import find_duplicates, is_repetition
-from infinimem.model import Entry, Move, Plan, Reason, Withheld
+from infinimem.model import Entry, Move, Plan, Reason, Why, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE
-from infinimem.strategies.infini.topics import Topic, brief, packed, seq_of
+from infinimem.strategies.infini.topics import Account, Topic, brief, packed, seq_of
 from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
 
@@ -40,47 +39,36 @@ NEAREST = 2
 """Lines that one which comes in is compared with, at most."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """Line `seq` may go to the archive because line `by` says the same, or what holds now."""
-
-    seq: int
-    by: int
-    why: Literal["duplicate", "superseded"]
+def claim(seq: int, by: int, why: Why) -> Move:
+    """That a line may go to the archive, because another says the same, or what holds now. Of which document
+    it is the archive, the plan will tell."""
+    return Move(seq, f"{TOPICS}x", why=why, by=by)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The claims that hold, each with a survivor that stays; and what is to be said of the others."""
-
-    claims: tuple[Claim, ...]
-    notes: tuple[str, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
-
-
-def repeats(entries: Iterable[Entry]) -> list[Claim]:
+def repeats(entries: Iterable[Entry]) -> list[Move]:
     """Lines that say what another of them says, by rule."""
-    return [Claim(seq, by, "duplicate") for seq, by in find_duplicates(entries)]
+    return [claim(seq, by, "duplicate") for seq, by in find_duplicates(entries)]
 
 
 def compare(
     fresh: Iterable[Entry],
     pool: Mapping[int, Entry],
-    known: Iterable[Claim],
+    known: Iterable[Move],
     view: View,
-    asker: Asker,
-) -> Comparison:
+    asker: Account,
+) -> tuple[Move, ...]:
     """Compare what comes in with what stands near to it (`pool`), and with each other.
 
-    `known` are claims of other lines that come in, whose survivors are among these.
+    `known` are claims of other lines that come in, whose survivors are among these. Returns those that hold,
+    each with a survivor that stays.
     """
     incoming = {entry.seq: entry for entry in fresh}
-    claims = {claim.seq: claim for claim in known}
+    claims = {move.seq: move for move in known}
     if not incoming:
-        return Comparison(tuple(claims.values()))
+        return tuple(claims.values())
     pool = {**pool, **incoming}
     said_again = repeats(entry for _, entry in sorted(pool.items()))
-    claims |= {claim.seq: claim for claim in said_again if {claim.seq, claim.by} & incoming.keys()}
+    claims |= {move.seq: move for move in said_again if {move.seq, move.by} & incoming.keys()}
     entries = [entry for seq, entry in sorted(pool.items()) if seq not in claims]
     groups = near_groups(
         [sorted(query_terms(entry.text)) for entry in entries],
@@ -92,12 +80,13 @@ def compare(
     topics = [Topic(str(n), tuple(entries[at] for at in group)) for n, group in enumerate(groups, 1)]
     for part in packed(topics, view.settings.of(InfiniSettings).plan_split_threshold):
         answers, wrong = _ask(part, incoming, view, asker)
-        claims |= {claim.seq: claim for claim in answers}
+        claims |= {move.seq: move for move in answers}
         unmended += wrong
     held, withheld = allowed(claims.values(), incoming, view)
     why = [item.reason for item in withheld]
-    notes = [f"compare: {reason}" for reason in unmended if reason not in why]
-    return Comparison(held, (*notes, *map(str, withheld)), tuple(withheld))
+    asker.note(*(f"compare: {reason}" for reason in unmended if reason not in why))
+    asker.withhold(withheld)
+    return held
 
 
 def near_groups(
@@ -150,18 +139,18 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
     if set(one.origin).intersection(other.origin):
         return False
     new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
-    move = _archiving(Claim(old.seq, new.seq, "superseded"))
+    move = claim(old.seq, new.seq, "superseded")
     reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
     return reason is None or reason.code in ASKED
 
 
 def _ask(
     topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
-) -> tuple[list[Claim], Sequence[Reason]]:
+) -> tuple[list[Move], Sequence[Reason]]:
     shown = {entry.seq for topic in topics for entry in topic.entries}
 
-    def read(data: Data) -> tuple[list[Claim], list[Reason]]:
-        claims: list[Claim] = []
+    def read(data: Data) -> tuple[list[Move], list[Reason]]:
+        claims: list[Move] = []
         wrong: list[Reason] = []
         for item in data["superseded"]:
             old, new = seq_of(item["old"]), seq_of(item["new"])
@@ -170,7 +159,7 @@ def _ask(
             elif new is None or new not in shown or new == old:
                 wrong.append(Reason("UNKNOWN_SURVIVOR", (old,), item["new"][:20]))
             else:
-                claims.append(Claim(old, new, "superseded"))
+                claims.append(claim(old, new, "superseded"))
         return claims, wrong
 
     def check(data: Data) -> list[Reason]:
@@ -186,50 +175,39 @@ def _ask(
 
 
 def allowed(
-    claims: Iterable[Claim], run: Iterable[int], view: View
-) -> tuple[tuple[Claim, ...], list[Withheld]]:
+    claims: Iterable[Move], run: Iterable[int], view: View
+) -> tuple[tuple[Move, ...], list[Withheld]]:
     """Return the claims that the law lets pass, each pointing at a line that stays; and why the others do
     not.
 
     There is at most one for each seq; `run` are the seqs that the plan will touch, of which the law
     archives a share.
     """
-    left = {claim.seq: claim for claim in claims}
+    left = {move.seq: move for move in claims}
     lines = sorted({*run, *left})
     withheld: list[Withheld] = []
     while True:
-        final = {claim.seq: claim for claim in _followed(left)}
-        circling = [seq for seq in left if seq not in final]
-        withheld += [
-            Withheld(_archiving(claim), Reason("UNKNOWN_SURVIVOR", (seq, claim.by), "a circle"))
-            for seq in circling
-            for claim in [left.pop(seq)]
-        ]
-        moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
+        final = {move.seq: _followed(move, left) for move in left.values()}
+        moves = tuple(final[seq] if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
         verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_repetition)
         if verdict.refused:
-            move = moves[0]
-            return (), [*withheld, *(Withheld(move, reason) for reason in verdict.refused)]
+            return (), [*withheld, *(Withheld(moves[0], reason) for reason in verdict.refused)]
         refused = {item.move.seq: item for item in verdict.withheld}
         if not refused:
             return tuple(final[seq] for seq in sorted(final)), withheld
-        for seq, item in refused.items():
-            if left[seq].by not in refused:  # one that leans on a refused claim is looked at again
-                withheld.append(item)
-                del left[seq]
+        # one that leans on a refused claim is looked at again, unless all do: a circle
+        for item in [
+            item for seq, item in refused.items() if left[seq].by not in refused
+        ] or refused.values():
+            withheld.append(item)
+            del left[item.move.seq]
 
 
-def _archiving(claim: Claim) -> Move:
-    return Move(claim.seq, f"{TOPICS}x", why=claim.why, by=claim.by)
-
-
-def _followed(claims: dict[int, Claim]) -> Iterable[Claim]:
-    """Each claim with the survivor at the end of its chain; claims that run in a circle are left out."""
-    for claim in claims.values():
-        final, seen = claim, {claim.seq}
-        while final.by in claims and final.by not in seen:
-            seen.add(final.by)
-            step = claims[final.by]
-            final = replace(final, by=step.by, why=step.why if final.why == "duplicate" else final.why)
-        if final.by not in seen:
-            yield final
+def _followed(move: Move, claims: Mapping[int, Move]) -> Move:
+    """A claim with the survivor at the end of its chain; in a circle one that goes as well."""
+    seen = {move.seq}
+    while move.by is not None and move.by in claims and move.by not in seen:
+        seen.add(move.by)
+        step = claims[move.by]
+        move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
+    return move

@@ -12,7 +12,7 @@ Source: Infini Memory, algorithm 1, lines 17-31, prompts D and M2, as references
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from infinimem import tokens
@@ -26,12 +26,20 @@ from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome, Rejected
 from infinimem.strategies.infini import topics as of
-from infinimem.strategies.infini.compare import Claim, allowed, near_groups
+from infinimem.strategies.infini.compare import allowed, near_groups
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL
-from infinimem.strategies.infini.topics import INBOX, PORTION, Topic, entries_of, heading_of, size, title_of
-from infinimem.strategies.records.asking import Asker
+from infinimem.strategies.infini.topics import (
+    INBOX,
+    PORTION,
+    Account,
+    Topic,
+    entries_of,
+    heading_of,
+    size,
+    title_of,
+)
 from infinimem.terms import query_terms
 
 Fact = dict[str, str | None]
@@ -53,7 +61,8 @@ Maintenance = Generator[Plan, Outcome, View]
 
 @dataclass(frozen=True)
 class Target:
-    """A document and what comes into it; where it holds prose its headings are a person's (`fixed`)."""
+    """A document and what comes into it; where it holds prose its headings are a person's (`fixed`).
+    `headings` has the lines that move, once it is laid out."""
 
     doc_id: str
     title: str
@@ -61,6 +70,7 @@ class Target:
     places: tuple[Located, ...]
     topics: tuple[Topic, ...]
     fixed: bool = False
+    headings: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def incoming(self) -> tuple[Entry, ...]:
@@ -81,15 +91,6 @@ class Target:
         return [e for e in (*(place.entry for place in self.places), *self.incoming) if e.seq not in gone]
 
 
-@dataclass(frozen=True)
-class Laid:
-    """A target, laid out: the headings of all lines that move, and its summary."""
-
-    headings: Mapping[int, str]
-    summary: str
-    notes: tuple[str, ...] = ()
-
-
 def target(view: View, route: Route) -> Target:
     """The route's document as it stands, with what is routed to it."""
     if route.doc_id not in view:
@@ -102,18 +103,20 @@ def target(view: View, route: Route) -> Target:
 # ── layout ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def plain(target: Target) -> Laid:
+def plain(target: Target) -> Target:
     """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
     headings = {
         entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
         for topic in target.topics
         for entry in topic.entries
     }
-    named = dict.fromkeys([*(topic.title for topic in of.sections(target.places)), *headings.values()])
-    return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
+    named = dict.fromkeys(title for title in (*target.standing.values(), *headings.values()) if title)
+    return replace(target, headings=headings, summary=target.summary or ", ".join(named) or target.title)
 
 
-def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
+def lay_out(
+    target: Target, gone: Collection[int], view: View, asker: Account, *, anew: bool = False
+) -> Target:
     """Put what comes in under headings by rule, and ask about crowded sections, or `anew` about all."""
     settings = view.settings.of(InfiniSettings)
     before = [place for place in target.places if place.seq not in gone]
@@ -134,7 +137,6 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         for item in ruled["layout"]
     ]
     headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
-    notes: list[str] = []
     if not target.fixed and settings.maintenance:
         crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
         lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
@@ -147,13 +149,13 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
                 title = of.clean_title(group.item["heading"])
                 if heading := target.spelling.get(title.casefold(), title):
                     headings |= dict.fromkeys(group.seqs, heading)
-            notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
+            asker.note(*(f"layout of {target.doc_id}: {reason}" for reason in wrong))
     moved = {
         seq: heading
         for seq, heading in headings.items()
         if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
     }
-    return Laid(moved, ruled["summary"] or plain(target).summary, tuple(notes))
+    return replace(target, headings=moved, summary=ruled["summary"] or plain(target).summary)
 
 
 def _crowded(topic: Topic, target: Target) -> bool:
@@ -175,112 +177,81 @@ def _question(
     return {"doc": {"id": target.doc_id, "title": target.title, "sections": parts}}
 
 
-def _summed_up(
-    laid: Sequence[tuple[Target, Laid]], gone: Collection[int], view: View, asker: Asker
-) -> tuple[list[tuple[Target, Laid]], list[str]]:
-    """The layouts with summaries of a model, several a call; the rule's where it gives none, and a note."""
+def _summed_up(targets: Sequence[Target], gone: Collection[int], view: View, asker: Account) -> list[Target]:
+    """The targets with summaries of a model, several a call; the rule's where it gives none, and a note."""
     settings = view.settings.of(InfiniSettings)
     is_paper = settings.summary == "paper"
-    most = FEW if not is_paper else 0
-    due = [(target, layout) for target, layout in laid if len(target.left(gone)) > most]
-    if settings.summary == "rule" or not due:
-        return list(laid), []
+    most = 0 if is_paper else FEW
     docs: list[dict[str, object]] = []
-    for target, layout in due:
-        left = target.left(gone)
-        names = [heading for heading in {**target.standing, **layout.headings}.values() if heading]
-        told = [", ".join([*dict.fromkeys(names)][:SHOWN]), layout.summary]
-        lines = (line_of(of.brief(entry)) for entry in left) if is_paper else iter(filter(None, told))
-        doc = {"id": target.doc_id, "title": target.title, "summary": layout.summary}
-        docs.append({**doc, "told": [f"{target.doc_id}: {target.title}", *lines]})
+    for target in targets if settings.summary != "rule" else ():
+        if len(left := target.left(gone)) > most:
+            names = dict.fromkeys(filter(None, {**target.standing, **target.headings}.values()))
+            told = [", ".join([*names][:SHOWN]), target.summary]
+            lines = [line_of(of.brief(entry)) for entry in left] if is_paper else [*filter(None, told)]
+            doc = {"id": target.doc_id, "title": target.title, "summary": target.summary}
+            docs.append({**doc, "told": [f"{target.doc_id}: {target.title}", *lines]})
     task = SUMMARIZE_ALL if is_paper else SUMMARIZE
     asked = {"summary_length": str(settings.summary_length)} if is_paper else {}
     summaries: dict[str, str] = {}
-    notes: list[str] = []
     for part in tokens.packed(docs, settings.plan_split_threshold, lambda doc: tokens.count(line_of(doc))):
         data, wrong = asker.ask_checked(task, {"docs": part, **asked}, lambda _: ())
-        told_of = {item["id"]: item["summary"] for item in data["summaries"]} if data else {}
+        given = {item["id"]: item["summary"] for item in data["summaries"]} if data else {}
         for name in (str(doc["id"]) for doc in part):
-            text = " ".join(one_line(clean_text(told_of.get(name, ""))).split())
+            text = " ".join(one_line(clean_text(given.get(name, ""))).split())
             if text:
                 summaries[name] = of.cut(text, settings.summary_length)[0].strip()
             else:
                 reason = wrong[0] if wrong else Reason("EMPTY")
-                notes.append(f"summary of {name}: {reason}; the rule's stands")
-    return [
-        (target, replace(layout, summary=summaries.get(target.doc_id, layout.summary)))
-        for target, layout in laid
-    ], notes
+                asker.note(f"summary of {name}: {reason}; the rule's stands")
+    return [replace(target, summary=summaries.get(target.doc_id, target.summary)) for target in targets]
 
 
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}
 
 
-def apply(
-    op: str,
-    targets: Sequence[Target],
-    claims: Iterable[Claim],
-    view: View,
-    asker: Asker,
-    notes: Iterable[str] = (),
-) -> Plan:
+def apply(op: str, targets: Sequence[Target], claims: Sequence[Move], view: View, asker: Account) -> Plan:
     """Lay out and sum up every target and propose the whole as one plan, with these claims."""
-    claims = list(claims)
-    gone = {claim.seq for claim in claims}
-    laid = [(target, lay_out(target, gone, view, asker, anew=op == "rebuild")) for target in targets]
-    laid, said = _summed_up(laid, gone, view, asker)
-    return compose(op, laid, claims, view, [*notes, *said])
+    gone = {move.seq for move in claims}
+    laid = [lay_out(target, gone, view, asker, anew=op == "rebuild") for target in targets]
+    return compose(op, _summed_up(laid, gone, view, asker), claims, view, asker)
 
 
-def compose(
-    op: str,
-    laid: Sequence[tuple[Target, Laid]],
-    claims: Iterable[Claim],
-    view: View,
-    notes: Iterable[str] = (),
-) -> Plan:
+def compose(op: str, targets: Sequence[Target], claims: Sequence[Move], view: View, asker: Account) -> Plan:
     """The plan that layouts and claims come to; each survivor comes into a target or stands in a document."""
     moves: dict[int, Move] = {}
-    home: dict[int, tuple[str, str]] = {}
-    said = {claim.seq: claim for claim in claims}
-    for target, layout in laid:
+    home: dict[int | None, tuple[str, str]] = {}
+    for target in targets:
         incoming = {entry.seq for entry in target.incoming}
         home |= {seq: (target.doc_id, heading) for seq, heading in target.standing.items()}
-        for seq, heading in layout.headings.items():
+        for seq, heading in target.headings.items():
             home[seq] = (target.doc_id, heading)
             why = _WHY.get(op, "moved") if seq in incoming else "moved"
             moves[seq] = Move(seq, target.doc_id, heading, why)
-    for claim in said.values():
-        if claim.by not in home and (place := view.entry(claim.by)) is not None:
-            home[claim.by] = (place.doc_id, heading_of(place))
-    for claim in said.values():  # a line that came into no target goes where its survivor is
-        home.setdefault(claim.seq, home[claim.by])
-        place = view.entry(claim.seq)
+    for move in claims:
+        if move.by not in home and (place := view.entry(move.by or 0)) is not None:
+            home[move.by] = (place.doc_id, heading_of(place))
+    for move in claims:  # a line that came into no target goes where its survivor is
+        home.setdefault(move.seq, home[move.by])
+        place = view.entry(move.seq)
         if place is not None and place.doc_id == CURRENT:
-            moves.setdefault(claim.seq, Move(claim.seq, *home[claim.seq]))
-    held, withheld = allowed(said.values(), moves, view)
-    for claim in held:
-        moves[claim.seq] = Move(claim.seq, home[claim.by][0], home[claim.seq][1], claim.why, claim.by)
-    told = [*notes, *(note for _, layout in laid for note in layout.notes), *map(str, withheld)]
-    gone = {claim.seq for claim in held}
+            moves.setdefault(move.seq, Move(move.seq, *home[move.seq]))
+    held, withheld = allowed(claims, moves, view)
+    for move in held:
+        moves[move.seq] = replace(move, to=home[move.by][0], heading=home[move.seq][1])
+    asker.withhold(withheld)
+    gone = {move.seq for move in held}
     derived = []
-    for target, layout in laid:  # with the title of a document that is new
+    for target in targets:  # with the title of a document that is new
         if seqs := sorted({entry.seq for entry in target.left(gone)}):
             title = "" if target.doc_id in view else target.title
-            derived.append(Derived(target.doc_id, layout.summary, tuple(seqs), title))
-    return Plan(
-        op,
-        moves=tuple(moves.values()),
-        derived=tuple(derived),
-        notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in told)),
-        withheld=tuple(withheld),
-    )
+            derived.append(Derived(target.doc_id, target.summary, tuple(seqs), title))
+    return Plan(op, moves=tuple(moves.values()), derived=tuple(derived))
 
 
 # ── split ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def split(view: View, asker: Asker) -> Maintenance:
+def split(view: View, asker: Account) -> Maintenance:
     """A plan for each document that is too long; one that is refused is left for the next time."""
     limit = view.settings.of(InfiniSettings).markdown_length
     for row in view.catalog(folder=TOPICS):
@@ -292,7 +263,7 @@ def split(view: View, asker: Asker) -> Maintenance:
     return view
 
 
-def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
+def split_plan(doc_id: str, view: View, asker: Account) -> Plan | None:
     """The document in parts, None if it is but one line; its name stays with the part of that title, else the
     largest.
 
@@ -313,9 +284,9 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
         for route in planner.route(topics)
         for number, chunk in enumerate(_fitting(route.topics, limit))
     ]
-    notes, targets = list(planner.notes), []
+    targets = []
     if rest:
-        notes.append(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
+        asker.note(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
     else:
         if len(parts) < 2:
             parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
@@ -327,7 +298,7 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
         targets.append(replace(target(view, Route(doc_id, title, ())), places=places))
     slugs = of.Slugs(view)
     targets += [target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts]
-    return apply("split", targets, (), view, asker, notes)
+    return apply("split", targets, (), view, asker)
 
 
 def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
@@ -344,7 +315,7 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 # ── merge ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def merge(view: View, asker: Asker) -> Maintenance:
+def merge(view: View, asker: Account) -> Maintenance:
     """Plans for groups of small documents that belong together, several a plan, for a plan costs more than a
     group.
 
@@ -376,7 +347,7 @@ def merge(view: View, asker: Asker) -> Maintenance:
     return view
 
 
-def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[tuple[str, ...]]:
+def merge_groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[tuple[str, ...]]:
     """Groups as the model proposes them of documents whose titles and summaries are alike, as far as they
     hold: known ids, each once, a body that fits.
 

@@ -25,7 +25,7 @@ from infinimem.llm.base import CUT, Failure
 from infinimem.llm.parallel import in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.model import CURRENT, Entry, Located, NewEntry, Plan, Reason
 from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
 from infinimem.store.view import View
@@ -34,7 +34,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import EXTRACT, EXTRACT_ALONE
-from infinimem.strategies.infini.topics import heading_of, same, seqs_of
+from infinimem.strategies.infini.topics import heading_of, seqs_of
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
 from infinimem.terms import query_terms
 
@@ -336,7 +336,7 @@ def _told(said: Sequence[_Turn]) -> list[dict[str, Any]]:
 def _drawn(
     data: Data, turns: Mapping[int, _Turn], people: Sequence[str], titles: Sequence[str] | None
 ) -> _Drawn:
-    known = {same(title): title for title in titles or ()}
+    known = {normalised(title): title for title in titles or ()}
     items, heading = data["entries"], ""
     unknown = [name[:20] for item in items for name in item["from"] if not seqs_of([name], turns)]
     wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
@@ -345,7 +345,7 @@ def _drawn(
     for item in items:
         if titles is not None and (topic := item.get("topic")):
             title = of.clean_title(topic)
-            heading = known.setdefault(same(title), title) if title else ""
+            heading = known.setdefault(normalised(title), title) if title else ""
         entry = _read(item, turns, people, heading)
         if isinstance(entry, Reason):
             wrong.append(entry)

@@ -24,8 +24,9 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.documents import TOGETHER, Maintenance, may_change
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import TELL
+from infinimem.strategies.infini.topics import Account
 from infinimem.strategies.readers.shown import current_text, digest, text_id
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.records.asking import Data
 
 _ITEM = re.compile(r"- (.*?)(?: \{([0-9]+(?:, [0-9]+)*)\})?\Z")
 
@@ -46,7 +47,7 @@ class Sentence:
         return {"heading": self.heading, "text": self.text, "from": ids, "told": told}
 
 
-def retell(view: View, asker: Asker) -> Maintenance:
+def retell(view: View, asker: Account) -> Maintenance:
     """Plans that tell documents whose text is not current, and delete texts of documents that are gone."""
     limit = view.settings.of(InfiniSettings).markdown_length
     live = {text_id(view, doc_id) for doc_id in view.below(TOPICS)}
@@ -57,18 +58,15 @@ def retell(view: View, asker: Asker) -> Maintenance:
         if row.tokens <= limit and may_change(row.id, view) and current_text(view, row.id) is None
     ]
     while due or gone:
-        puts, notes = gone, list[str]()
-        for doc_id in due[:TOGETHER]:
-            text, note = _told(view.document(doc_id), view, asker)
-            puts += [Put(text_id(view, doc_id), text)] if text else []
-            notes += [f"text of {doc_id}: {note}"] if note else []
-        view = (yield Plan("retell", records=tuple(puts), notes=tuple(notes))).view
+        texts = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
+        puts = [*gone, *(Put(name, text) for name, text in texts.items() if text)]
+        view = (yield Plan("retell", records=tuple(puts))).view
         due, gone = due[TOGETHER:], []
     return view
 
 
-def _told(document: Document, view: View, asker: Asker) -> tuple[str | None, str]:
-    """A document's text anew, None if there is no usable reply; and what is to be said of it."""
+def _told(document: Document, view: View, asker: Account) -> str | None:
+    """A document's text anew; None if there is no usable reply."""
     entries = {place.seq: place.entry for place in document.entries}
     name = text_id(view, document.id)
     old = view.document(name) if name in view else Document.empty(name)
@@ -81,9 +79,11 @@ def _told(document: Document, view: View, asker: Asker) -> tuple[str | None, str
     data, wrong = asker.ask_checked(TELL, asked, lambda _: ())
     sentences = list(_read(data, entries)) if data else []
     if not sentences:
-        return None, f"{wrong[0] if wrong else 'EMPTY'}; its lines are shown"
-    left = sorted(entries.keys() - {seq for one in sentences for seq in one.seqs})
-    return _written(document, name, sentences), f"names no line {format_seqs(left)}" if left else ""
+        asker.note(f"text of {document.id}: {wrong[0] if wrong else 'EMPTY'}; its lines are shown")
+        return None
+    if left := sorted(entries.keys() - {seq for one in sentences for seq in one.seqs}):
+        asker.note(f"text of {document.id}: names no line {format_seqs(left)}")
+    return _written(document, name, sentences)
 
 
 def _told_of(text: Document) -> set[int]:

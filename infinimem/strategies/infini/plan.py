@@ -15,16 +15,17 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from infinimem.llm.shown import shown as line_of
-from infinimem.model import Entry, Located, Reason, Withheld
+from infinimem.markdown.characters import normalised
+from infinimem.model import Entry, Located, Move, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini import topics as of
-from infinimem.strategies.infini.compare import Claim, allowed, repeats
+from infinimem.strategies.infini.compare import allowed, repeats
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN, REWRITE
-from infinimem.strategies.infini.topics import INBOX, Topic, entries_of, same, size, title_of
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.infini.topics import INBOX, Account, Topic, entries_of, size, title_of
+from infinimem.strategies.records.asking import Data
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
@@ -43,23 +44,22 @@ class Draft:
     `titled`."""
 
     topics: tuple[Topic, ...]
-    claims: tuple[Claim, ...]
-    titled: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
+    claims: tuple[Move, ...]
+    titled: frozenset[str]
 
 
-def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
-    """Group the buffer's first lines, or all; what is too large for one call goes in parts."""
+def rewrite(view: View, asker: Account, count: int) -> Draft:
+    """Group the buffer's first lines; what is too large for one call goes in parts."""
     settings = view.settings.of(InfiniSettings)
     places = {place.seq: place for place in of.movable(view.buffer, view)[:count]}
     claims, withheld = allowed(repeats(place.entry for place in places.values()), places, view)
+    asker.withhold(withheld)
     gone = {claim.seq for claim in claims}
     live = [place for seq, place in places.items() if seq not in gone]
     every = settings.grouping == "rewrite"
     untitled = ("", of.unsorted(view))
     titled = of.sections(place for place in live if not (every or of.heading_of(place) in untitled))
-    topics, notes = list(titled), list(map(str, withheld))
+    topics = list(titled)
     lines = [Topic("", (place.entry,)) for place in live if every or of.heading_of(place) in untitled]
     open_ids = open_documents(view) if lines else {}
     sizes, limit = [size(line.entries) for line in lines], settings.plan_split_threshold
@@ -71,26 +71,24 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
         for row in near(view, entries_of(chunk), open_ids):
             told = {"title": title_of(row.id, view), "tokens": row.tokens}
             docs.append({**told, "told": [line_of(told)]})
-        grouped, wrong = _grouped(part, docs, asker, view)
-        topics += grouped
-        notes += (f"rewrite: {reason}" for reason in wrong)
-    titles = frozenset(topic.title for topic in titled)
-    return Draft(of.joined(topics), claims, titles, tuple(notes), tuple(withheld))
+        topics += _grouped(part, docs, asker, view)
+    return Draft(of.joined(topics), claims, frozenset(topic.title for topic in titled))
 
 
 def _grouped(
-    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, view: View
-) -> tuple[list[Topic], Sequence[Reason]]:
+    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Account, view: View
+) -> list[Topic]:
     known, untitled = {place.seq: place for place in places}, of.unsorted(view)
     facts = [of.fact(place.entry) for place in places]
     groups, wrong = of.ask_groups(asker, REWRITE, {"facts": facts, "docs": docs}, known)
+    asker.note(*(f"rewrite: {reason}" for reason in wrong))
     topics = [
         Topic(of.clean_title(group.item["title"]) or untitled, tuple(known[seq].entry for seq in group.seqs))
         for group in groups or ()
     ]
     settled = {entry.seq for entry in entries_of(topics)}
     missing = (place for place in places if place.seq not in settled)
-    return [*topics, *of.sections(missing, untitled)], wrong
+    return [*topics, *of.sections(missing, untitled)]
 
 
 # ── plan ─────────────────────────────────────────────────────────────────────────────────────────
@@ -110,9 +108,8 @@ class Planner:
     """One plan in the making; a split does not `offer` documents that exist, it makes new ones only."""
 
     view: View
-    asker: Asker
+    asker: Account
     offer: bool = True
-    notes: list[str] = field(default_factory=list)
     _titles: dict[str, None] = field(default_factory=dict)
     _failures: int = 0
     _given: frozenset[str] = frozenset()
@@ -129,7 +126,7 @@ class Planner:
         """Bring every line to one document; no one is asked of `titled` topics that name one."""
         self._given = frozenset(titled)
         ids = {title: doc_id for doc_id, title in self._open.items()} if titled else {}
-        homes = {topic.title: ids.get(same(topic.title)) for topic in topics if topic.title in titled}
+        homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.title in titled}
         settled = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
         topics = [topic for topic in topics if not homes.get(topic.title)]
         routes = self._planned(topics, 0) if topics else []
@@ -137,7 +134,7 @@ class Planner:
         (left,) = of.parted(topics, [{entry.seq for entry in entries_of(topics)} - placed])
         strays: tuple[Route, ...] = ()
         if left:
-            self.notes.append(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
+            self.asker.note(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
             if self.offer:
                 strays = nearest(self.view, left)
             else:
@@ -176,7 +173,7 @@ class Planner:
         groups, wrong = of.ask_groups(self.asker, PLAN, variables, known, partial(self._items, named))
         if groups is None:
             self._failures += 1
-            self.notes += (f"plan: {reason}" for reason in wrong)
+            self.asker.note(*(f"plan: {reason}" for reason in wrong))
             return None
         self._failures = 0
         parts = of.parted(topics, (group.seqs for group in groups))
@@ -229,11 +226,11 @@ class Planner:
         slugs, ids = of.Slugs(self.view), {title: doc_id for doc_id, title in self._open.items()}
         settled = []
         for route in routes:
-            doc_id = route.doc_id or ids.get(same(route.title))
+            doc_id = route.doc_id or ids.get(normalised(route.title))
             if doc_id is None:
                 by_name = f"{TOPICS}{of.slugify(route.title)}"
                 doc_id = by_name if by_name in self._open else slugs.new(route.title)
-                ids[same(route.title)] = doc_id
+                ids[normalised(route.title)] = doc_id
             settled.append(replace(route, doc_id=doc_id))
         return settled
 
@@ -280,7 +277,7 @@ def _open_documents(
     for doc_id in changed:
         is_there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
         if is_there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
-            titles[doc_id] = same(title_of(doc_id, view))
+            titles[doc_id] = normalised(title_of(doc_id, view))
     return dict(sorted(titles.items()))
 
 

@@ -12,7 +12,6 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from infinimem import tokens
@@ -24,7 +23,7 @@ from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import documents
-from infinimem.strategies.infini.compare import Claim, compare
+from infinimem.strategies.infini.compare import compare
 from infinimem.strategies.infini.documents import Target, apply, compose, plain, target
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.free import retell
@@ -32,6 +31,7 @@ from infinimem.strategies.infini.plan import Planner, Route, near, nearest, open
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import (
     PORTION,
+    Account,
     Slugs,
     entries_of,
     fitting,
@@ -42,7 +42,6 @@ from infinimem.strategies.infini.topics import (
 )
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
-from infinimem.strategies.records.asking import Asker
 
 
 class Infini:
@@ -55,7 +54,7 @@ class Infini:
         self.llm = llm
         self.settings = settings
         self.own = settings.of(InfiniSettings)
-        self._asker = Asker(llm)
+        self._asker = Account(llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
@@ -69,14 +68,14 @@ class Infini:
         yield from self._reporting(self._tick(view, event))
 
     def _reporting(self, plans: Plans) -> Plans:
-        """The plans, each with the replies that were refused on the way to it; what is left comes alone."""
+        """The plans, each with what is to be said of the way to it; replies that are left come alone."""
         try:
             plan = next(plans)
             while True:
-                plan = plans.send((yield replace(plan, rejected=self._asker.rejected())))
+                plan = plans.send((yield self._asker.close(plan)))
         except (StopIteration, ModelError) as end:
-            if rejected := self._asker.rejected():
-                yield Plan(rejected=rejected)
+            if left := self._asker.close(Plan()).rejected:
+                yield Plan(rejected=left)
             if isinstance(end, ModelError):
                 raise
 
@@ -87,8 +86,7 @@ class Infini:
             count = len(places) if event == "consolidate" else self.portion(places)
             plan = self.consolidation(view, count)
             if waiting := len(places) - count:
-                note = f"{waiting} lines wait in CURRENT: too many for one go"
-                plan = replace(plan, notes=(*plan.notes, note))
+                self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
             outcome = yield plan
             if isinstance(outcome, Rejected):
                 seqs = {place.seq for place in places[:count]}
@@ -121,19 +119,13 @@ class Infini:
         """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22)."""
         draft = rewrite(view, self._asker, count)
         if self.own.maintenance:
-            planner = Planner(view, self._asker)
-            routes = planner.route(draft.topics, draft.titled)
-            targets = [target(view, route) for route in routes]
-            notes = (*draft.notes, *planner.notes)
+            routes = Planner(view, self._asker).route(draft.topics, draft.titled)
         else:
             title = f"Notes {view.epoch + 1}"
-            targets = [target(view, Route(Slugs(view).new(title), title, draft.topics))]
-            notes = draft.notes
-        fresh = entries_of(draft.topics)
-        compared = compare(fresh, self._pool(view, targets, fresh), draft.claims, view, self._asker)
-        notes = (*notes, *compared.notes)
-        plan = apply("consolidate", targets, compared.claims, view, self._asker, notes)
-        return replace(plan, withheld=(*draft.withheld, *compared.withheld, *plan.withheld))
+            routes = (Route(Slugs(view).new(title), title, draft.topics),)
+        targets, fresh = [target(view, route) for route in routes], entries_of(draft.topics)
+        claims = compare(fresh, self._pool(view, targets, fresh), draft.claims, view, self._asker)
+        return apply("consolidate", targets, claims, view, self._asker)
 
     def _pool(self, view: View, targets: Sequence[Target], fresh: Sequence[Entry]) -> Mapping[int, Entry]:
         """What may be outdated: lines of the documents that lines go to, and of the nearest beside them.
@@ -154,14 +146,10 @@ class Infini:
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
         routes = nearest(view, sections(places, unsorted(view)))
-        targets = [target(view, route) for route in routes]
-        notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
-        gone = [
-            Claim(move.seq, move.by, "duplicate" if move.why == "duplicate" else "superseded")
-            for move in moves
-            if move.archives and move.by in there and move.seq in there
-        ]
-        return compose("consolidate", [(item, plain(item)) for item in targets], gone, view, notes)
+        laid = [plain(target(view, route)) for route in routes]
+        self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
+        gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
+        return compose("consolidate", laid, gone, view, self._asker)
 
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""

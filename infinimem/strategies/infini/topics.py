@@ -9,22 +9,44 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise, takewhile
 from typing import Any
 
 from infinimem import terms, tokens
 from infinimem.grounding import claims
-from infinimem.llm.base import Task
+from infinimem.llm.base import LLM, Task
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
-from infinimem.model import CURRENT, Entry, Located, Reason
+from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import fold
 from infinimem.store.spec import TOPICS, is_device, slug
 from infinimem.store.view import CatalogRow, View, by_alias, by_stem
 from infinimem.strategies.records.asking import Asker, Data
+
+
+class Account(Asker):
+    """An asker that also keeps what the next plan is to say: notes, and archivings that need approval."""
+
+    def __init__(self, llm: LLM) -> None:
+        super().__init__(llm)
+        self.notes: dict[str, None] = {}
+        self.withheld: list[Withheld] = []
+
+    def note(self, *texts: object) -> None:
+        self.notes |= {one_line(clean_text(str(text))): None for text in texts}
+
+    def withhold(self, items: Iterable[Withheld]) -> None:
+        self.withheld += items
+        self.note(*self.withheld)
+
+    def close(self, plan: Plan) -> Plan:
+        """The plan with all that was kept for it; an account for the next one begins."""
+        notes, withheld, self.notes, self.withheld = self.notes, self.withheld, {}, []
+        told = tuple(dict.fromkeys((*plan.notes, *notes)))
+        return replace(plan, notes=told, withheld=tuple(withheld), rejected=self.rejected())
 
 
 @dataclass(frozen=True)
@@ -251,7 +273,7 @@ def joined(topics: Iterable[Topic]) -> tuple[Topic, ...]:
     """Topics of equal titles as one, the lines of each by seq; empty ones are left out."""
     groups: dict[str, tuple[str, list[Entry]]] = {}
     for topic in topics:
-        groups.setdefault(same(topic.title), (topic.title, []))[1].extend(topic.entries)
+        groups.setdefault(normalised(topic.title), (topic.title, []))[1].extend(topic.entries)
     return tuple(
         Topic(title, tuple(sorted(entries, key=lambda entry: entry.seq)))
         for title, entries in groups.values()
@@ -309,11 +331,6 @@ def clean_title(text: str) -> str:
     title = " ".join(one_line(clean_text(text)).split()).lstrip("# ")
     read = heading_title(f"# {title[:TITLE_LENGTH]}")
     return read[1] if read else ""
-
-
-def same(title: str) -> str:
-    """What two titles are compared by."""
-    return normalised(title)
 
 
 def slugify(title: str) -> str:
