@@ -71,6 +71,9 @@ Call = Mapping[str, Any]
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
     """Evidence for an answer.
 
+    Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
+    the whole library, but by the paper's agent.
+
     Args:
         llm: may be asked.
         reader: one of `READERS`; UsageError for any other.
@@ -85,6 +88,8 @@ def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Ev
         request = replace(request, budget=min(budget, first))
         reader = "bm25"
     found = _READERS[reader](request)
+    if about_all(question) and reader != "agent":
+        found = [*pack(found, request.budget // 2), *spread(view, question)]
     return request.trace.evidence(_assembled(request, found))
 
 
@@ -186,11 +191,8 @@ def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retr
 
 def _assembled(request: _Request, items: list[Retrieved]) -> list[Retrieved]:
     """What the answer is read from: the items, best first, with what belongs beside them, then the newest
-    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those. Where the
-    question asks for the order of things or for a summary, half is kept for lines from the whole library."""
+    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those."""
     view, budget = request.view, request.budget
-    if about_all(request.question):
-        items = [*pack(items, budget // 2), *spread(view, request.question)]
     kept = view.spec.buffer is not None and CURRENT in view
     newest = request.search.entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
     newest = newest[: -RECENT - 1 : -1]
