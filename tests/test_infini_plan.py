@@ -99,15 +99,14 @@ def test_slugs_are_plain_and_short(title: str, slug: str) -> None:
 # ── what repeats and what is outdated ────────────────────────────────────────────────────────────────
 
 
-def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Any, Any, ScriptedLLM]:
-    """The buffer compared with itself and with a document."""
+def compared(library: Library, *replies: Any) -> tuple[Any, Any, ScriptedLLM]:
+    """The buffer compared with itself and with all that stands."""
     view = library.view()
     llm = ScriptedLLM({"compare": replies})
     fresh = [place.entry for place in view.buffer.entries]
-    places = view.document(standing).entries if standing else ()
-    stands = {place.seq: place.entry for place in (*places, *view.entries())}
+    stands = {place.seq: place.entry for place in view.entries()}
     account = Account(llm)
-    claims = compare(fresh, stands, (), view, account)
+    claims = compare(fresh, stands, view, account)
     return claims, tuple(account.notes), llm
 
 

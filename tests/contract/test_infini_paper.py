@@ -16,6 +16,7 @@ from infinimem.evaluation.methods.spec import parse_all
 from infinimem.memory import Memory
 from infinimem.model import Move, Plan
 from infinimem.settings import configuration
+from infinimem.strategies.infini.tasks import quote_facts
 from infinimem.strategies.readers.shown import shown
 from infinimem.testing import ScriptedLLM
 
@@ -35,7 +36,7 @@ def filed(variables: Mapping[str, Any]) -> dict[str, Any]:
 def told(variables: Mapping[str, Any]) -> dict[str, Any]:
     """A text in other words: what it was, and a sentence of each new fact."""
     fresh = [{"text": f"It is told that {f['text']}.", "from": [f["id"]]} for f in variables["facts"]]
-    old = [{key: one[key] for key in ("heading", "text", "from")} for one in variables["text"]]
+    old = quote_facts({**variables, "facts": []})["sentences"]
     return {"sentences": [{**one, "heading": "Life"} for one in [*old, *fresh]]}
 
 
@@ -246,7 +247,8 @@ def test_a_free_text_stands_beside_the_lines_and_is_shown_while_it_is_current(
     assert "It is told that Nora lives in Rome.\n" in piece.text
     say(memory, THEN, "2024-06-01")
     again = [call.variables for call in llm.calls if call.task == "tell"][-1]
-    assert [one["from"] for one in again["text"]] == [["3"], ["4"]]
+    assert again["text"] == text.split("---\n")[2].strip()
+    assert "told that Nora lives in Rome. {3}" in file(memory, FREE)
     assert [fact["text"] for fact in again["facts"]] == ["Nora lives in Oslo"]
     memory, _ = library(*PAPER, "[infini]", 'shows = "lines"')
     assert shown(memory.view, "topics/nora").doc_id == "topics/nora"

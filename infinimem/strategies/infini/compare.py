@@ -45,30 +45,19 @@ def claim(seq: int, by: int, why: Why) -> Move:
     return Move(seq, f"{TOPICS}x", why=why, by=by)
 
 
-def repeats(entries: Iterable[Entry]) -> list[Move]:
-    """Lines that say what another of them says, by rule."""
-    return [claim(seq, by, "duplicate") for seq, by in find_duplicates(entries)]
-
-
 def compare(
-    fresh: Iterable[Entry],
-    pool: Mapping[int, Entry],
-    known: Iterable[Move],
-    view: View,
-    asker: Account,
+    fresh: Iterable[Entry], pool: Mapping[int, Entry], view: View, asker: Account
 ) -> tuple[Move, ...]:
     """Compare what comes in with what stands near to it (`pool`), and with each other.
 
-    `known` are claims of other lines that come in, whose survivors are among these. Returns those that hold,
-    each with a survivor that stays.
+    Returns the claims that hold, each with a survivor that stays.
     """
     incoming = {entry.seq: entry for entry in fresh}
-    claims = {move.seq: move for move in known}
     if not incoming:
-        return tuple(claims.values())
+        return ()
     pool = {**pool, **incoming}
-    said_again = repeats(entry for _, entry in sorted(pool.items()))
-    claims |= {move.seq: move for move in said_again if {move.seq, move.by} & incoming.keys()}
+    said_again = find_duplicates(entry for _, entry in sorted(pool.items()))
+    claims = {seq: claim(seq, by, "duplicate") for seq, by in said_again if {seq, by} & incoming.keys()}
     entries = [entry for seq, entry in sorted(pool.items()) if seq not in claims]
     groups = near_groups(
         [sorted(query_terms(entry.text)) for entry in entries],

@@ -11,7 +11,7 @@ Source: Infini Memory, algorithm 1, lines 17-31, prompts D and M2, as references
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -29,7 +29,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.compare import allowed, near_groups
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL
+from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, SUMMARY
 from infinimem.strategies.infini.topics import (
     INBOX,
     PORTION,
@@ -41,8 +41,7 @@ from infinimem.strategies.infini.topics import (
     title_of,
 )
 from infinimem.terms import query_terms
-
-Fact = dict[str, str | None]
+from infinimem.terms import tokens as terms
 
 FEW = 4
 """Facts of a document that no model is asked to arrange anew, or to sum up: its rule quotes them."""
@@ -103,47 +102,25 @@ def target(view: View, route: Route) -> Target:
 # ── layout ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def plain(target: Target) -> Target:
-    """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
-    headings = {
-        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
-        for topic in target.topics
-        for entry in topic.entries
-    }
-    named = dict.fromkeys(title for title in (*target.standing.values(), *headings.values()) if title)
-    return replace(target, headings=headings, summary=target.summary or ", ".join(named) or target.title)
-
-
-def lay_out(
-    target: Target, gone: Collection[int], view: View, asker: Account, *, anew: bool = False
-) -> Target:
-    """Put what comes in under headings by rule, and ask about crowded sections, or `anew` about all."""
+def lay_out(target: Target, gone: Collection[int], view: View, asker: Account | None, op: str) -> Target:
+    """Put what comes in under headings by rule, and ask about crowded sections, or in a rebuild about all."""
     settings = view.settings.of(InfiniSettings)
-    before = [place for place in target.places if place.seq not in gone]
-    topics = [
-        Topic(topic.title, tuple(entry for entry in topic.entries if entry.seq not in gone))
-        for topic in target.topics
-    ]
-    ruled = load(LAYOUT.rule)(
-        {
-            **_question(target, of.sections(before), tell=of.fact),
-            "incoming": [of.shown(topic) for topic in topics if topic.entries],
-            "summary_length": settings.summary_length,
-        }
-    )
-    entries = {entry.seq: entry for entry in target.left(gone)}
-    whole = [
-        Topic(item["heading"], tuple(entries[seq] for seq in of.seqs_of(item["fact_ids"], entries)))
-        for item in ruled["layout"]
-    ]
+    sections: dict[str, list[Entry]] = {}
+    for topic in (*of.sections(target.places), *target.topics):
+        is_like = (one for one in sections if _words(one) == _words(topic.title))
+        stands = topic.title in target.standing.values()
+        heading = topic.title if stands else next(is_like, topic.title)
+        sections.setdefault(heading, []).extend(e for e in topic.entries if e.seq not in gone)
+    whole = [Topic(heading, tuple(entries)) for heading, entries in sections.items() if entries]
+    entries = entries_of(whole)
+    summary = load(SUMMARY)([of.fact(entry) for entry in entries], settings.summary_length)
     headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
-    if not target.fixed and settings.maintenance:
-        crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
+    if asker and settings.maintenance and not target.fixed:
+        anew = op == "rebuild" and len(entries) > FEW
+        crowded = [topic for topic in whole if anew or _crowded(topic, target)]
         lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
         for chunk in of.packed(lines, settings.markdown_length):
-            asked = _question(
-                target, of.joined(chunk), headings.values(), tell=lambda e: {**of.brief(e), "time": None}
-            )
+            asked = _question(target, of.joined(chunk), headings.values())
             groups, wrong = of.ask_groups(asker, LAYOUT, asked, {e.seq for e in entries_of(chunk)})
             for group in groups or ():
                 title = of.clean_title(group.item["heading"])
@@ -155,7 +132,9 @@ def lay_out(
         for seq, heading in headings.items()
         if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
     }
-    return replace(target, headings=moved, summary=ruled["summary"] or plain(target).summary)
+    return replace(
+        target, headings=moved, summary=summary or ", ".join(filter(None, sections)) or target.title
+    )
 
 
 def _crowded(topic: Topic, target: Target) -> bool:
@@ -164,15 +143,18 @@ def _crowded(topic: Topic, target: Target) -> bool:
     return len(topic.entries) // CROWDED > stood // CROWDED
 
 
-def _question(
-    target: Target, whole: Sequence[Topic], headings: Iterable[str] = (), *, tell: Callable[[Entry], Fact]
-) -> dict[str, object]:
+def _words(title: str) -> list[str]:
+    return sorted(terms(title))
+
+
+def _question(target: Target, whole: Sequence[Topic], headings: Iterable[str]) -> dict[str, object]:
     """The document as LAYOUT is told of it: these sections with their lines, the headings of all others."""
     parts: list[dict[str, object]] = [
-        {"heading": topic.title, "facts": [tell(entry) for entry in topic.entries]} for topic in whole
+        {"heading": topic.title, "facts": [{**of.brief(entry), "time": None} for entry in topic.entries]}
+        for topic in whole
     ]
     told = {topic.title for topic in whole}
-    bare = dict.fromkeys([*(heading_of(place) for place in target.places), *headings])
+    bare = dict.fromkeys([*target.standing.values(), *headings])
     parts += [{"heading": title, "facts": []} for title in bare if title and title not in told]
     return {"doc": {"id": target.doc_id, "title": target.title, "sections": parts}}
 
@@ -209,15 +191,20 @@ def _summed_up(targets: Sequence[Target], gone: Collection[int], view: View, ask
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}
 
 
-def apply(op: str, targets: Sequence[Target], claims: Sequence[Move], view: View, asker: Account) -> Plan:
-    """Lay out and sum up every target and propose the whole as one plan, with these claims."""
+def apply(
+    op: str,
+    targets: Sequence[Target],
+    claims: Sequence[Move],
+    view: View,
+    asker: Account,
+    *,
+    asks: bool = True,
+) -> Plan:
+    """Lay out and sum up every target and propose the whole as one plan, with these claims: each survivor
+    comes into a target or stands in a document. Unless it `asks`, rules do it."""
     gone = {move.seq for move in claims}
-    laid = [lay_out(target, gone, view, asker, anew=op == "rebuild") for target in targets]
-    return compose(op, _summed_up(laid, gone, view, asker), claims, view, asker)
-
-
-def compose(op: str, targets: Sequence[Target], claims: Sequence[Move], view: View, asker: Account) -> Plan:
-    """The plan that layouts and claims come to; each survivor comes into a target or stands in a document."""
+    targets = [lay_out(target, gone, view, asker if asks else None, op) for target in targets]
+    targets = _summed_up(targets, gone, view, asker) if asks else targets
     moves: dict[int, Move] = {}
     home: dict[int | None, tuple[str, str]] = {}
     for target in targets:
@@ -356,8 +343,8 @@ def merge_groups(small: Sequence[CatalogRow], view: View, asker: Account) -> lis
     settings = view.settings.of(InfiniSettings)
     groups: list[tuple[str, ...]] = []
     used: set[str] = set()
-    terms = [sorted(query_terms(f"{title_of(row.id, view)}\n{row.summary}")) for row in small]
-    alike = near_groups(terms, settings.merge_group_max - 1, range(len(small)))
+    words = [sorted(query_terms(f"{title_of(row.id, view)}\n{row.summary}")) for row in small]
+    alike = near_groups(words, settings.merge_group_max - 1, range(len(small)))
     calls = tokens.packed(
         [small[at] for group in alike for at in group],
         settings.plan_split_threshold,

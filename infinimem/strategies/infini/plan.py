@@ -14,14 +14,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
+from infinimem import tokens
 from infinimem.llm.shown import shown as line_of
 from infinimem.markdown.characters import normalised
-from infinimem.model import Entry, Located, Move, Reason
+from infinimem.model import Entry, Located, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini import topics as of
-from infinimem.strategies.infini.compare import allowed, repeats
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN, REWRITE
 from infinimem.strategies.infini.topics import INBOX, Account, Topic, entries_of, size, title_of
@@ -38,41 +38,26 @@ GIVE_UP = 4
 # ── rewrite ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Draft:
-    """The buffer, sorted: each line is in one topic, or in one claim whose survivor is; and which were
-    `titled`."""
-
-    topics: tuple[Topic, ...]
-    claims: tuple[Move, ...]
-    titled: frozenset[str]
-
-
-def rewrite(view: View, asker: Account, count: int) -> Draft:
+def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
     """Group the buffer's first lines; what is too large for one call goes in parts."""
     settings = view.settings.of(InfiniSettings)
-    places = {place.seq: place for place in of.movable(view.buffer, view)[:count]}
-    claims, withheld = allowed(repeats(place.entry for place in places.values()), places, view)
-    asker.withhold(withheld)
-    gone = {claim.seq for claim in claims}
-    live = [place for seq, place in places.items() if seq not in gone]
-    every = settings.grouping == "rewrite"
-    untitled = ("", of.unsorted(view))
-    titled = of.sections(place for place in live if not (every or of.heading_of(place) in untitled))
-    topics = list(titled)
-    lines = [Topic("", (place.entry,)) for place in live if every or of.heading_of(place) in untitled]
-    open_ids = open_documents(view) if lines else {}
-    sizes, limit = [size(line.entries) for line in lines], settings.plan_split_threshold
+    every, untitled = settings.grouping == "rewrite", ("", of.unsorted(view))
+    titled: list[Located] = []
+    others: list[Located] = []
+    for place in of.movable(view.buffer, view)[:count]:
+        (others if every or of.heading_of(place) in untitled else titled).append(place)
+    topics = [replace(topic, given=True) for topic in of.sections(titled)]
+    open_ids = open_documents(view) if others else {}
+    sizes, limit = [size([place.entry]) for place in others], settings.plan_split_threshold
     calls = max(1, -(-sum(sizes) // max(limit, 1)))
     share = min(limit, -(-sum(sizes) // calls) + max(sizes, default=0))  # a few lines alone are grouped badly
-    for chunk in of.packed(lines, share):
-        part = [places[line.entries[0].seq] for line in chunk]
+    for part in tokens.packed(others, share, lambda place: size([place.entry])):
         docs = []
-        for row in near(view, entries_of(chunk), open_ids):
+        for row in near(view, (place.entry for place in part), open_ids):
             told = {"title": title_of(row.id, view), "tokens": row.tokens}
             docs.append({**told, "told": [line_of(told)]})
         topics += _grouped(part, docs, asker, view)
-    return Draft(of.joined(topics), claims, frozenset(topic.title for topic in titled))
+    return of.joined(topics)
 
 
 def _grouped(
@@ -112,7 +97,6 @@ class Planner:
     offer: bool = True
     _titles: dict[str, None] = field(default_factory=dict)
     _failures: int = 0
-    _given: frozenset[str] = frozenset()
 
     @cached_property
     def _open(self) -> Mapping[str, str]:
@@ -122,11 +106,10 @@ class Planner:
     def _settings(self) -> InfiniSettings:
         return self.view.settings.of(InfiniSettings)
 
-    def route(self, topics: Sequence[Topic], titled: Collection[str] = ()) -> tuple[Route, ...]:
-        """Bring every line to one document; no one is asked of `titled` topics that name one."""
-        self._given = frozenset(titled)
-        ids = {title: doc_id for doc_id, title in self._open.items()} if titled else {}
-        homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.title in titled}
+    def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
+        """Bring every line to one document; no one is asked of topics that were given one's title."""
+        ids = {title: doc_id for doc_id, title in self._open.items()}
+        homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.given}
         settled = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
         topics = [topic for topic in topics if not homes.get(topic.title)]
         routes = self._planned(topics, 0) if topics else []
@@ -193,7 +176,7 @@ class Planner:
         left = [
             {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
             for name, topic in named.items()
-            if topic.title in self._given and name not in told and len(facts[name]) == len(topic.entries)
+            if topic.given and name not in told and len(facts[name]) == len(topic.entries)
         ]
         return [
             {**item, "fact_ids": [fact for name in item["fact_ids"] for fact in facts.get(name, [name])]}
@@ -204,7 +187,8 @@ class Planner:
         """A topic as data, and told by its first facts; of a document that is to be parted by all."""
         facts = topic.entries[:FIRST] if self.offer else topic.entries
         lines = (line_of({**of.brief(entry), "time": None}) for entry in facts)
-        return {**of.shown(topic), "told": [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]}
+        told = [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]
+        return {"title": topic.title, "facts": [of.fact(entry) for entry in topic.entries], "told": told}
 
     def _listed(self, row: CatalogRow) -> dict[str, object]:
         """A document as data, told by its name; where topics are the model's only now, by its summary too."""

@@ -24,7 +24,7 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import documents
 from infinimem.strategies.infini.compare import compare
-from infinimem.strategies.infini.documents import Target, apply, compose, plain, target
+from infinimem.strategies.infini.documents import Target, apply, target
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.free import retell
 from infinimem.strategies.infini.plan import Planner, Route, near, nearest, open_documents, rewrite
@@ -83,7 +83,10 @@ class Infini:
         if not self.is_due(view, event):
             return
         if places := movable(view.buffer, view):
-            count = len(places) if event == "consolidate" else self.portion(places)
+            count = len(places)
+            if event != "consolidate":  # what a turn costs is bounded
+                room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
+                count = fitting((place.entry for place in places), room)
             plan = self.consolidation(view, count)
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
@@ -110,21 +113,16 @@ class Infini:
         stale = event == "append" and view.buffer_age >= self.own.stale_seconds
         return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
-    def portion(self, places: Sequence[Located]) -> int:
-        """How many of the buffer's lines are sorted when no one asked: what a turn costs is bounded."""
-        room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
-        return fitting((place.entry for place in places), room)
-
     def consolidation(self, view: View, count: int) -> Plan:
         """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22)."""
-        draft = rewrite(view, self._asker, count)
+        topics = rewrite(view, self._asker, count)
         if self.own.maintenance:
-            routes = Planner(view, self._asker).route(draft.topics, draft.titled)
+            routes = Planner(view, self._asker).route(topics)
         else:
             title = f"Notes {view.epoch + 1}"
-            routes = (Route(Slugs(view).new(title), title, draft.topics),)
-        targets, fresh = [target(view, route) for route in routes], entries_of(draft.topics)
-        claims = compare(fresh, self._pool(view, targets, fresh), draft.claims, view, self._asker)
+            routes = (Route(Slugs(view).new(title), title, topics),)
+        targets, fresh = [target(view, route) for route in routes], entries_of(topics)
+        claims = compare(fresh, self._pool(view, targets, fresh), view, self._asker)
         return apply("consolidate", targets, claims, view, self._asker)
 
     def _pool(self, view: View, targets: Sequence[Target], fresh: Sequence[Entry]) -> Mapping[int, Entry]:
@@ -146,10 +144,10 @@ class Infini:
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
         routes = nearest(view, sections(places, unsorted(view)))
-        laid = [plain(target(view, route)) for route in routes]
+        targets = [target(view, route) for route in routes]
         self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
         gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
-        return compose("consolidate", laid, gone, view, self._asker)
+        return apply("consolidate", targets, gone, view, self._asker, asks=False)
 
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""

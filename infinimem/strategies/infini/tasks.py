@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -77,6 +78,9 @@ MERGE = task(
 )
 """Which small documents belong together (prompt M1). `docs`: [doc, …]."""
 
+SUMMARY = "infinimem.llm.offline.tell:summary"
+"""The rule that sums up facts in so many tokens."""
+
 SUMMARIZE = Task(
     "summarize",
     frozenset({"docs"}),
@@ -96,8 +100,9 @@ TELL = Task(
     f"{__name__}:quote_facts",
     8192,
 )
-"""A document in a model's own words (prompt D): `text` as it stands, with `facts` worked into it. A sentence
-without "heading" stands under that of the one before it."""
+"""A document in a model's own words (prompt D): `text` as it stands, Markdown whose items end in the ids of
+their facts ("{41, 43}"), with `facts` worked into it. A sentence without "heading" stands under that of the
+one before it."""
 
 ALL: tuple[Task, ...] = (
     *(EXTRACT, EXTRACT_ALONE, REWRITE, PLAN, COMPARE, LAYOUT, MERGE),
@@ -112,5 +117,6 @@ def keep_summaries(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def quote_facts(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `tell`: the text, and the facts word for word behind it."""
-    facts = [{"text": fact["text"], "from": [fact["id"]]} for fact in variables["facts"]]
-    return {"sentences": [*variables["text"], *facts]}
+    items = re.findall(r"(?:^# (.*)\n)?^- (.*?)(?: \{([0-9, ]+)\})?$", variables["text"], re.MULTILINE)
+    old = [{"heading": title, "text": text, "from": ids.split(", ")} for title, text, ids in items]
+    return {"sentences": old + [{"text": one["text"], "from": [one["id"]]} for one in variables["facts"]]}

@@ -193,10 +193,11 @@ PORTION = 4
 
 @dataclass(frozen=True)
 class Topic:
-    """Lines that belong together, under a title."""
+    """Lines that belong together, under a title; `given` if they came with it."""
 
     title: str
     entries: tuple[Entry, ...]
+    given: bool = False
 
 
 # ── what a model is shown ───────────────────────────────────────────────────────────────────────
@@ -212,11 +213,6 @@ def brief(entry: Entry) -> dict[str, str | None]:
     """The same without the speaker, where the text names them."""
     told = fact(entry)
     return {**told, "speaker": None} if (told.get("speaker") or "") in entry.text else told
-
-
-def shown(topic: Topic) -> dict[str, object]:
-    """A topic as data (llm/tasks.py, shape `topic`)."""
-    return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
 
 
 def listed(row: CatalogRow, view: View) -> dict[str, object]:
@@ -271,14 +267,12 @@ def sections(places: Iterable[Located], untitled: str = "") -> tuple[Topic, ...]
 
 def joined(topics: Iterable[Topic]) -> tuple[Topic, ...]:
     """Topics of equal titles as one, the lines of each by seq; empty ones are left out."""
-    groups: dict[str, tuple[str, list[Entry]]] = {}
+    groups: dict[str, Topic] = {}
     for topic in topics:
-        groups.setdefault(normalised(topic.title), (topic.title, []))[1].extend(topic.entries)
-    return tuple(
-        Topic(title, tuple(sorted(entries, key=lambda entry: entry.seq)))
-        for title, entries in groups.values()
-        if entries
-    )
+        first = groups.setdefault(normalised(topic.title), replace(topic, entries=()))
+        entries = sorted((*first.entries, *topic.entries), key=lambda entry: entry.seq)
+        groups[normalised(topic.title)] = replace(first, entries=tuple(entries))
+    return tuple(topic for topic in groups.values() if topic.entries)
 
 
 def packed(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
@@ -308,8 +302,8 @@ def cut_at(topics: Iterable[Topic], lines: int) -> tuple[list[Topic], list[Topic
     others: list[Topic] = []
     for topic in topics:
         head, tail = topic.entries[:lines], topic.entries[lines:]
-        first += [Topic(topic.title, head)] if head else []
-        others += [Topic(topic.title, tail)] if tail else []
+        first += [replace(topic, entries=head)] if head else []
+        others += [replace(topic, entries=tail)] if tail else []
         lines -= len(head)
     return first, others
 
@@ -318,7 +312,7 @@ def parted(topics: Sequence[Topic], groups: Iterable[Collection[int]]) -> list[l
     """For each group of seqs the part of the topics that has these lines."""
     parts = []
     for seqs in map(frozenset, groups):
-        of_topic = (Topic(topic.title, tuple(e for e in topic.entries if e.seq in seqs)) for topic in topics)
+        of_topic = (replace(one, entries=tuple(e for e in one.entries if e.seq in seqs)) for one in topics)
         parts.append([topic for topic in of_topic if topic.entries])
     return parts
 
