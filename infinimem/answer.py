@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.asked import about_all
+from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.characters import one_line
@@ -178,7 +178,7 @@ def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
 
 def _arranged(question: str, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
     """Return the task's `evidence`: by document, or by day if the question asks how things went."""
-    if not about_all(question):
+    if not asks("all", question):
         return _by_document(lines)
     wishes = [line for line in lines if line.citation.doc_id == STANDING]
     dated = [line for line in lines if not line.is_heading and line not in wishes]

@@ -27,8 +27,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from infinimem.chronology import Lookup, is_newer
 from infinimem.markdown.characters import normalised
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
@@ -41,6 +41,8 @@ MAX_NAME = 200
 
 Line = tuple[int, str]
 """A seq and the bytes of its line."""
+Lookup = Callable[[int], Located | None]
+"""Finds a line anywhere in the library by its seq."""
 
 
 def conserved(
@@ -97,7 +99,25 @@ def verify(
         same: what counts as a duplicate.
         files: the folders of its whole files, where those are not its roots.
     """
-    refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
+    times = Counter(move.seq for move in plan.moves)
+    refused = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
+    for move in plan.moves:
+        place = lookup(move.seq)
+        if place is None:
+            refused.append(Reason("UNKNOWN_SEQ", (move.seq,)))
+        elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
+            refused.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
+        if not _under(move.to, roots):
+            refused.append(Reason("BAD_TARGET", (move.seq,), move.to))
+    for add in plan.adds:
+        if not add.text.strip():
+            refused.append(Reason("EMPTY_TEXT", add.origin))
+        if not add.origin:
+            refused.append(Reason("NO_ORIGIN", (), add.text[:80]))
+        if missing := tuple(seq for seq in add.origin if lookup(seq) is None):
+            refused.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
+        if add.to != CURRENT and not _under(add.to, roots):
+            refused.append(Reason("BAD_TARGET", add.origin, add.to))
     for put in plan.records:
         if not _under(put.doc_id, roots if files is None else files):
             refused.append(Reason("FOREIGN_RECORD", (), put.doc_id))
@@ -118,36 +138,8 @@ def _under(doc_id: str, roots: Sequence[str]) -> bool:
     )
 
 
-def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
-    times = Counter(move.seq for move in moves)
-    reasons = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
-    for move in moves:
-        place = lookup(move.seq)
-        if place is None:
-            reasons.append(Reason("UNKNOWN_SEQ", (move.seq,)))
-        elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
-            reasons.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
-        if not _under(move.to, roots):
-            reasons.append(Reason("BAD_TARGET", (move.seq,), move.to))
-    return reasons
-
-
 def _protected(entry: Entry) -> bool:
     return entry.pinned or entry.source == "human"
-
-
-def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
-    reasons = []
-    for add in plan.adds:
-        if not add.text.strip():
-            reasons.append(Reason("EMPTY_TEXT", add.origin))
-        if not add.origin:
-            reasons.append(Reason("NO_ORIGIN", (), add.text[:80]))
-        if missing := tuple(seq for seq in add.origin if lookup(seq) is None):
-            reasons.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
-        if add.to != CURRENT and not _under(add.to, roots):
-            reasons.append(Reason("BAD_TARGET", add.origin, add.to))
-    return reasons
 
 
 def _withhold(
@@ -221,3 +213,52 @@ def archive_refusal(
 def is_archive(doc_id: str) -> bool:
     """Tell whether a line there is out of the readers' sight already."""
     return doc_id.startswith(("archive/", "evidence/"))
+
+
+# ── which line is newer ───────────────────────────────────────────────────────────────────────────
+
+
+def said_at(entry: Entry, lookup: Lookup) -> str | None:
+    """Return when a line was said: the latest time of the turns that it came from, else its own, in which an
+    older version wrote the time of what happened."""
+    origins = (place.entry.time for seq in entry.origin if (place := lookup(seq)))
+    return latest(origins) or entry.time
+
+
+def happened(entry: Entry, lookup: Lookup) -> str | None:
+    """Return when it happened, if that is not when it was said; reads older lines as `said_at` does."""
+    if when := entry.fields.get("when"):
+        return when
+    own, said = (entry.time or "")[:10], (said_at(entry, lookup) or "")[:10]
+    return own if own and own != said else None
+
+
+def latest(times: Iterable[str | None]) -> str | None:
+    """Return the latest of some times, as it is written; None if none is known."""
+    known = [time for time in times if time]
+    return max(known, key=lambda time: (_moment(time).replace(tzinfo=None), time), default=None)
+
+
+def is_newer(new: Entry, old: Entry, lookup: Lookup = lambda seq: None) -> bool:
+    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq.
+
+    Args:
+        lookup: finds the turns that the lines came from; without it their own times count.
+    """
+    time, before = said_at(new, lookup), said_at(old, lookup)
+    if time and before:
+        later, earlier = _moment(time), _moment(before)
+        if (later.tzinfo is None) != (earlier.tzinfo is None):
+            later, earlier = later.replace(tzinfo=None), earlier.replace(tzinfo=None)
+        if "T" not in time or "T" not in before:  # known to the day only
+            return (later.date(), new.seq) > (earlier.date(), old.seq)
+        return (later, new.seq) > (earlier, old.seq)
+    return new.seq > old.seq
+
+
+def _moment(time: str) -> datetime:
+    """Return an entry's time; one that a person mistyped is older than all others."""
+    try:
+        return datetime.fromisoformat(time)
+    except ValueError:
+        return datetime.min

@@ -23,10 +23,8 @@ DAYS = st.dates(date(1900, 1, 1), date(2100, 12, 31))
         ("I took a road trip last month.", "2023-07"),
         ("I'm going to a conference next month.", "2023-09"),
         ("Last week I was ill.", "2023-08-14/2023-08-20"),
-        ("The week before last we flew home.", "2023-08-07/2023-08-13"),
         ("Last weekend we camped.", "2023-08-19/2023-08-20"),
         ("We married 5 years ago.", "2018"),
-        ("I'll visit in two weeks.", "2023-09-04/2023-09-10"),
         ("I saw him on Monday.", "2023-08-21"),
         ("I need to call Ann on Friday.", "2023-09-01"),
         ("She was born in 1991.", "1991"),
@@ -51,10 +49,13 @@ def test_what_words_settle(text: str, when: str) -> None:
         "I have an appointment next Friday.",  # of this week or of the next
         "Last summer I worked in Porto.",  # which months that is depends on the hemisphere
         "A few days ago I fell.",
+        "I'll visit in two weeks.",  # as "I read five books in two weeks"
         "I may go today or tomorrow.",
         "On 30 February I flew.",
         "We may walk.",
         "A week in Slovenia in June, just Tomas and me.",  # of which year?
+        "I took yoga classes on Saturday mornings.",
+        "We lived in Rome from 2010 to 2014.",
         "The club meets on the last Wednesday of the month.",
     ],
 )
@@ -80,7 +81,8 @@ def test_what_words_settle_fits_them(said: date, text: str) -> None:
     for words in (text, f"{text} last month", "yesterday", "in 3 weeks", "on Friday we met"):
         if when := settled(words, said):
             assert fits(when, [(words, said)])
-        assert all(mention.span[0] <= mention.span[1] for mention in mentions(words, said))
+        spans = [span for mention in mentions(words, said) for span in mention.spans]
+        assert all(first <= last for first, last in spans)
 
 
 def test_a_when_that_the_words_cannot_mean() -> None:

@@ -25,7 +25,7 @@ ROOMS = (
     ("settings", "tokens"),
     ("markdown",),
     ("terms",),
-    ("chronology", "law"),
+    ("law",),
     ("grounding",),
     ("remote",),
     ("embedders",),

@@ -371,6 +371,10 @@ def test_marks_of_chatgpts_page_go_and_words_stay(text: str, expected: str | Non
     assert without_citations(text) == (text if expected is None else expected)
 
 
+def test_marks_that_are_cut_off_are_read_at_once() -> None:
+    assert without_citations("\ue200cite" + "\ue202view" * 200 + " cut") == "cite" + "view" * 200 + " cut"
+
+
 def test_chatgpts_export_is_cleaned(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(EXPORTS["ChatGPT"].files["conversations.json"]))
     assert not any(mark in turn.text for turn in read_turns(tmp_path / "a.json").turns for mark in "\ue200†")

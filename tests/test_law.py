@@ -10,7 +10,7 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem import chronology, law
+from infinimem import law
 from infinimem.grounding.claims import is_repetition
 from infinimem.model import CURRENT, Entry, Located, Move, NewEntry, Plan, Put, Source
 
@@ -207,7 +207,7 @@ def test_copies_take_none_of_that_share_and_a_few_lines_may_always_go() -> None:
     ],
 )
 def test_recency_is_time_then_seq(new: str | None, old: str, newer: bool) -> None:
-    assert chronology.is_newer(entry(2, time=new), entry(1, time=old)) is newer
+    assert law.is_newer(entry(2, time=new), entry(1, time=old)) is newer
 
 
 def test_what_is_newer_is_what_was_said_later_whatever_it_tells_of() -> None:
@@ -216,21 +216,21 @@ def test_what_is_newer_is_what_was_said_later_whatever_it_tells_of() -> None:
     plan = replace(entry(3, "Moves to Porto in 2030", time="2030-01-01"), origin=(1,))
     news = replace(entry(4, "Stays in Lisbon", time="2023-06-01T10:00:00"), origin=(1, 2))
     find = lookup(*turns, plan, news)
-    assert chronology.is_newer(news, plan, find)
-    assert not chronology.is_newer(plan, news, find)
-    assert [chronology.said_at(one, find) for one in (plan, news)] == [
+    assert law.is_newer(news, plan, find)
+    assert not law.is_newer(plan, news, find)
+    assert [law.said_at(one, find) for one in (plan, news)] == [
         "2023-05-08T10:00:00",
         "2023-06-01T10:00:00",
     ]
-    assert [chronology.happened(one, find) for one in (plan, news)] == ["2030-01-01", None]
-    assert chronology.happened(entry(5, when="2010"), find) == "2010"
-    assert chronology.happened(replace(entry(6), origin=(1,)), find) is None
+    assert [law.happened(one, find) for one in (plan, news)] == ["2030-01-01", None]
+    assert law.happened(entry(5, when="2010"), find) == "2010"
+    assert law.happened(replace(entry(6), origin=(1,)), find) is None
     gone = Plan(moves=(Move(3, "topics/a", why="superseded", by=4),))
     assert verify(gone, find, ("topics/",)).withheld == ()
 
 
 @given(st.lists(st.sampled_from(["2025-01-01", "2025-01-01T09:00:00", "2025-01-02T00:00:00Z", "soon", None])))
 def test_the_latest_time_is_one_of_them(times: list[str | None]) -> None:
-    found = chronology.latest(times)
+    found = law.latest(times)
     assert found in times if any(times) else found is None
-    assert chronology.latest(reversed(times)) == found
+    assert law.latest(reversed(times)) == found

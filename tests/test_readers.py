@@ -10,7 +10,7 @@ from in_memory import LISBON, view_of
 
 from infinimem import tokens
 from infinimem.answer import Answered, answer
-from infinimem.grounding.asked import about_all, about_my_words, about_past
+from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence, Retrieved
@@ -226,11 +226,11 @@ def test_nothing_is_filed_there_that_was_not_asked_for_and_nothing_leaves() -> N
     ],
 )
 def test_whether_a_question_asks_for_the_whole(question: str, whole: bool) -> None:
-    assert about_all(question) is whole
+    assert asks("all", question) is whole
 
 
 def test_a_question_on_the_past_and_one_on_ones_own_words() -> None:
-    assert about_past("Where did Ana live before?") and about_past("Have I met Bo?")
-    assert not about_past("Where does Ana live?")
-    assert about_my_words("the order in which I brought up the app")
-    assert not about_my_words("the order in which the app grew")
+    assert asks("past", "Where did Ana live before?") and asks("past", "Have I met Bo?")
+    assert not asks("past", "Where does Ana live?")
+    assert asks("my words", "the order in which I brought up the app")
+    assert not asks("my words", "the order in which the app grew")

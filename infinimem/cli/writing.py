@@ -146,7 +146,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
     resumes an import that was interrupted.
     """
     from infinimem.importers import survey
-    from infinimem.importers.again import again, set_aside
+    from infinimem.importers.again import Again, set_aside
     from infinimem.store.receipts import later, next_number
 
     out = options.out
@@ -160,7 +160,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         return
     before, tried = next_number(memory.view), memory.unanswered()
     done = recorded = entries = 0
-    notes = again(source.notes, memory.view)
+    notes = Again(source.notes, memory.view)
     try:
         with out.progress(f"Recording {path.name}") as step:
             for batch in source.batches():

@@ -58,12 +58,12 @@ def _times(entry: Entry) -> list[str]:
     """What an entry counts as: nothing where its words name no day but its own, or name it whole."""
     said = day_of(entry.time)
     found = [] if said is None else mentions(entry.text, said)
-    found = [one for one in found if one.span != (said, said) and not _ABSOLUTE & set(one.words)]
+    found = [one for one in found if one.spans != ((said, said),) and not _ABSOLUTE & set(one.words)]
     if not found:
         return []
     if "when" in entry.fields:
         return ["relative", "dated"]
-    is_settled = len({one.span for one in found}) == 1 and all(one.sure for one in found)
+    is_settled = len({one.spans for one in found}) == 1 and len(found[0].spans) == 1
     return ["relative"] if is_settled else ["relative", "unsettled"]
 
 

@@ -1,62 +1,75 @@
-"""What a sentence claims, and whether what it was drawn from bears it out. Pure.
+"""What a sentence claims, whether its origin bears it out, and which sentences say the same. Pure.
 
-unsupported      what a model's sentence claims that its origin does not hold, or denies
-is_duplicate     whether two lines say the same
-is_repetition    whether one of them may go for the other: what happens on two days is two things
-find_duplicates  lines that say the same as another; only what the law would let pass, and less than that
+Negations are compared by the clauses of English sentences and the words that they share: no grammar is known
+here, no synonyms, and nothing of who is spoken of; where it cannot be told, nothing is lost.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
 
-from infinimem.grounding import negation
-from infinimem.grounding.sentences import any_of, common_terms, listed
+from infinimem.grounding.sentences import any_of, common_terms, listed, split_speaker
 from infinimem.grounding.when import tells_of_past
-from infinimem.markdown.characters import normalised, normalize
+from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES, Entry
-from infinimem.terms import tokens
+from infinimem.terms import fold, tokens
 
 NEAR_DUPLICATE = 0.85
 """Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
+MOST = 100
+"""Clauses of a retelling that are looked at: each is compared with all that was said."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
-_OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!')")
+_OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!['’])")
 """A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
-_NOT_NAMES = listed("no names")
+
+_CONTRACTED = r"(?:do|does|did|is|are|was|were|ha(?:s|ve|d)|ca|wo|could|should|would|must|need|ai)n'?t"
+_SAID = rf"\b(?:no|not|never|none|nobody|nothing|nowhere|nor|neither|without|cannot|{_CONTRACTED})\b"
+_GAVE_UP = r"\b(?:quit|(?:gave|given|giving) up|(?:stopp?(?:ed|ing)?|ceased)(?= \w+ing\b))\b"
+_NEGATION = re.compile(rf"{_SAID}|{_GAVE_UP}|\b(?:hardly|rarely|scarcely|seldom)\b")
+_OUTRIGHT = re.compile(rf"{_SAID}|\b(?:stopped|quit)\b")
+_NOT, _CANNOT = rf"\b(?:not|never|cannot|{_CONTRACTED})", r"\b(?:cannot|can not|(?:ca|could)n'?t)"
+_HARMLESS = re.compile(any_of("harmless").replace("CANNOT", _CANNOT).replace("NOT", _NOT))
+"""What only sounds like a negation of what follows."""
+_TERMS = re.compile(r"\b(?:until|till|unless|except|if|whether|in case|lest|wish(?:e[sd])?)\b")
+"""A clause with one of these says under which terms something is so; what holds otherwise is left open."""
+_ASKED = re.compile(rf" ?(?:(?:and|but|so|well|oh|hey|how|what|who|where|when) )?{_CONTRACTED}\b")
+"""How a negative question begins."""
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n|[。！？]")
+_CLAUSE_END = re.compile(
+    r"[;:()–—，]| -+ |,(?!(?: [\w'-]+){1,2},? n?or )"
+    r"| (?:and|but|because|so|although|though|while|whereas|yet|however|since)\b(?! [\w'-]+(?:[.!,;]|$))"
+)
+"""Where a clause ends; "meat, fish or eggs" and "meat and fish." stay in one."""
+_BEARS = re.compile(rf"\b{any_of('bearing')}\b")
+"""Other words that can bear a negation: who does not eat meat avoids it, or is a vegetarian."""
 
 
-def is_duplicate(one: str, other: str) -> bool:
-    """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
-    if normalised(one) == normalised(other):
-        return True
-    a, b = set(normalised(one).split()), set(normalised(other).split())
-    if len(a & b) < NEAR_DUPLICATE * len(a | b):
-        return False
-    return claims(one) == claims(other) and negation.governed(one) == negation.governed(other)
+# ── what is claimed ──────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)  # a topic's lines are looked at each time that it is summed up
+def claims(text: str) -> Mapping[str, frozenset[str]]:
+    """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
+    opening = {match[1] for match in _OPENING.finditer(text)}
+    names = (word for word in _WORD.findall(text) if word[0].isupper() and word not in opening)
+    return {
+        "number": frozenset(_NUMBER.findall(fold(text))),
+        "name": frozenset(fold(word).removesuffix("'s") for word in names) - listed("no names"),
+        "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
+        "negation": frozenset({"not"} if _OUTRIGHT.search(fold(text)) else ()),
+    }
 
 
 @lru_cache(maxsize=4096)
-def claims(text: str) -> Mapping[str, frozenset[str]]:
-    """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
-    text = normalize("NFKC", text).replace("’", "'")
-    words = _WORD.findall(text)
-    opening = {match[1] for match in _OPENING.finditer(text)}
-    names = frozenset(
-        word.removesuffix("'s").casefold()
-        for word in words
-        if word[0].isupper() and word.removesuffix("'s").casefold() not in _NOT_NAMES and word not in opening
-    )
-    return {
-        "number": frozenset(_NUMBER.findall(text)),
-        "name": names,
-        "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
-        "negation": frozenset({"not"} if negation.negates(text) else ()),
-    }
+def _words(text: str) -> frozenset[str]:
+    words = _WORD.findall(fold(text))
+    return frozenset(words) | {word.removesuffix("'s") for word in words}
 
 
 def unsupported(text: str, origins: Iterable[str]) -> list[str]:
@@ -70,55 +83,116 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
         Lines such as 'number 14'; empty when all is borne out.
     """
     origins = list(origins)
-    claimed = claims(text)
-    held, said, whole = _held("\n".join(_telling(origins, claimed)))
     missing = []
-    for kind, found in claimed.items():
-        for item in sorted(found - held[kind]):
-            if kind == "name" and item in said:
-                continue
-            if kind == "quotation" and item in whole:
-                continue
-            missing.append(f"{kind} {item}")
-    if negation.lost(text, origins):
-        missing.append("negation lost")
-    return missing
+    for kind, items in claims(text).items():
+        items = items.difference(*(claims(origin)[kind] for origin in origins)) if items else items
+        if items and kind == "name":
+            items = items.difference(*map(_words, origins))
+        elif items and kind == "quotation":  # it may run over several origins
+            whole = normalised("\n".join(origins))
+            items = frozenset(item for item in items if item not in whole)
+        missing += [f"{kind} {item}" for item in sorted(items)]
+    return [*missing, "negation lost"] if _loses_negation(text, origins) else missing
 
 
-def _telling(origins: Sequence[str], claimed: Mapping[str, frozenset[str]]) -> Sequence[str]:
-    """The origins that may hold any of what is claimed: a topic has thousands, and its summary a few words.
+# ── what is denied ───────────────────────────────────────────────────────────────────────────────
 
-    A quotation may run over several, so all are looked at for one.
+
+class _Clause(NamedTuple):
+    text: str
+    words: frozenset[str]
+    """Terms of its content words."""
+    denied: str
+    """The one that its negation is about; "" where it denies nothing."""
+
+
+def _loses_negation(text: str, origins: Sequence[str]) -> bool:
+    """Whether a retelling says plainly what its origin denies.
+
+    It does where all clauses of the origin that share most words with one of its clauses negate some of these
+    words, and nothing in the retelling that draws on them negates.
     """
-    items = claimed["number"] | claimed["name"]
-    if len(origins) < 2 or claimed["quotation"]:
-        return origins
+    parts = [split_speaker(origin) for origin in origins]
+    said = {clause.text: clause for _, part in parts for clause in _clauses(part)}
+    denials = {clause.denied for clause in said.values()}
+    names = frozenset(term for name, _ in parts for term in _content(name))
+    ours = [(clause.text, clause.words - names) for clause in _clauses(text)[:MOST]]
+    denied: set[_Clause] = set()
+    for clause, words in ours:
+        # A clause that the origin has too is nearest to itself, and so not denied.
+        if clause not in said and not denials.isdisjoint(words):
+            nearest = _nearest(words, said.values())
+            denied.update(nearest if all(one.denied in words for one in nearest) else ())
+    for clause, words in ours if denied else ():
+        nearest = _nearest(words, said.values())
+        if any(_NEGATION.search(clause) or _bearing(clause) - _bearing(one.text) for one in nearest):
+            denied.difference_update(nearest)
+    return bool(denied)
+
+
+def _nearest(words: frozenset[str], clauses: Collection[_Clause]) -> list[_Clause]:
+    """The clauses that share most of these words, if any does."""
+    shared = [len(words & clause.words) for clause in clauses]
+    most = max(shared, default=0)
+    return [clause for clause, count in zip(clauses, shared, strict=True) if most and count == most]
+
+
+@lru_cache(maxsize=4096)
+def _clauses(text: str) -> Sequence[_Clause]:
     return [
-        origin
-        for origin in origins
-        if any(map(_folded(origin).__contains__, items)) or (claimed["negation"] and negation.negates(origin))
+        _Clause(part, words, _denied(part, sentence.endswith("?")))
+        for sentence in _SENTENCE_END.split(fold(text))
+        for part in _CLAUSE_END.split(" ".join(sentence.split()))
+        if (words := frozenset(_content(part)))
     ]
 
 
-@lru_cache(maxsize=4096)  # a topic's lines are looked at each time that it is summed up
-def _folded(text: str) -> str:
-    return normalize("NFKC", text).replace("’", "'").casefold()
+def _denied(part: str, asked: bool) -> str:
+    """The content word after a clause's negation; what comes later may be the circumstances."""
+    part = _HARMLESS.sub(" ", part) if _NEGATION.search(part) else ""
+    negations = [*_NEGATION.finditer(part)]
+    if len(negations) % 2 == 0 or _TERMS.search(part) or (asked and _ASKED.match(part)):
+        return ""
+    return (_content(part[negations[0].end() :]) or [""])[0]
 
 
-@lru_cache(maxsize=4)  # one long text is the origin of many sentences, and may be a megabyte
-def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], str]:
-    """What an origin claims, its words, and all of it for comparing."""
-    words = _WORD.findall(normalize("NFKC", origin).casefold().replace("’", "'"))
-    said = frozenset(words) | {word.removesuffix("'s") for word in words}
-    return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)
+def _governed(text: str) -> list[str]:
+    """The next content word of each negation, sorted: texts that differ in it do not say the same."""
+    return sorted((_content(part) or [""])[0] for part in _NEGATION.split(fold(text))[1:])
 
 
-TODAY = re.compile(rf"\b{any_of('today')}\b", re.IGNORECASE)
-"""Words by which the same sentence means something else on another day."""
+def _content(text: str) -> list[str]:
+    """The terms of the content words, in their order; those that say little only if there is nothing else."""
+    terms = [term for term in tokens(_NEGATION.sub(" ", text)) if term not in _terms_of("empty")]
+    return [term for term in terms if term not in _terms_of("little")] or terms
+
+
+def _bearing(text: str) -> frozenset[str]:
+    return frozenset(tokens(" ".join(_BEARS.findall(text))))
+
+
+@cache
+def _terms_of(name: str) -> frozenset[str]:
+    return frozenset(term for word in listed(name) for term in tokens(word))
+
+
+# ── what says the same ───────────────────────────────────────────────────────────────────────────
+
+
 _LASTING = re.compile(rf"\b{any_of('lasting')}\b|['’](?:m|re|s|ve)\b", re.IGNORECASE)
 """Words of what is so and stays so; where there is none, it may be an event in any language."""
 _PASSING = re.compile(rf"[\d?]|\b{any_of('passing')}\b|['’](?:m|re|s) (?:\w+ )?\w+ing\b|['’](?:ll|d)\b", re.I)
-"""Numbers, and words of events and of what passes."""
+"""Numbers, words of events and of what passes, and those that mean something else on another day."""
+
+
+def is_duplicate(one: str, other: str) -> bool:
+    """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
+    if normalised(one) == normalised(other):
+        return True
+    a, b = set(normalised(one).split()), set(normalised(other).split())
+    if len(a & b) < NEAR_DUPLICATE * len(a | b):
+        return False
+    return claims(one) == claims(other) and _governed(one) == _governed(other)
 
 
 def lasts(text: str) -> bool:
@@ -126,7 +200,7 @@ def lasts(text: str) -> bool:
 
     What is dated or measured, and any event, is not; in doubt nothing is.
     """
-    passes = TODAY.search(text) or _PASSING.search(text) or tells_of_past(text)
+    passes = _PASSING.search(text) or tells_of_past(text)
     return not passes and _LASTING.search(text) is not None
 
 
@@ -142,38 +216,25 @@ def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
 
     Of a group the most trusted stays, then the one with the highest seq.
     """
-    equal: dict[tuple[str, ...], list[Entry]] = {}
+    rivals: dict[tuple[object, ...], list[list[Entry]]] = {}
     for entry in entries:
-        equal.setdefault(_said(entry), []).append(entry)
-    near: dict[tuple[str, ...], list[list[Entry]]] = {}
-    for group in equal.values():
-        rivals = near.setdefault(_key(group[0].text), [])
-        for rival in rivals:
-            if _same(group[0], rival[0]):
-                rival += group
-                break
+        groups = rivals.setdefault(_alike(entry), [])
+        group = next((group for group in groups if is_repetition(entry, group[0])), None)
+        if group is None:
+            groups.append([entry])
         else:
-            rivals.append(group)
+            group.append(entry)
     pairs = []
-    for group in (group for rivals in near.values() for group in rivals):
+    for group in (group for groups in rivals.values() for group in groups):
         *rest, kept = sorted(group, key=lambda entry: (SOURCES.index(entry.source), entry.seq))
         pairs += [(entry.seq, kept.seq) for entry in rest]
     return pairs
 
 
-def _key(text: str) -> tuple[str, ...]:
-    """The telling terms in their order: near duplicates share them all, "A beat B" and "B beat A" do not."""
-    terms: Sequence[str] = tokens(text)
-    return tuple(term for term in terms if term not in common_terms()) or tuple(terms) or (text,)
-
-
-def _said(entry: Entry) -> tuple[str, ...]:
-    """Equal for lines of the same words, the same person and, where the words depend on it, the same time."""
-    text, time = entry.text, entry.time or f"of {entry.seq}"
-    when = "" if lasts(text) else time if TODAY.search(text) else time[:10] if entry.time else time
-    return normalised(text) or text, str(entry.fields.get("speaker")), when
-
-
-def _same(one: Entry, other: Entry) -> bool:
-    """Whether two lines differ in wording only."""
-    return _said(one)[1:] == _said(other)[1:] and is_duplicate(one.text, other.text)
+def _alike(entry: Entry) -> tuple[object, ...]:
+    """Equal for lines that may repeat each other: of one speaker, of one day or of what lasts, and with the
+    same telling terms in their order, which "A beat B" and "B beat A" have not."""
+    terms = tokens(entry.text)
+    day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
+    telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text
+    return entry.fields.get("speaker"), day, telling

@@ -13,36 +13,32 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from infinimem.grounding.sentences import any_of, spans
+from infinimem.grounding.sentences import any_of, sentences
 from infinimem.terms import DAYS, MONTHS
 
 Span = tuple[date, date]
 """First and last day."""
 
-_WHEN = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?\Z", re.ASCII)
-
 
 class Mention(NamedTuple):
-    """Words that name a time. `sure`: nothing but `span` can be meant; else one of `others` may be."""
+    """Words that name a time, and the spans that they may mean: one where it is sure."""
 
     words: str
-    span: Span
-    sure: bool = True
-    others: tuple[Span, ...] = ()
+    spans: tuple[Span, ...]
 
 
 def span_of(when: str) -> Span | None:
     """The days that a `when` covers; None where it has not the form of one."""
-    ends = [_period(part) for part in when.split("/")]
-    if len(ends) > 2 or None in ends:
+    try:
+        ends = [_period(part) for part in when.split("/")]
+    except ValueError:
         return None
     first, last = ends[0], ends[-1]
-    assert first is not None and last is not None
-    return (first[0], last[1]) if first[0] <= last[0] and first[1] <= last[1] else None
+    return (first[0], last[1]) if len(ends) < 3 and first[0] <= last[0] and first[1] <= last[1] else None
 
 
 def when_of(span: Span) -> str:
@@ -50,9 +46,9 @@ def when_of(span: Span) -> str:
     first, last = span
     if first == last:
         return first.isoformat()
-    if span == _month(first.year, first.month):
+    if span == _around(first, "month"):
         return f"{first:%Y-%m}"
-    return f"{first:%Y}" if span == _year(first.year) else f"{first}/{last}"
+    return f"{first:%Y}" if span == _around(first, "year") else f"{first}/{last}"
 
 
 def day_of(time: str | None) -> date | None:
@@ -66,17 +62,15 @@ def day_of(time: str | None) -> date | None:
 def settled(text: str, said: date | None) -> str | None:
     """The `when` that the words of a text settle; None where they name no time, the day itself, several
     times, or one that is not sure."""
-    if said is None:
-        return None
-    found = {mention.span if mention.sure else None for mention in mentions(text, said)}
-    span = found.pop() if len(found) == 1 else None
-    return when_of(span) if span and span != (said, said) else None
+    times = {mention.spans for mention in mentions(text, said)} if said else set()
+    spans = times.pop() if len(times) == 1 else ()
+    return when_of(spans[0]) if len(spans) == 1 and spans[0] != (said, said) else None
 
 
 def is_outdated(when: str, text: str, said: date | None) -> bool:
     """Whether an older version of these rules settled a `when` that the words do not."""
-    found = mentions(text, said) if said and settled(text, said) != when else []
-    return len({one.span for one in found}) == 1 and when in map(when_of, (found[0].span, *found[0].others))
+    times = mentions(text, said) if said and settled(text, said) != when else []
+    return len({one.spans for one in times}) == 1 and when in map(when_of, times[0].spans)
 
 
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
@@ -93,129 +87,99 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     if span is None:
         return False
     for text, said in told:
-        found = mentions(text, said) if said else []
-        spans = (meant for mention in found for meant in (mention.span, *mention.others))
-        if any(_near(span, meant) for meant in spans) or (not found and _TEMPORAL.search(text)):
+        times = mentions(text, said) if said else []
+        for first, last in (meant for mention in times for meant in mention.spans):
+            slack = timedelta(days=1 + (last - first).days // 7)
+            if span[0] <= last + slack and first <= span[1] + slack:
+                return True
+        if not times and _TEMPORAL.search(text):
             return True
     return False
 
 
 def tells_of_past(text: str) -> bool:
     """Whether a verb of a text does, or the text names a day, a month or a span of time."""
-    past = any(verb.lastgroup == "past" for verb in _VERB.finditer(text))
-    return past or _TEMPORAL.search(text) is not None
+    return "past" in _tenses(text) or _TEMPORAL.search(text) is not None
 
 
 def mentions(text: str, said: date) -> list[Mention]:
     """The times that a text names, read against the day on which it was said."""
-    found: list[Mention] = []
-    rest = _HABIT.sub(" , ", text)
-    for pattern, read in _PATTERNS:
+    times: list[Mention] = []
+    for sentence in sentences(text):
+        for pattern, read in _PATTERNS:
 
-        def take(match: re.Match[str], read: _Reader = read) -> str:
-            try:
-                mention = read(match, said)
-            except (ValueError, OverflowError):  # 30 February, or before the year 1
-                return match[0]
-            if mention is not None:
-                found.append(mention)
-            return match[0] if mention is None else " , "
+            def take(match: re.Match[str], read: _Reader = read) -> str:
+                try:
+                    times.append(Mention(match[0], tuple(read(match, said))))
+                except (ValueError, OverflowError):  # 30 February, or before the year 1
+                    return match[0]
+                return " , "
 
-        rest = pattern.sub(take, rest)
-    return found
+            sentence = pattern.sub(take, sentence)
+    return times
 
 
 # ── spans ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _period(text: str) -> Span | None:
-    match = _WHEN.match(text)
-    try:
-        if match is None:
-            return None
-        year, month, day = (int(part or 0) for part in match.groups())
-        first = date(year, month if match[2] else 1, day if match[3] else 1)
-        if match[3]:
-            return _day(first)
-        return _month(year, month) if match[2] else _year(year)
-    except ValueError:
-        return None
+def _period(text: str) -> Span:
+    if not re.fullmatch(r"\d{4}(?:-\d\d){0,2}", text, re.ASCII):
+        raise ValueError(text)
+    return _around(date.fromisoformat(f"{text}-01-01"[:10]), {4: "year", 7: "month", 10: "day"}[len(text)])
 
 
-def _day(day: date) -> Span:
-    return day, day
+def _around(day: date, unit: str) -> Span:
+    """The day, week, weekend, month or year of a day."""
+    if unit == "day":
+        return day, day
+    if unit == "month":
+        return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
+    if unit == "year":
+        return date(day.year, 1, 1), date(day.year, 12, 31)
+    sunday = day + timedelta(days=6 - day.weekday())
+    return sunday - timedelta(days=6 if unit == "week" else 1), sunday
 
 
-def _week(day: date) -> Span:
-    monday = day - timedelta(days=day.weekday())
-    return monday, monday + timedelta(days=6)
-
-
-def _month(year: int, month: int) -> Span:
-    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
-    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
-
-
-def _year(year: int) -> Span:
-    return date(year, 1, 1), date(year, 12, 31)
-
-
-def _near(one: Span, other: Span) -> bool:
-    slack = timedelta(days=1 + (other[1] - other[0]).days // 7)
-    return one[0] <= other[1] + slack and other[0] <= one[1] + slack
+def _away(said: date, unit: str, count: int) -> Span:
+    """The day, week, weekend, month or year that is so many away."""
+    if unit in ("month", "year"):
+        year, month = divmod(said.year * 12 + said.month - 1 + count * (12 if unit == "year" else 1), 12)
+        return _around(date(year, month + 1, 1), unit)
+    return _around(said + timedelta(days=count * (1 if unit == "day" else 7)), unit)
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
-_SIDES = {"last": -1, "past": -1, "next": 1}
 SOON = 92
 """Days within which a day on the other side than that of the sentence's tense is as likely meant."""
 NEARBY = 300
-"""Characters around a date in which its sentence is looked for."""
-_Reader = Callable[[re.Match[str], date], Mention | None]
+"""Characters around a date in which its verb is looked for."""
+_Reader = Callable[[re.Match[str], date], Iterable[Span]]
 
-_COUNTS = {
-    word: count
-    for count, words in enumerate("a an one,two,three,four,five,six,seven,eight,nine,ten".split(","), 1)
-    for word in words.split()
+_SIDES = {"last": -1, "past": -1, "this": 0, "next": 1}
+_NEAR_DAYS = {"day before yesterday": -2, "day after tomorrow": 2, "last night": -1, "yesterday": -1}
+_NEAR_DAYS |= {"tomorrow": 1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0}
+_NUMBERS = {
+    word: count for count, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
 }
-_MONTHS = [name.lower() for name in MONTHS]
-_DAYS = [day.lower() for day in DAYS]
-_N = rf"(?P<n>\d{{1,3}}|{'|'.join(_COUNTS)})"
-_UNIT = r"(?P<unit>day|week|month|year)s?"
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
-_NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
-_WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
-_VERB = re.compile(
-    rf"(?P<future>{any_of('future')})|(?P<open>{any_of('open')})|(?P<past>{any_of('past')})|(?P<now>{any_of('now')})",
-    re.I,
+_NUMBERS |= {"a": 1, "an": 1}
+_SEASONS = "spring summer autumn fall winter".split()
+_DAYS, _MONTHS = [day.lower() for day in DAYS], [name.lower() for name in MONTHS]
+_TENSES = re.compile(
+    "|".join(f"(?P<{name}>{any_of(name)})" for name in ("future", "open", "past", "now")), re.I
 )
 """Verbs, and words (`open`) after which a date is mostly not that of the verb before: the concert's for which
 tickets were bought, the move's on which was agreed."""
-_CLAUSE = re.compile(
-    r"[,;:()!?\n–—]|\s-\s|\b(?:and|but|or|so|because|as|when|while|although|though|if|unless|whether|that|which"
-    r"|who|whom|whose|where|what|how|why|than|after|before|I|we|he|she|they)\b",
-    re.I,
-)
-_OTHER_TIMES = re.compile(
-    r"\b(?:always|usually|often|sometimes|every|each|if|unless|wish|born|childhood"
-    r"|as an? (?:child|kid|student|teenager|boy|girl)|back then|those days"
-    r"|when (?:I|we|he|she|they) (?:was|were))\b|\?",
-    re.I,
-)
-"""Words of what happens again and again, might, or was long ago: no verb tells its year."""
+_CLAUSE = re.compile(any_of("clause ends"), re.I)
+_OTHER_TIMES = re.compile(any_of("other times"), re.I)
 _SUBJECT = re.compile(r"[,\s]*(?:(?:I|we|he|she|they|you|it)\b)?", re.I)
-_NOT_WHEN = re.compile(r"\b(?:for|to|until|till|by|before|from)\s+(?:the\s+)?\Z|\A(?:until|by)\b", re.I)
-_COUNT = re.compile(rf"\d|\b(?:{'|'.join(list(_COUNTS)[2:])}|dozens?|several|many|twice)\b", re.I)
-_HABIT = re.compile(
-    rf"\b(?:every|each|most|all)\s+(?:\w+\s+)?(?:{'|'.join(_DAYS)}|day|week|month|year)s?\b", re.I
-)
 _TEMPORAL = re.compile(
-    rf"\b(?:yesterday|tomorrow|tonight|ago|last|next|since|weekend|{'|'.join(_DAYS)}|{'|'.join(_MONTHS)}"
-    r"|(?:19|20)\d\d|spring|summer|autumn|winter|christmas|easter|birthday|childhood|recently|soon|later|earlier"
-    r"|(?:day|week|month|year)s?)\b",
-    re.I,
+    rf"\b(?:{any_of('times')}|{'|'.join(_DAYS)}|{'|'.join(_MONTHS)}|(?:19|20)\d\d)\b", re.I
 )
+
+
+def _tenses(text: str) -> list[str | None]:
+    return [verb.lastgroup for verb in _TENSES.finditer(text)]
 
 
 def _past(match: re.Match[str]) -> bool | None:
@@ -223,162 +187,98 @@ def _past(match: re.Match[str]) -> bool | None:
 
     It stands before the date in the same clause; where none does and the date comes first, right behind it.
     """
-    begin = max(0, match.start() - NEARBY)
-    text, at = match.string[begin : match.end() + NEARBY], match.start() - begin
-    after = at + len(match[0])
-    start, end = next((one for one in spans(text) if at < one[1]), (0, len(text)))
-    if _OTHER_TIMES.search(text, start, end) or _NOT_WHEN.search(text[start:at] + match[0][:6]):
+    before = match.string[max(0, match.start() - NEARBY) : match.start()]
+    after = match.string[match.end() : match.end() + NEARBY]
+    if _OTHER_TIMES.search(before) or _OTHER_TIMES.search(after):
         return None
-    left = max((found.end() for found in _CLAUSE.finditer(text, start, at)), default=start)
-    verbs = [*_VERB.finditer(text, left, at)]
-    if not verbs and len(text[left:at].split()) < 4:
-        subject = _SUBJECT.match(text, after, end)
-        right = subject.end() if subject else after
-        stop = _CLAUSE.search(text, right, end)
-        verbs = [*_VERB.finditer(text, right, stop.start() if stop else end)][:2]
-        verbs = verbs if verbs and len(text[right : verbs[0].start()].split()) < 4 else []
-    kinds = [verb.lastgroup for verb in verbs]
-    if "open" in kinds or not kinds:
+    left = _CLAUSE.split(before)[-1]
+    tenses = _tenses(left)
+    if not tenses and len(left.split()) < 4:
+        right = _CLAUSE.split(_SUBJECT.sub("", after, count=1))[0]
+        tenses = _tenses(" ".join(right.split()[:4]))
+    if "open" in tenses or not tenses:
         return None
-    if kinds[0] == "future":  # "will be opened"
+    if tenses[0] == "future":  # "will be opened"
         return False
-    return True if set(kinds) == {"past"} else None
+    return True if set(tenses) == {"past"} else None
 
 
-def _number(match: re.Match[str]) -> int:
-    word = match["n"].lower()
-    return _COUNTS.get(word) or int(word)
+def _counted(match: re.Match[str], said: date) -> Iterable[Span]:
+    """Two weeks ago. "In two weeks" may be how long something took, and "a few" are any from two to ten."""
+    word, side = (match["n"] or "").lower(), match.groupdict().get("side", "in").lower()
+    counts = [_NUMBERS.get(word) or int(word)] if word else range(2, 11)
+    signs = {"from now": [1], "in": [1, -1]}.get(side, [-1])
+    return [_away(said, match["unit"].lower(), sign * count) for count in counts for sign in signs]
 
 
-def _away(said: date, unit: str, count: int) -> Span:
-    """The day, week, month or year that is so many away."""
-    if unit == "day":
-        return _day(said + timedelta(days=count))
-    if unit == "week":
-        return _week(said + timedelta(weeks=count))
-    return _month(said.year, said.month + count) if unit == "month" else _year(said.year + count)
+def _beside(match: re.Match[str], said: date) -> Iterable[Span]:
+    """Last week, this month, next year. "My last year of school" and "the past week" are not sure."""
+    which, unit = match["which"].lower(), match["unit"].lower()
+    if unit in _SEASONS:  # which months that is depends on where one lives
+        return [_away(said, "year", away) for away in (-1, 0, 1)]
+    vague = which == "past" or (which != "this" and (match["whose"] or match["of"]))
+    return [
+        _away(said, unit, away) for away in ((-1, 0) if vague and unit != "weekend" else (_SIDES[which],))
+    ]
 
 
-def _counted(match: re.Match[str], said: date) -> Mention:
-    """Two weeks ago; in three months, unless that is how long something took ("three books in a week")."""
-    ago = (match.groupdict().get("ago") or "").lower()
-    count = -_number(match) if ago in ("ago", "back", "earlier") else _number(match)
-    begin = max(0, match.start() - NEARBY)
-    clause = max(
-        (found.end() for found in _CLAUSE.finditer(match.string, begin, match.start())), default=begin
-    )
-    lasts = not ago and (_past(match) is not False or _COUNT.search(match.string, clause, match.start()))
-    return Mention(match[0], _away(said, match["unit"].lower(), count), sure=not lasts)
-
-
-def _vague(match: re.Match[str], said: date) -> Mention:
-    """A few days ago."""
-    unit, ends = match["unit"].lower(), (-10, -2)
-    return Mention(match[0], (_away(said, unit, ends[0])[0], _away(said, unit, ends[1])[1]), sure=False)
-
-
-def _near_day(match: re.Match[str], said: date) -> Mention:
-    words = " ".join(match[0].lower().split())
-    away = {"yesterday": -1, "last night": -1, "tomorrow": 1}.get(words.split("day ")[-1], 0)
-    if words.startswith(("the day ", "day ")):
-        away = -2 if "before" in words else 2
-    return Mention(match[0], _day(said + timedelta(days=away)))
-
-
-def _beside(match: re.Match[str], said: date) -> Mention:
-    """Last week, this month, next year; the week before last."""
-    which = match["which"].lower()
-    away = {"before last": -2, "after next": 2}.get(which, _SIDES.get(which, 0))
-    told = re.search(r"\b(?:the|my|our|his|her|their|your)\s\Z", match.string[: match.start()], re.I)
-    sure = which != "past" and not (
-        away in (-1, 1) and (told or match.string[match.end() :].startswith(" of "))
-    )
-    return Mention(match[0], _away(said, match["unit"].lower(), away), sure)
-
-
-def _weekend(match: re.Match[str], said: date) -> Mention:
-    which = match["which"].lower()
-    monday = _week(said)[0] + timedelta(weeks=_SIDES.get(which, 0))
-    return Mention(match[0], (monday + timedelta(days=5), monday + timedelta(days=6)))
-
-
-def _weekday(match: re.Match[str], said: date) -> Mention | None:
+def _weekday(match: re.Match[str], said: date) -> Iterable[Span]:
     """Last Friday, on Monday: the nearest one, where the sentence tells on which side it lies."""
     which = (match["which"] or "").lower()
     gap = (_DAYS.index(match["weekday"].lower()) - said.weekday()) % 7
-    before, after = said + timedelta(days=gap - 7), said + timedelta(days=gap or 7)
-    past = {"last": True, "past": True, "next": False}.get(which, _past(match))
+    before, after, later = (_away(said, "day", days) for days in (gap - 7, gap or 7, (gap or 7) + 7))
+    past = which in ("last", "past") or _past(match)
     if which == "this":
         past = None if past else False
     if past is None or which == "next":  # "next Friday": of this week or of the next
-        start = before if past is None else after
-        return Mention(match[0], (start, after + timedelta(days=7)), False, (_day(before), _day(after)))
-    return Mention(match[0], _day(before if past else after))
+        return before, after, later
+    return [before if past else after]
 
 
-def _named(match: re.Match[str], said: date) -> Mention | None:
+def _named(match: re.Match[str], said: date) -> Iterable[Span]:
     """A date with a month's name; without a year the nearest on the side that the sentence tells."""
     parts = match.groupdict()
-    short = match["month"].lower()[:3]
-    month = next(at for at, name in enumerate(_MONTHS, 1) if name.startswith(short))
-    day = int(parts.get("day") or 0)
-
-    def span(year: int) -> Span:
-        return _day(date(year, month, day)) if day else _month(year, month)
-
+    month = next(at for at, name in enumerate(_MONTHS, 1) if name.startswith(match["month"].lower()[:3]))
+    day, unit = (int(parts["day"]), "day") if parts.get("day") else (1, "month")
     if parts.get("year"):
-        return Mention(match[0], span(int(parts["year"])))
+        return [_around(date(int(parts["year"]), month, day), unit)]
+    spans = [_around(date(said.year + away, month, day), unit) for away in (-1, 0, 1)]
     which = (parts.get("which") or "").lower()
     past = {"last": True, "next": False}.get(which, _past(match))
-    years = (said.year - 1, said.year, said.year + 1)
-    nearest = min(map(span, years), key=lambda one: abs((one[0] - said).days))
     if past is None:
-        return Mention(match[0], nearest, False, tuple(map(span, years)))
-    if past:
-        found = max(one for one in map(span, years) if one[0] <= said)
-    else:
-        found = min(one for one in map(span, years) if one[1] >= said)
-    soon = day and abs((nearest[0] - said).days) < SOON  # "gave a talk on 29 March", said on the 15th
-    sure = (found == nearest or not soon) and not (which and found[0] <= said <= found[1])
-    return Mention(match[0], found, sure, tuple(map(span, years)))
+        return spans
+    meant = (
+        max(one for one in spans if one[0] <= said) if past else min(one for one in spans if one[1] >= said)
+    )
+    soon = unit == "day" and any(abs((one[0] - said).days) < SOON for one in spans if one != meant)
+    # "gave a talk on 29 March", said on the 15th; "last May", said in May
+    return spans if soon or (which and meant[0] <= said <= meant[1]) else [meant]
 
 
-def _plain(match: re.Match[str], said: date) -> Mention | None:
-    """2023-05-08; in 2021."""
-    parts = match.groupdict()
-    span = _period("-".join(filter(None, (parts["year"], parts.get("m"), parts.get("d")))))
-    return Mention(match[0], span) if span else None
-
-
-def _season(match: re.Match[str], said: date) -> Mention:
-    """The summer of 2022: which months that is depends on where one lives."""
-    year = match.groupdict().get("year")
-    first, last = (int(year), int(year)) if year else (said.year - 1, said.year + 1)
-    return Mention(match[0], (date(first, 1, 1), date(last, 12, 31)), sure=False)
-
-
-def _compiled() -> Iterator[tuple[re.Pattern[str], _Reader]]:
-    which = r"(?P<which>last|past|this|next)"
-    table: list[tuple[str, _Reader]] = [
-        (r"\b(?P<year>(?:19|20)\d\d)-(?P<m>\d\d)(?:-(?P<d>\d\d))?\b", _plain),
-        (rf"\b{_NTH} (?:of )?{_MONTH}(?:,? {_YEAR})?\b", _named),
-        (rf"\b{_MONTH} {_NTH}\b(?!:)(?:,? {_YEAR}\b)?", _named),
-        (rf"\b{_MONTH},? (?:of )?{_YEAR}\b", _named),
-        (rf"\b(?:(?P<which>last|next)|in|during|since|until|by|early|late|mid)[ -]{_MONTH}\b", _named),
-        (r"\b(?:spring|summer|autumn|fall|winter)(?: of)? " + _YEAR + r"\b", _season),
-        (r"\b(?:last|this|next) (?:spring|summer|autumn|fall|winter)\b", _season),
-        (rf"\b(?:in|since|during|year|early|late|mid|until|from|of)[ -]{_YEAR}(?![-\d])", _plain),
-        (r"\b(?:the )?day (?:before yesterday|after tomorrow)\b", _near_day),
-        (r"\b(?:yesterday|last night|tomorrow|today|tonight|this (?:morning|evening))\b", _near_day),
-        (rf"\b(?:a few|several|some|a couple(?: of)?) {_UNIT} (?:ago|back)\b", _vague),
-        (rf"\b{_N} {_UNIT} (?P<ago>ago|back|earlier|from now)\b", _counted),
-        (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
-        (r"\b(?:the )?(?P<unit>week|month|year) (?P<which>before last|after next)\b", _beside),
-        (rf"\b{which} (?P<unit>week|month|year)\b", _beside),
-        (rf"\b{which} weekend\b", _weekend),
-        (rf"\b(?:{which} |on |since |by |until ){_WEEKDAY}\b(?! of\b)", _weekday),
-    ]
-    return ((re.compile(pattern, re.IGNORECASE), read) for pattern, read in table)
-
-
-_PATTERNS = tuple(_compiled())
+_N = rf"(?:a few|several|some|a couple(?: of)?|(?P<n>\d{{1,3}}|{'|'.join(_NUMBERS)}))"
+_PERIOD = rf"(?P<unit>week|weekend|month|year|{'|'.join(_SEASONS)})"
+_UNIT = r"(?P<unit>day|week|weekend|month|year)s?"
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
+_NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
+_WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
+_WHICH = r"(?P<which>last|past|this|next)"
+_TABLE: tuple[tuple[str, _Reader], ...] = (
+    (r"\b(?P<date>(?:19|20)\d\d-\d\d(?:-\d\d)?)\b", lambda match, said: [_period(match["date"])]),
+    (rf"\b{_NTH} (?:of )?{_MONTH}(?:,? {_YEAR})?\b", _named),
+    (rf"\b{_MONTH} {_NTH}\b(?!:)(?:,? {_YEAR}\b)?", _named),
+    (rf"\b{_MONTH},? (?:of )?{_YEAR}\b", _named),
+    (rf"\b(?:(?P<which>last|next)|in|during|since|until|by|early|late|mid)[ -]{_MONTH}\b", _named),
+    (
+        r"\b(?:in|since|during|year|early|late|mid|until|from|to|of)[ -](?P<date>(?:19|20)\d\d)(?![-\d])",
+        lambda match, said: [_period(match["date"])],
+    ),
+    (
+        rf"\b(?P<near>{'|'.join(_NEAR_DAYS)})\b",
+        lambda match, said: [_away(said, "day", _NEAR_DAYS[match["near"].lower()])],
+    ),
+    (rf"\b{_N} {_UNIT} (?P<side>ago|back|earlier|from now)\b", _counted),
+    (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
+    (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
+    (rf"\b(?:{_WHICH} |on |since |by |until ){_WEEKDAY}\b(?! (?:of|\w+(?:ing|noon|ght)s)\b)", _weekday),
+)
+_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 
 from infinimem.markdown.characters import clean_text
@@ -32,55 +32,47 @@ def passage(text: str, session: str | None) -> bytes:
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-@dataclass(frozen=True)
 class Again:
-    """Notes as they were recorded, in the library before the import: `held` has the seqs of the turns by path
-    of today and by passage, `gone` the turns that left, `archived` those whose lines a former import
-    archived."""
+    """Notes that are imported, held against what was recorded of them; `gone` are turns that they lost."""
 
-    held: Mapping[str, Mapping[bytes, Sequence[int]]]
-    gone: frozenset[int]
-    archived: frozenset[int]
-    view: View
+    def __init__(self, contents: Contents, view: View) -> None:
+        self._view, self._archived = view, _archived(view)
+        known: dict[str, dict[bytes, list[int]]] = {}
+        for doc_id in view.below(EVIDENCE) if contents else ():
+            document = view.document(doc_id)
+            session = document.header.values.get("session")
+            for place in document.entries:
+                if note := place.entry.fields.get("note"):
+                    about = passage(place.text, session if isinstance(session, str) else None)
+                    known.setdefault(note, {}).setdefault(about, []).append(place.seq)
+        current = {
+            note: {about for about, seqs in passages.items() if not self._archived.issuperset(seqs)}
+            for note, passages in known.items()
+        }
+        moved = _moved(contents, current)
+        self._held: dict[str, Mapping[bytes, Sequence[int]]] = {}  # seqs by path of today and passage
+        gone = set[int]()
+        for path, now in contents.items():
+            before = moved.get(path, path)
+            there = known.get(before, {})
+            if path in known or now == current.get(before):
+                self._held[path] = there
+            kept = now & self._held.get(path, {}).keys()
+            gone.update(seq for about, seqs in there.items() if about not in kept for seq in seqs)
+        self.gone = frozenset(gone)
 
     def new(self, turns: Iterable[Turn]) -> Iterator[Turn]:
         """Yield the turns that are not recorded; what comes back, or what another note says, is said anew."""
         for turn in turns:
-            seqs = self.held.get(turn.note or "", {}).get(passage(turn.text, turn.session), ())
-            if not seqs or self.archived.issuperset(seqs):
-                taken = self.view.lines.marks.get(("key", turn.key or "")) if turn.note and not seqs else None
-                place = self.view.document(taken[0]).entry(taken[1]) if taken else None
-                if seqs:
-                    turn = replace(turn, key=f"{turn.key}-{len(seqs)}")
-                elif place and place.entry.fields.get("note", turn.note) != turn.note:
-                    turn = replace(turn, key=f"{turn.key}-{passage(turn.note or '', None).hex()}")
-                yield turn
-
-
-def again(contents: Contents, view: View) -> Again:
-    """Hold the notes that are imported against what was recorded of them."""
-    known: dict[str, dict[bytes, list[int]]] = {}
-    for doc_id in view.below(EVIDENCE) if contents else ():
-        document = view.document(doc_id)
-        session = document.header.values.get("session")
-        for place in document.entries:
-            if note := place.entry.fields.get("note"):
-                about = passage(place.text, session if isinstance(session, str) else None)
-                known.setdefault(note, {}).setdefault(about, []).append(place.seq)
-    archived = _archived(view)
-    current = {
-        note: {about for about, seqs in passages.items() if not archived.issuperset(seqs)}
-        for note, passages in known.items()
-    }
-    held, gone = dict[str, Mapping[bytes, Sequence[int]]](), set[int]()
-    moved = _moved(contents, current)
-    for path, now in contents.items():
-        there = known.get(moved.get(path, path), {})
-        if path in known or now == current.get(moved.get(path, "")):
-            held[path] = there
-        kept = now & held.get(path, {}).keys()
-        gone.update(seq for about, seqs in there.items() if about not in kept for seq in seqs)
-    return Again(held, frozenset(gone), archived, view)
+            seqs = self._held.get(turn.note or "", {}).get(passage(turn.text, turn.session), ())
+            if seqs and self._archived.issuperset(seqs):
+                yield replace(turn, key=f"{turn.key}-{len(seqs)}")
+            elif not seqs:
+                taken = self._view.lines.marks.get(("key", turn.key or "")) if turn.note else None
+                place = self._view.document(taken[0]).entry(taken[1]) if taken else None
+                is_of_other = place and place.entry.fields.get("note", turn.note) != turn.note
+                other_key = f"{turn.key}-{passage(turn.note or '', None).hex()}"
+                yield replace(turn, key=other_key) if is_of_other else turn
 
 
 def _moved(contents: Contents, known: Contents) -> dict[str, str]:

@@ -1,34 +1,36 @@
-"""JSON formats: data sets, memories of other programs, Gemini, messages with a role, ChatGPT, Claude.
+"""JSON formats: data sets, memories of other programs, Gemini, messages with a role, ChatGPT, Claude, and the
+session logs of Claude Code and Codex.
 
-Of an exported conversation only the branch that the person last saw is read; edited and regenerated ones are
-counted, not imported.
+Of an exported conversation only the branch that the person last saw is read. Of a log what the person typed
+comes in, words of a refusal and answers to questions too, and what the assistant said; no calls of tools,
+thinking, sub-agents, or what the program put in. All that is left out is counted.
 """
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
 from infinimem.importers import fields, markdown
-from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, iso, moment, named_by, rows
+from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
 from infinimem.importers.messengers import text_of_html
 from infinimem.importers.reading import stem_of
 from infinimem.model import Turn
 
 # ── data sets ───────────────────────────────────────────────────────────────────────────────────
 
-_SESSION_KEY = re.compile(r"session_(\d+)")
+_SESSION_KEY = re.compile(r"session_([1-9]\d*)")
 
 
 def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     (name,) = LOCOMO.names(record, stem)
-    for number, session in _sessions(record).items():
-        dated = f"session_{number}_date_time"
-        time = moment(record.get(dated) or at(record, "conversation", dated))
-        for message in fields.objects(session, skipped):
+    talk = _talk(record)
+    for number in _numbers(record):
+        time = fields.moment(talk.get(f"session_{number}_date_time"))
+        for message in fields.objects(talk[f"session_{number}"], skipped):
             text = fields.text_of(message.get("text"), skipped)
             if isinstance(caption := message.get("blip_caption"), str) and caption.strip():
                 text += f" [shares a photo: {caption}]"
@@ -36,15 +38,17 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             yield Turn(text, "user", speaker, time, f"{name}-s{number:02d}", ident)
 
 
-def _sessions(record: Json) -> dict[int, list[Any]]:
-    """Return sessions by number, of an entry of the official list or of a conversation alone."""
-    inner = record.get("conversation")
-    talk = inner if isinstance(inner, dict) else record
-    keys = {int(key[1]): key[0] for key in map(_SESSION_KEY.fullmatch, talk) if key and rows(talk[key[0]])}
-    return {number: talk[keys[number]] for number in sorted(keys)}
+def _talk(record: Json) -> Json:
+    """Return the sessions of an entry of the official list, or of a conversation alone."""
+    return record["conversation"] if has(record, conversation=dict) else record
 
 
-LOCOMO = Format(lambda record: bool(_sessions(record)), _locomo, named_by("sample_id"))
+def _numbers(record: Json) -> list[int]:
+    talk = _talk(record)
+    return sorted(int(key[1]) for key in map(_SESSION_KEY.fullmatch, talk) if key and rows(talk[key[0]]))
+
+
+LOCOMO = Format(lambda record: bool(_numbers(record)), _locomo, fields.named_by("sample_id"))
 
 
 def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -52,7 +56,7 @@ def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     of the benchmark's own scorer: session id, "_", position from 1."""
     lists = (rows(record.get(f"haystack_{name}")) for name in ("sessions", "session_ids", "dates"))
     dated = [
-        (moment(date) or "", number, as_name(name) or f"{stem}-{number}", rows(session))
+        (fields.moment(date) or "", number, as_name(name) or f"{stem}-{number}", rows(session))
         for number, (session, name, date) in enumerate(zip_longest(*lists), 1)
     ]
     for time, _, name, session in sorted(dated, key=lambda row: row[:2]):
@@ -63,18 +67,16 @@ def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 LONGMEMEVAL = Format(
-    lambda record: isinstance(record.get("haystack_sessions"), list), _longmemeval, named_by("question_id")
+    lambda record: has(record, haystack_sessions=list), _longmemeval, fields.named_by("question_id")
 )
 
 
-def _bench_names(record: Json, stem: str) -> tuple[str, ...]:
-    return (as_name(at(record, "metadata", "source")) or stem,)
-
-
-MEMORYAGENTBENCH = Format(
-    lambda record: isinstance(record.get("context"), str) and isinstance(record.get("questions"), list),
-    lambda record, stem, skipped: markdown.turns(record["context"], _bench_names(record, stem)[0], skipped),
-    _bench_names,
+MEMORYAGENTBENCH: Format = Format(
+    lambda record: has(record, context=str, questions=list),
+    lambda record, stem, skipped: markdown.turns(
+        record["context"], MEMORYAGENTBENCH.names(record, stem)[0], skipped
+    ),
+    lambda record, stem: (as_name(at(record, "metadata", "source")) or stem,),
 )
 
 # ── memories of other programs ──────────────────────────────────────────────────────────────────
@@ -84,11 +86,8 @@ _OWN = ("hash", "created_at", "updated_at", "metadata", "categories", *_OWNERS)
 
 
 def _is_mem0(record: Any) -> bool:
-    if not isinstance(record, dict):
-        return False
-    if memories := rows(record.get("results")):
-        return _is_mem0(memories[0])
-    return isinstance(record.get("memory"), str) and any(name in record for name in _OWN)
+    memory = next(iter(rows(at(record, "results"))), record)
+    return has(memory, memory=str) and any(name in memory for name in _OWN)
 
 
 def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -105,18 +104,16 @@ def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
 MEM0 = Format(_is_mem0, _mem0, is_log=True)
 
 
-def _is_mcp(record: Json) -> bool:
-    if isinstance(record.get("entities"), list) and isinstance(record.get("relations"), list):
-        return True
-    entity = isinstance(record.get("entityType"), str) and isinstance(record.get("observations"), list)
-    return entity or isinstance(record.get("relationType"), str)
+def _is_mcp(record: Any) -> bool:
+    part = has(record, entityType=str, observations=list) or has(record, relationType=str)
+    return part or has(record, entities=list, relations=list)
 
 
 def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield the MCP memory server's graph: an entity or a relation a line, or what its read_graph gives. An
     observation says little without the name of its entity ("prefers tea"), which is set before it."""
     if "entities" in record:
-        for part in fields.objects((*record["entities"], *record["relations"]), skipped):
+        for part in (*record["entities"], *record["relations"]):
             if _is_mcp(part):
                 yield from _mcp(part, stem, skipped)
             else:
@@ -126,11 +123,10 @@ def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     # The server's examples join words by "_".
     words = [(as_name(record.get(key)) or "?").replace("_", " ") for key in ("name", "from", kind, "to")]
     name = words[0]
-    told = [text for text in rows(record.get("observations")) if isinstance(text, str) and text.strip()]
+    texts = [text for text in rows(record.get("observations")) if isinstance(text, str) and text.strip()]
+    texts = [text if name.casefold() in text.casefold() else f"{name}: {text}" for text in texts]
     if kind == "relationType":
         texts = [" ".join(words[1:])]
-    else:
-        texts = [text if name.casefold() in text.casefold() else f"{name}: {text}" for text in told]
     for text in texts or [f"{name} ({words[2]})"]:
         yield Turn(text, "assistant", session=stem)
 
@@ -143,23 +139,25 @@ _ASKED = re.compile(r"(?:Prompted|Asked|Said)(?: with)?:?\s+")
 
 
 def _is_gemini(record: Json) -> bool:
-    of = [record.get("header"), *rows(record.get("products"))]
-    return (
-        "title" in record and "time" in record and any(str(one).startswith(("Gemini", "Bard")) for one in of)
+    programs = [record.get("header"), *rows(record.get("products"))]
+    return {"title", "time"} <= record.keys() and any(
+        str(one).startswith(("Gemini", "Bard")) for one in programs
     )
 
 
 def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield Google Takeout's My Activity of Gemini Apps: what was asked and what was answered, newest first
     in the file and oldest first here. A record belongs to no conversation: a day is a session."""
-    dated = []
-    for number, record in enumerate(fields.objects(records, skipped)):
+    known: list[Json] = []
+    for record in fields.objects(records, skipped):
         if _is_gemini(record):
-            dated.append((iso(record["time"]) or "", -number, record))
+            known.append(record)
         else:
             skipped[fields.OTHER] += 1
-    for time, _, record in sorted(dated, key=lambda row: row[:2]):
-        title, session = str(record["title"]), fields.day_of_chat("Gemini", time)
+    known.reverse()
+    for record in sorted(known, key=lambda record: iso(record["time"]) or ""):
+        title, time = str(record["title"]), iso(record["time"])
+        session = fields.day_of_chat("Gemini", time)
         answers = [at(one, "html") for one in rows(record.get("safeHtmlItem"))]
         files = (record.get(key) for key in ("attachedFiles", "imageFile", "audioFiles"))
         skipped[fields.ATTACHED] += sum(len(rows(file) or [0]) for file in files if file)
@@ -167,10 +165,10 @@ def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Tur
         if not asked and not answers:
             skipped[fields.NOTICES] += 1  # "Used an assistant feature", "Gave feedback"
             continue
-        yield Turn(title[asked.end() :] if asked else title, time=time or None, session=session)
+        yield Turn(title[asked.end() :] if asked else title, time=time, session=session)
         for html in answers:
             if isinstance(html, str):
-                yield Turn(text_of_html(html), "assistant", time=time or None, session=session)
+                yield Turn(text_of_html(html), "assistant", time=time, session=session)
 
 
 GEMINI = Format(_is_gemini, _gemini, is_log=True)
@@ -178,9 +176,7 @@ GEMINI = Format(_is_gemini, _gemini, is_log=True)
 # ── messages with a role and a text ─────────────────────────────────────────────────────────────
 
 _LISTS = ("messages", "turns", "conversations", "conversation")
-_ROLE = ("role", "from", "sender", "author")
 _TEXT = ("content", "text", "value", "message")
-_TIME = ("time", "timestamp", "created_at", "create_time", "date", "created")
 _SESSION = ("session", "session_id", "conversation_id", "thread_id")
 
 
@@ -194,11 +190,12 @@ def _is_openai(record: Any) -> bool:
     if (inner := _listed(record)) is not None:
         return any(map(_is_openai, inner))
     has_text = isinstance(first(record, *_TEXT), str | list) or "tool_calls" in record
-    return has_text and (first(record, *_ROLE) is not None or "speaker" in record)
+    return has_text and (first(record, *fields.ROLE) is not None or "speaker" in record)
 
 
 def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
-    return named_by(*_SESSION, *(() if _listed(record) is None else ("id", "title", "name")))(record, stem)
+    of_list = ("id", "title", "name") if _listed(record) is not None else ()
+    return fields.named_by(*_SESSION, *of_list)(record, stem)
 
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -207,29 +204,20 @@ def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     Fields of `Turn` (speaker, time, session, turn, key) are read too, so that anything can be brought in by
     writing one JSON object a line. System prompts, tool calls and what answers a tool call are left out.
     """
-    session, time, inner = _openai_names(record, stem)[0], iso(first(record, *_TIME)), _listed(record)
+    session, time, inner = _openai_names(record, stem)[0], iso(first(record, *fields.TIME)), _listed(record)
     for message in [record] if inner is None else fields.open_branch(inner, None, skipped):
         if not _is_openai(message):
             skipped["records that are no message"] += 1
             continue
-        role, speaker = fields.role_of(first(message, *_ROLE))
+        role, _ = fields.role_of(first(message, *fields.ROLE))
         if role == "system" or "tool_call_id" in message:
             skipped[fields.PROMPTS if role == "system" else fields.TOOLS] += 1
             continue
         text = fields.text_of(first(message, *_TEXT), skipped)
-        if message.get("tool_calls"):
-            skipped[fields.TOOLS] += 1
-            if not text.strip():
-                continue
-        yield Turn(
-            text,
-            role,
-            as_name(first(message, "speaker", "name")) or speaker,
-            iso(first(message, *_TIME)) or time,
-            as_name(first(message, *_SESSION)) or session,
-            as_name(first(message, "turn", "id", "message_id")),
-            as_name(message.get("key")),
-        )
+        calls = bool(message.get("tool_calls"))
+        skipped[fields.TOOLS] += calls
+        if text.strip() or not calls:
+            yield turn_of(message, text, as_name(first(message, *_SESSION)) or session, time)
 
 
 OPENAI = Format(_is_openai, _openai, _openai_names)
@@ -239,33 +227,24 @@ OPENAI = Format(_is_openai, _openai, _openai_names)
 
 
 def _is_chatgpt(record: Json) -> bool:
-    mapping = record.get("mapping")
-    return isinstance(mapping, dict) and all(isinstance(node, dict) for node in mapping.values())
-
-
-def _chatgpt_names(record: Json, stem: str) -> tuple[str, ...]:
-    return named_by("conversation_id" if record.get("conversation_id") else "id", "title")(record, stem)
+    return has(record, mapping=dict) and all(isinstance(node, dict) for node in record["mapping"].values())
 
 
 def _chatgpt(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    session, time = fields.titled(_chatgpt_names(record, stem)), iso(record.get("create_time"))
-    nodes: Json = record["mapping"]
-    times = {ident: at(node, "message", "create_time") for ident, node in nodes.items()}
-    parents = {ident: node.get("parent") for ident, node in nodes.items()}
-    path = fields.branch(parents, times, record.get("current_node"))
-    skipped[fields.EDITED] += len(nodes) - len(path)
-    for message in (nodes[ident].get("message") for ident in path):
-        if not isinstance(message, dict):
-            continue
-        role, speaker = fields.role_of(at(message, "author", "role"))
+    session, time = fields.titled(CHATGPT.names(record, stem)), iso(record.get("create_time"))
+    nodes = [
+        {**(node["message"] if has(node, message=dict) else {}), "id": ident, "parent": node.get("parent")}
+        for ident, node in record["mapping"].items()
+    ]
+    for message in fields.open_branch(nodes, record.get("current_node"), skipped):
+        role, _ = fields.role_of(message.get("author"))
         if why := _unspoken(message, role):
-            skipped[why] += 1
+            skipped[why] += "author" in message  # the root of the tree holds nothing
             continue
         if "multimodal" not in (at(message, "content", "content_type") or ""):
             skipped[fields.ATTACHED] += len(rows(at(message, "metadata", "attachments")))
         text = without_citations(fields.text_of(rows(at(message, "content", "parts")), skipped))
-        said = iso(message.get("create_time")) or time
-        yield Turn(text, role, speaker, said, session, as_name(message.get("id")))
+        yield turn_of(message, text, session, time)
 
 
 def _unspoken(message: Json, role: str) -> str | None:
@@ -283,44 +262,34 @@ def _unspoken(message: Json, role: str) -> str | None:
     return fields.HIDDEN if hidden or message.get("weight") == 0 else None
 
 
-CHATGPT = Format(_is_chatgpt, _chatgpt, _chatgpt_names)
+CHATGPT = Format(_is_chatgpt, _chatgpt, fields.named_by("conversation_id", "id", "title"))
 
 # Marks stand between characters of Unicode's private area; where these were lost on the way, the names of the
-# sources alone are left ("citeturn0search1").
-_MARK = re.compile(r"\ue200(\w+)((?:\ue202[^\ue200\ue201]*)*)\ue201")
-_BARE = re.compile(r" ?\b(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+")
-_BRACKETED = re.compile(r" ?【\d+(?::\d+)?†[^【】\n]*】")
-_FILE = re.compile(r" ?\b(?:sediment|file-service|sandbox)://?[^\s)\]]+")
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\((?:sandbox|sediment|file-service):[^()\n]*\)")
-_CAMPAIGN = re.compile(r"([?&])utm_source=(?:chatgpt\.com|openai)(&|(?![\w.]))")
-_PRIVATE = re.compile(r"[\ue200-\ue206]")
+# sources alone are left ("citeturn0search1"). Of a link its title stays, of a thing its name.
+_CITATIONS = [
+    ("\ue200", r"\ue200url\ue202([^\ue200-\ue202]*)[^\ue200\ue201]*\ue201", r"\1"),
+    (
+        "\ue200",
+        r'\ue200entity\ue202\["[^"\ue200\ue201]*",\s*"([^"\ue200\ue201]*)"[^\ue200\ue201]*\ue201',
+        r"\1",
+    ),
+    ("\ue200", r"\ue200[^\ue200\ue201]*\ue201|[\ue200-\ue206]", ""),
+    ("cite", r" ?\b(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+", ""),
+    ("†", r" ?【\d+(?::\d+)?†[^【】\n]*】", ""),
+    (":/", r"!?\[([^\[\]\n]*)\]\((?:sandbox|sediment|file-service):[^()\n]*\)", r"\1"),
+    (":/", r" ?\b(?:sediment|file-service|sandbox)://?[^\s)\]]+", ""),
+    ("utm_source", r"(\?)utm_source=(?:chatgpt\.com|openai)&", r"\1"),
+    ("utm_source", r"[?&]utm_source=(?:chatgpt\.com|openai)(?![\w.])", ""),
+]
+"""A text that a mark contains, the mark, and what stays of it."""
 
 
 def without_citations(text: str) -> str:
     """Give the text as its reader saw it: what a mark showed as a link stays, what it pointed to goes."""
-    if "\ue200" in text:
-        text = _PRIVATE.sub("", _MARK.sub(_shown, text))
-    if "cite" in text:
-        text = _BARE.sub("", text)
-    if "†" in text:
-        text = _BRACKETED.sub("", text)
-    if ":/" in text:
-        text = _FILE.sub("", _LINK.sub(r"\1", text))
-        text = _CAMPAIGN.sub(lambda match: match[1] if match[2] else "", text)
+    for hint, mark, kept in _CITATIONS:
+        if hint in text:
+            text = re.sub(mark, kept, text)
     return text
-
-
-def _shown(match: re.Match[str]) -> str:
-    """Return what the page shows for a mark: a link's title, the name of a thing, nothing for a source."""
-    kind, values = match[1], match[2].split("\ue202")[1:]
-    if kind == "url" and values:
-        return values[0]
-    try:
-        entity = json.loads(values[0]) if kind == "entity" and values else None
-    except ValueError:
-        return ""
-    name = entity[1] if isinstance(entity, list) and len(entity) > 1 else None
-    return name if isinstance(name, str) else ""
 
 
 # ── Claude ──────────────────────────────────────────────────────────────────────────────────────
@@ -330,68 +299,250 @@ _PROJECT = ("prompt_template", "docs", "is_starter_project", "description")
 
 
 def _is_claude(record: Json) -> bool:
-    if isinstance(record.get("chat_messages"), list) or isinstance(record.get("conversations_memory"), str):
+    if has(record, chat_messages=list) or has(record, conversations_memory=str):
         return True
     return "uuid" in record and sum(key in record for key in _PROJECT) > 1
 
 
 def _claude_names(record: Json, stem: str) -> tuple[str, ...]:
-    return (_MEMORY,) if "conversations_memory" in record else named_by("uuid", "name")(record, stem)
+    return (_MEMORY,) if "conversations_memory" in record else fields.named_by("uuid", "name")(record, stem)
 
 
 def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    session = fields.titled(_claude_names(record, stem))
+    session, time = fields.titled(_claude_names(record, stem)), iso(record.get("created_at"))
     if "conversations_memory" in record:
-        return _remembered(record, skipped)
-    if "chat_messages" in record:
-        return _conversation(record, session, skipped)
-    return _project(record, session, skipped)
-
-
-def _conversation(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
-    time, leaf = iso(record.get("created_at")), record.get("current_leaf_message_uuid")
-    messages = fields.open_branch(rows(record.get("chat_messages")), leaf, skipped)
-    for message in fields.objects(messages, skipped):
-        attached = rows(message.get("attachments"))
-        contents = (at(one, "extracted_content") for one in attached)
-        pasted = [text for text in contents if isinstance(text, str) and text.strip()]
-        skipped[fields.ATTACHED] += len(attached) - len(pasted) + len(rows(message.get("files")))
-        role, speaker = fields.role_of(message.get("sender"))
-        # `content` is the later and fuller form; older exports have `text` alone. Where both are there `text`
-        # holds a stand-in for each block that is not text.
-        words = fields.text_of(message.get("content") or message.get("text"), skipped)
-        written = iso(fields.first(message, "created_at", "updated_at")) or time
-        text = fields.text_of([words, *pasted], skipped)
-        yield Turn(text, role, speaker, written, session, as_name(message.get("uuid")))
+        yield from _remembered(record, skipped)
+    elif "chat_messages" not in record:
+        yield from _project(record, session, time, skipped)
+    else:
+        leaf = record.get("current_leaf_message_uuid")
+        messages = fields.open_branch(rows(record["chat_messages"]), leaf, skipped)
+        for message in fields.objects(messages, skipped):
+            attached = rows(message.get("attachments"))
+            contents = (at(one, "extracted_content") for one in attached)
+            pasted = [text for text in contents if isinstance(text, str) and text.strip()]
+            skipped[fields.ATTACHED] += len(attached) - len(pasted) + len(rows(message.get("files")))
+            # `content` is the later and fuller form; older exports have `text` alone. Where both are there
+            # `text` holds a stand-in for each block that is not text.
+            words = fields.text_of(message.get("content") or message.get("text"), skipped)
+            yield turn_of(message, fields.text_of([words, *pasted], skipped), session, time)
 
 
 def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
     """Yield what Claude wrote about the person, in Markdown: of all conversations, and of each project."""
-    projects = record.get("project_memories")
     memories = {_MEMORY: record["conversations_memory"]}
-    for ident, text in projects.items() if isinstance(projects, dict) else ():
-        memories[f"{_MEMORY} of project {ident[:8]}"] = text
+    if has(record, project_memories=dict):
+        projects = record["project_memories"].items()
+        memories |= {f"{_MEMORY} of project {ident[:8]}": text for ident, text in projects}
     for session, text in memories.items():
-        if isinstance(text, str):
-            yield from markdown.turns(text, session, skipped, role="assistant")
-        else:
-            skipped[fields.OTHER] += 1
+        yield from markdown.turns(fields.text_of(text, skipped), session, skipped, role="assistant")
 
 
-def _project(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
+def _project(record: Json, session: str, time: str | None, skipped: Skipped) -> Iterator[Turn]:
     """Yield what the person gave: description, instructions, documents."""
     if record.get("is_starter_project"):
         skipped["projects that came with the program"] += 1
         return
-    time = iso(record.get("created_at"))
-    for text in map(record.get, ("description", "prompt_template")):
-        if isinstance(text, str):
-            yield from markdown.turns(text, session, skipped, time=time)
-    for doc in rows(record.get("docs")):
-        text = fields.text_of(at(doc, "content"), skipped)
-        title = stem_of(as_name(at(doc, "filename")) or "")
+    given = ({"content": record.get(key)} for key in ("description", "prompt_template"))
+    for doc in (*given, *rows(record.get("docs"))):
+        text, title = fields.text_of(at(doc, "content"), skipped), stem_of(as_name(at(doc, "filename")) or "")
         written = iso(at(doc, "created_at")) or time
-        yield from markdown.turns(text, session, skipped, title=title, time=written)
+        yield from markdown.turns(text, session, skipped, title=title or None, time=written)
 
 
 CLAUDE = Format(_is_claude, _claude, _claude_names)
+
+# ── Claude Code: ~/.claude/projects/<project>/<session>.jsonl ───────────────────────────────────
+
+_SPOKEN = ("user", "assistant")
+_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)\n?", re.DOTALL)
+_MARKED = re.compile(r"</?user-memory-input>")
+_NOTICE = re.compile(
+    r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
+    r"|task-notification)>|\[Request interrupted by user)"
+)
+_OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_REFUSED = re.compile(
+    r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
+)
+_ASKS, _CLARIFY = "AskUserQuestion", "The user wants to clarify these questions"
+_AFTER = "\n\nNote: The user's next message"  # what the program puts after the words of a refusal
+
+
+def _is_claude_code(record: Json) -> bool:
+    return record.get("type") in _SPOKEN and has(record, message=dict, sessionId=str)
+
+
+def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """Yield the turns of a log; what a resumed or forked session repeats has the key that it had."""
+    spoken: list[Turn] = []
+    queued: dict[str, int] = {}  # prompt -> where it stands, until the record comes that it has of its own
+    prompts: dict[str, str] = {}  # id of a message -> the last prompt that answers it
+    away: set[str] = set()  # ids of edited prompts and of what followed them
+    parents: dict[str, str] = {}
+    asked: set[str] = set()  # ids of calls that put questions to the person
+    for record in fields.objects(records, skipped):
+        ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
+        if ident and parent:
+            parents[ident] = parent
+        parts, before = _spoken(record, asked, skipped), skipped.total()
+        text, reminders = _REMINDER.subn("", fields.text_of(parts, skipped))
+        text = _MARKED.sub("", text)  # what was typed behind "#"
+        skipped[fields.NOTICES] += reminders
+        if _NOTICE.match(text):
+            skipped[fields.NOTICES] += 1
+            continue
+        if parts is None or (not text.strip() and skipped.total() > before):
+            continue  # nobody said it, or it held nothing else, and that is counted
+        turn = Turn(
+            text,
+            "assistant" if record.get("type") == "assistant" else "user",
+            time=iso(record.get("timestamp")),
+            session=as_name(record.get("sessionId")) or stem,
+            turn=ident,
+            key=as_name(at(record, "forkedFrom", "messageUuid")) or ident,
+            cwd=as_name(record.get("cwd")),
+            branch=as_name(record.get("gitBranch")),
+        )
+        if text in queued and "attachment" in record:
+            spoken[queued.pop(text)] = turn
+            continue
+        if "operation" in record:
+            queued[text] = len(spoken)
+        spoken.append(turn)
+        results = any(isinstance(part, str) or at(part, "type") == "tool_result" for part in rows(parts))
+        if ident and parent and record.get("type") == "user" and not results:
+            away.add(prompts.get(parent, ""))
+            prompts[parent] = ident
+    for ident, parent in parents.items():
+        if parent in away:
+            away.add(ident)
+    skipped[fields.EDITED] += sum(turn.turn in away for turn in spoken)
+    yield from (turn for turn in spoken if turn.turn not in away)
+
+
+def _spoken(record: Json, asked: set[str], skipped: Skipped) -> Any:
+    """Return the content of a record in which somebody spoke; None for titles, snapshots of files and events.
+    `asked` gathers the ids of calls that ask the person."""
+    message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
+    if record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn"):
+        return record["content"] if has(record, content=str) else None
+    if at(attached, "type") == "queued_command":
+        by_person = not has(attached, origin=dict) or at(attached, "origin", "kind") == "human"
+        if by_person and at(attached, "commandMode") in (None, "prompt") and not record.get("isSidechain"):
+            return at(attached, "prompt") or ""
+        skipped[fields.SIDE if record.get("isSidechain") else fields.NOTICES] += 1
+        return None
+    if kind not in _SPOKEN:
+        return None
+    content = at(message, "content") or ""
+    if kind == "user" and (typed := _typed(record, content, asked)):
+        return typed
+    calls = (part for part in rows(content) if at(part, "type") == "tool_use")
+    asked.update(str(call.get("id")) for call in calls if call.get("name") == _ASKS)
+    if record.get("isSidechain"):
+        skipped[fields.SIDE] += 1
+        return None
+    synthetic = not isinstance(message, dict) or message.get("model") == "<synthetic>"
+    if synthetic or any(record.get(flag) for flag in _OF_THE_PROGRAM):
+        skipped[fields.NOTICES] += 1
+        return None
+    return content
+
+
+def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
+    """Return a message's parts with what the person typed instead of results; none if that is nothing. A
+    result may quote anything: only an error is a refusal, and only a call that asks is answered."""
+    answers = at(record, "toolUseResult", "answers")
+    parts = list(rows(content))
+    for number, part in enumerate(parts):
+        if at(part, "type") != "tool_result":
+            continue
+        text, words = fields.text_of(part.get("content"), Counter()), ""
+        refused = _REFUSED.match(text) if part.get("is_error") is True else None
+        if refused and not text.startswith(_CLARIFY, refused.end()):
+            words = text[refused.end() :].partition(_AFTER)[0].strip()
+        elif isinstance(answers, dict) and str(part.get("tool_use_id")) in asked:
+            words = "\n".join(f"{question} {answer}" for question, answer in answers.items())
+        parts[number] = words or part
+    return parts if parts != rows(content) else []
+
+
+CLAUDE_CODE = Format(_is_claude_code, _claude_code, is_log=True)
+
+# ── Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl ───────────────────────────────
+
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_INJECTED = re.compile(
+    r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|instructions|skills?|"
+    r"skills_instructions|apps_instructions|plugins_instructions|permissions[ _]instructions|app-context|"
+    r"collaboration_mode|user_shell_command|turn_aborted|subagent_notification|goal_context|hook_prompt|"
+    r"realtime_conversation|personality_spec|model_switch)\b)",
+    re.IGNORECASE,
+)
+_REQUEST = "## My request for Codex:"  # ends what an editor tells of open files; the person's words follow
+
+
+def _is_codex(record: Json) -> bool:
+    if record.get("type") in _ENVELOPES:
+        return has(record, payload=dict)
+    return {"id", "timestamp", "instructions"} <= record.keys()
+
+
+def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads alone.
+    Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
+    session, of_agent = "", False
+    time = cwd = branch = None
+    spoken: list[Turn] = []
+    for record in fields.objects(records, skipped):
+        envelope, payload = record.get("type"), record.get("payload", record)
+        if not isinstance(payload, dict):
+            continue
+        kind, count = payload.get("type"), payload.get("num_turns")
+        if envelope == "event_msg":
+            if kind == "thread_rolled_back" and isinstance(count, int) and count > 0:
+                prompts = [number for number, turn in enumerate(spoken) if turn.role == "user"]
+                begin = prompts[-min(count, len(prompts))] if prompts else len(spoken)
+                skipped[fields.EDITED] += len(spoken) - begin  # prompts and what followed them
+                del spoken[begin:]
+            continue
+        time = iso(record.get("timestamp")) or time
+        cwd = as_name(payload.get("cwd")) or cwd
+        branch = as_name(at(payload, "git", "branch")) or branch
+        role, _ = fields.role_of(payload.get("role"))
+        if not session and (envelope == "session_meta" or "instructions" in payload):
+            session = as_name(payload.get("id")) or stem
+            of_agent = at(payload, "source", "subagent") is not None
+            skipped[fields.PROMPTS] += bool(payload.get("instructions") or payload.get("base_instructions"))
+        elif envelope == "compacted" or "compaction" in str(kind) or kind == "ghost_snapshot":
+            skipped[fields.NOTICES] += 1
+        elif kind != "message":
+            skipped[fields.THINKING if kind == "reasoning" else fields.TOOLS] += kind is not None
+        elif of_agent or role not in ("user", "assistant"):
+            skipped[fields.SIDE if of_agent else fields.PROMPTS] += 1
+        else:
+            content = payload.get("content")
+            given = _given(content, skipped) if role == "user" else content
+            if given != []:  # else it held nothing that was typed, and that is counted
+                text, ident = fields.text_of(given, skipped), as_name(payload.get("id"))
+                turn = Turn(
+                    text, role, time=time, session=session or stem, turn=ident, cwd=cwd, branch=branch
+                )
+                spoken.append(turn)
+    yield from spoken
+
+
+def _given(content: Any, skipped: Skipped) -> list[Any]:
+    """Return the parts of a message that the person gave."""
+    parts = [at(part, "text") or part for part in rows(content) or [content]]
+    injected = [isinstance(part, str) and bool(_INJECTED.match(part)) for part in parts]
+    skipped[fields.PROMPTS] += sum(injected)
+    return [
+        part.rpartition(_REQUEST)[2].strip() if isinstance(part, str) and _REQUEST in part else part
+        for part, left_out in zip(parts, injected, strict=True)
+        if not left_out
+    ]
+
+
+CODEX = Format(_is_codex, _codex, is_log=True)

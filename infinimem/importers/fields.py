@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -37,23 +38,44 @@ ROLES: Mapping[str, str] = {
 }
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "audio_transcription")
-_PARTS: Mapping[str, str] = {
-    **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "thoughts"), THINKING),
-    **dict.fromkeys(("tool_use", "tool_result", "function_call", "function_call_output"), TOOLS),
-    **dict.fromkeys(("server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"), TOOLS),
-    **dict.fromkeys(("image", "image_url", "input_image", "image_asset_pointer"), ATTACHED),
-    **dict.fromkeys(("document", "file", "input_file", "input_audio", "audio_asset_pointer"), ATTACHED),
-    **dict.fromkeys(("video_container_asset_pointer", "real_time_user_audio_video_asset_pointer"), ATTACHED),
+_PARTS = {
+    "think|thought|reason": THINKING,
+    "tool|function": TOOLS,
+    "image|file|document|audio|video": ATTACHED,
 }
-"""Why a part of a message that is no text is left out, by its type."""
+"""Why a part of a message that is no text is left out, by words of its type."""
+
+ROLE = ("role", "from", "sender", "author")
+TIME = ("time", "timestamp", "created_at", "createdAt", "create_time", "date", "created", "updated_at")
+_ID = ("turn", "uuid", "id", "messageId", "message_id")
+_PARENT = ("parent_message_uuid", "parentMessageId", "parent_message_id", "parent")
+"""Where messages of all exports have what a turn takes, the first that is there."""
+
+
+def turn_of(message: Json, text: str, session: str, time: str | None = None) -> Turn:
+    """Make a turn of a message's text, in a session that began at `time`."""
+    role, speaker = role_of(first(message, *ROLE))
+    return Turn(
+        text,
+        role,
+        as_name(first(message, "speaker", "name")) or speaker,
+        iso(first(message, *TIME)) or time,
+        session,
+        as_name(first(message, *_ID)),
+        as_name(message.get("key")),
+    )
 
 
 def role_of(value: Any) -> tuple[str, str | None]:
     """Return role and speaker: a role by its usual names; any other name is a person who speaks as user."""
+    value = value if isinstance(value, str) else at(value, "role")
     if not isinstance(value, str) or not value.strip():
         return "user", None
     known = ROLES.get(value.strip().lower())
     return (known, None) if known else ("user", value.strip())
+
+
+_SECONDS = re.compile(r"\d{9,16}(?:\.\d*)?", re.ASCII)
 
 
 def iso(value: Any) -> str | None:
@@ -62,12 +84,12 @@ def iso(value: Any) -> str | None:
     try:
         if isinstance(value, str):
             text = value.strip()
-            if not text.isdigit() or len(text) == 8:
+            if not _SECONDS.fullmatch(text):
                 time = datetime.fromisoformat(text)
                 if "T" not in text and ":" not in text:
                     return time.date().isoformat()
                 return time.isoformat(timespec="seconds").replace("+00:00", "Z")
-            value = int(text)
+            value = float(text)
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             return None
         seconds = value / 1000 if value > 1e11 else value  # reached in the year 5138
@@ -93,7 +115,8 @@ def text_of(content: Any, skipped: Skipped) -> str:
         if isinstance(part, str):
             texts.append(part)
         elif part:
-            skipped[_PARTS.get(str(kind), "parts that are not text")] += 1
+            whys = (why for words, why in _PARTS.items() if re.search(words, str(kind)))
+            skipped[next(whys, "parts that are not text")] += 1
     return "\n\n".join(text for text in texts if text.strip())
 
 
@@ -119,6 +142,11 @@ def day_of_chat(chat: str, time: str | None) -> str:
     return f"{chat} {time[:10]}" if time else chat
 
 
+def has(record: Any, **kinds: type) -> bool:
+    """Return whether a record has fields of these names and types."""
+    return isinstance(record, dict) and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
+
+
 def rows(value: Any) -> list[Any]:
     """Return a list, or none for anything else."""
     return value if isinstance(value, list) else []
@@ -136,7 +164,7 @@ def objects(values: Iterable[Any], skipped: Skipped) -> Iterator[Json]:
 def at(record: Any, *path: str) -> Any:
     """Return the value at the end of a path of keys; None if there is none."""
     for key in path:
-        record = record.get(key) if isinstance(record, Mapping) else None
+        record = record.get(key) if isinstance(record, dict) else None
     return record
 
 
@@ -147,9 +175,6 @@ def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:
         return tuple(dict.fromkeys(name for key in keys if (name := as_name(record.get(key))))) or (stem,)
 
     return names
-
-
-_by_stem = named_by()
 
 
 @dataclass(frozen=True)
@@ -166,7 +191,7 @@ class Format:
 
     matches: Callable[[Json], bool]
     turns: Callable[[Any, str, Skipped], Iterator[Turn]]
-    names: Callable[[Json, str], tuple[str, ...]] = _by_stem
+    names: Callable[[Json, str], tuple[str, ...]] = field(default_factory=named_by)
     is_log: bool = False
 
 
@@ -187,7 +212,6 @@ _FORMS = [
         rf"(?P<day>\d{{1,2}})(?P<mark>[-_./])(?P<month>\d{{1,2}})(?P=mark){_YEAR}",
     )
 ]
-_CLOCK = re.compile(r"(?<!\d)(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap]m)?", re.IGNORECASE)
 _KEYS = re.compile(
     r"date(?:time)?|day|(?:date|time)?created(?:at|on|date|time)?|creation(?:date|time)|createtime|pubdate|timestamp"
     r"|(?:date)?(?:published|posted|written)(?:at|on|date)?|(?:publish|publication|entry|journal)date"
@@ -220,14 +244,13 @@ def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]
 
 
 def moment(text: object) -> str | None:
-    """Return ISO 8601 of a day and a time in words, as data sets have it: "1:56 pm on 8 May, 2023"."""
+    """Return ISO 8601 of a day and a time as data sets have them: "1:56 pm on 8 May, 2023"."""
     if not isinstance(text, str):
         return None
-    day, clock = day_of(text), _CLOCK.search(text)
-    if iso(text) or day is None or clock is None:
-        return iso(text) or day
-    hour = int(clock[1]) % 12 + 12 * (clock[3].lower() == "pm") if clock[3] else int(clock[1])
-    return iso(f"{day}T{hour:02d}:{clock[2]}:00")
+    for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M"):
+        with suppress(ValueError):
+            return datetime.strptime(text, form).isoformat()
+    return iso(text)
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
@@ -250,52 +273,36 @@ def _days(text: str) -> Iterator[tuple[str, str]]:
 
 # ── branches ────────────────────────────────────────────────────────────────────────────────────
 
-_IDS = ("uuid", "id", "messageId", "message_id")
-_PARENTS = ("parent_message_uuid", "parentMessageId", "parent_message_id")
-_TIMES = ("created_at", "createdAt", "create_time", "timestamp")
-
-
-def branch(parents: Mapping[str, object], times: Mapping[str, object], leaf: object) -> list[str]:
-    """Return the ids of messages from the first to `leaf`, which the program shows last, or to the newest if
-    that is none of them (of equal times the last).
-
-    Args:
-        parents: id of each message -> id of the one that it answers.
-        times: when each was written, as `iso` reads it.
-    """
-    if not (isinstance(leaf, str) and leaf in parents):
-        dated = ((iso(times.get(ident)) or "", at, ident) for at, ident in enumerate(parents))
-        leaf = max(dated, default=("", 0, None))[2]
-    path: dict[str, None] = {}
-    while isinstance(leaf, str) and leaf in parents and leaf not in path:
-        path[leaf] = None
-        leaf = parents[leaf]
-    return list(reversed(path))
-
 
 def open_branch(messages: Sequence[Any], leaf: object, skipped: Skipped) -> Sequence[Any]:
-    """Return the messages of the branch that is shown; all if each answers the one before or none says whom.
+    """Return the messages from the first to `leaf`, which the program shows last, or to the newest if that is
+    none of them; all if each answers the one before or none says whom.
 
     A message that was edited stays beside the one that took its place: both answer the same one. One that
     names no parent, or one that the export does not hold, answers the one before it.
     """
-    listed = ((at, one) for at, one in enumerate(messages) if isinstance(one, dict))
-    named = {as_name(first(one, *_IDS)) or f"#{at}": one for at, one in listed}
+    listed = ((number, one) for number, one in enumerate(messages) if isinstance(one, dict))
+    named = {as_name(first(one, *_ID)) or f"#{number}": one for number, one in listed}
     if len(named) < len(messages):
         return messages  # ids that stand twice, or records of another shape: no tree to go by
     parents: dict[str, str | None] = {}
     before = root = None
     for ident, one in named.items():
-        given = next((as_name(one[field]) for field in _PARENTS if field in one), before)
+        given = next((as_name(one[key]) for key in _PARENT if key in one), before)
         root = root if parents else given
         parents[ident] = given if given in named or given in (None, root) else before
         before = ident
     answers = list(parents.values())
     if named.keys().isdisjoint(answers) or answers[1:] == list(named)[:-1]:
         return messages
-    path = branch(parents, {ident: first(one, *_TIMES) for ident, one in named.items()}, leaf)
+    if not (isinstance(leaf, str) and leaf in named):  # of equal times the last
+        leaf = max(reversed(named), key=lambda ident: iso(first(named[ident], *TIME)) or "")
+    path: dict[str, None] = {}
+    while isinstance(leaf, str) and leaf in named and leaf not in path:
+        path[leaf] = None
+        leaf = parents[leaf]
     skipped[EDITED] += len(named) - len(path)
-    return [named[ident] for ident in path]
+    return [named[ident] for ident in reversed(path)]
 
 
 # ── recalled memory ─────────────────────────────────────────────────────────────────────────────

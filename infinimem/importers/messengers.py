@@ -8,29 +8,17 @@ Sources: core.telegram.org/import-export; slack.com/help/articles/220556107 (how
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from html import unescape
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import fields
-from infinimem.importers.fields import (
-    ATTACHED,
-    Format,
-    Json,
-    Skipped,
-    as_name,
-    at,
-    day_of_chat,
-    first,
-    iso,
-    rows,
-)
+from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows
 from infinimem.model import Turn
 
 if TYPE_CHECKING:
@@ -43,7 +31,7 @@ _ATTACHMENTS = ("photo", "file", "media_type", "location_information", "contact_
 
 
 def _is_telegram(record: Json) -> bool:
-    message = next((chat["messages"][0] for chat in _chats(record) if chat["messages"]), None)
+    message = next((message for chat in _chats(record) for message in chat["messages"]), None)
     dated = at(message, "date_unixtime") or at(message, "from_id")
     return dated is not None and at(message, "type") in ("message", "service")
 
@@ -66,14 +54,12 @@ def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[T
                 text = f"[forwarded from {origin}] {text}"
             time = iso(first(message, "date_unixtime", "date"))
             speaker, ident = as_name(first(message, "from", "from_id")), as_name(message.get("id"))
-            yield Turn(text, "user", speaker, time, day_of_chat(name, time), ident)
+            yield Turn(text, "user", speaker, time, fields.day_of_chat(name, time), ident)
 
 
 def _chats(record: Any) -> list[Json]:
     """Return the chats with messages: result.json is of one, or of an account with a list of them."""
-    if isinstance(at(record, "messages"), list):
-        return [record]
-    return [chat for chat in rows(at(record, "chats", "list")) if rows(at(chat, "messages"))]
+    return [chat for chat in (record, *rows(at(record, "chats", "list"))) if has(chat, messages=list)]
 
 
 TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
@@ -82,7 +68,7 @@ TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
 
 SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
 """Slack's lists, people first: these names are needed to read the talks."""
-SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
+_SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 
 _SPOKEN = (None, "thread_broadcast", "me_message", "file_share", "file_comment")
 _MARKUP = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
@@ -96,7 +82,7 @@ def slack_files(names: Iterable[str]) -> list[str]:
         lists = [root + name for name in SLACK_LISTS if root + name in known]
         if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
             below = (name for name in known if name.startswith(root))
-            return [*lists, *sorted(name for name in below if SLACK_DAY.fullmatch(name[len(root) :]))]
+            return [*lists, *sorted(name for name in below if _SLACK_DAY.fullmatch(name[len(root) :]))]
     return []
 
 
@@ -117,41 +103,33 @@ def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) ->
                 is_named = name and not name.startswith("mpdm-")
                 shown = f"#{name}" if is_named else members or str(one.get("id"))
                 channels[str(name or one.get("id"))] = shown
-        elif day := SLACK_DAY.fullmatch(path):
-            yield from _slack_day(listed, channels.get(day[1], day[1]), people, skipped)
+        elif day := _SLACK_DAY.fullmatch(path):
+            for message in sorted(listed, key=lambda one: (iso(one.get("ts")) or "", str(one.get("ts")))):
+                yield from _slack_turn(message, channels.get(day[1], day[1]), people, skipped)
 
 
 def _person(person: Json) -> str:
     """Return the name that a person chose, else their full name, else that of the account."""
-    profile = person.get("profile")
-    given = {**person, **(profile if isinstance(profile, dict) else {})}
+    given = {**person, **(person["profile"] if has(person, profile=dict) else {})}
     names = (as_name(given.get(key)) for key in ("display_name", "real_name", "name", "id"))
     return next(filter(None, names), "?")
 
 
-def _slack_day(
-    messages: Iterable[Json], channel: str, people: Mapping[str, str], skipped: Skipped
-) -> Iterator[Turn]:
-    for message in sorted(messages, key=lambda one: (_second(one), str(one.get("ts")))):
-        if message.get("type") != "message" or not isinstance(text := message.get("text"), str):
-            skipped[fields.OTHER] += 1
-            continue
-        if message.get("subtype") not in _SPOKEN or message.get("bot_id"):
-            skipped[fields.NOTICES] += 1
-            continue
-        files = len(rows(message.get("files")))
-        skipped[fields.ATTACHED] += files
-        text = unescape(_MARKUP.sub(lambda mark: _marked(mark, people), text))
-        if files and not text.strip():
-            continue
-        user, profile, time = str(message.get("user")), message.get("user_profile"), iso(_second(message))
-        speaker = people.get(user) or (_person(profile) if isinstance(profile, dict) else as_name(user))
-        yield Turn(text, "user", speaker, time, day_of_chat(channel, time), as_name(message.get("ts")))
-
-
-def _second(message: Json) -> int:
-    seconds = str(message.get("ts")).partition(".")[0]
-    return int(seconds) if seconds.isascii() and seconds.isdigit() else 0
+def _slack_turn(message: Json, channel: str, people: Mapping[str, str], skipped: Skipped) -> Iterator[Turn]:
+    if message.get("type") != "message" or not has(message, text=str):
+        skipped[fields.OTHER] += 1
+        return
+    if message.get("subtype") not in _SPOKEN or message.get("bot_id"):
+        skipped[fields.NOTICES] += 1
+        return
+    files = len(rows(message.get("files")))
+    skipped[fields.ATTACHED] += files
+    text = unescape(_MARKUP.sub(lambda mark: _marked(mark, people), message["text"]))
+    if text.strip() or not files:
+        user, time = str(message.get("user")), iso(message.get("ts"))
+        named = _person(message["user_profile"]) if has(message, user_profile=dict) else as_name(user)
+        speaker, ident = people.get(user) or named, as_name(message.get("ts"))
+        yield Turn(text, "user", speaker, time, fields.day_of_chat(channel, time), ident)
 
 
 def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
@@ -174,13 +152,14 @@ def is_of_slack(record: Json) -> bool:
 
 # ── WhatsApp ────────────────────────────────────────────────────────────────────────────────────
 
-_STAMP = (
-    r"(\d{1,4})[./-] ?(\d{1,2})[./-] ?(\d{1,4})\.?(?:,| [a-z.]{1,4}) +"
-    r"(\d{1,2})[:.](\d\d)(?:[:.](\d\d))?(?:[ \u202f\u00a0]*([ap])\.?[ \u00a0]?m\.?)?"
-)
 _BEGIN = re.compile(
-    rf"\u200e?(?:\[{_STAMP}\] |{_STAMP} - )(?:\u200e?~[ \u202f\u00a0])?(.*)", re.IGNORECASE | re.DOTALL
+    r"^\u200e?\[?(\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4})\.?(?:,| [a-z.]{1,4}) +"
+    r"(\d{1,2})[:.](\d\d)(?:[:.](\d\d))?(?:[ \u202f\u00a0]*([ap])\.?[ \u00a0]?m\.?)?"
+    r"(?:\] | - )(?:\u200e?~[ \u202f\u00a0])?",
+    re.IGNORECASE | re.MULTILINE,
 )
+_ORDERS = ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d")
+"""In which a telephone writes a date; the day comes first in most countries."""
 _SENDER = re.compile(r"([^:\n]{1,80}): ?(.*)", re.DOTALL)
 _NAME = re.compile(
     r"(?:.*/)?(?:WhatsApp[ -]Chat (?:with|mit|-)|Chat (?:de )?WhatsApp con|Discussion WhatsApp avec)"
@@ -195,27 +174,28 @@ _EDITED = re.compile(r"\u200e?<[^<>\n]{,40}(?:edited|bearbeitet|modifié|editó|
 _DELETED = re.compile(r"(?:This message was deleted|You deleted this message|null)\.?")
 _MARKS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-_Parts = tuple[int, int, int]
-
 
 def is_whatsapp(head: str) -> bool:
-    begun = [_BEGIN.match(line) for line in head.strip().split("\n")[:20]]
-    return bool(begun[0]) and any(one and _SENDER.match(one[15]) for one in begun)
+    head = head.lstrip()
+    begun = list(_BEGIN.finditer(head))
+    return bool(begun) and not begun[0].start() and any(_SENDER.match(head, one.end()) for one in begun)
 
 
 def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield the turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android.
 
-    A message is a line that begins with a time, and the lines below it. The order of day, month and year is
-    that of the telephone, so it is told from all dates of the file. What the program says has no sender
+    A message is a line that begins with a time, and the lines below it. What the program says has no sender
     (Android), or begins with a left-to-right mark (iPhone).
     """
-    messages = list(_messages(text))
-    order = _order([parts for parts, _, _ in messages])
-    chat = _chat(stem, messages[0][2] if messages else "")
-    for parts, clock, said in messages:
-        time = iso(f"{_day(order(parts))}T{clock}")
-        if (sent := _SENDER.match(said)) is None:
+    text = text.replace("\r\n", "\n")
+    begun = list(_BEGIN.finditer(text))
+    days = _days_by_date(dict.fromkeys(one[1] for one in begun))
+    chat = _chat(stem, text[begun[0].end() :] if begun else "")
+    for one, end in zip(begun, [*(later.start() - 1 for later in begun[1:]), len(text)], strict=False):
+        date, hour, minute, second, half = one.groups()
+        hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
+        time = iso(f"{days[date]}T{hours:02d}:{minute}:{second or '00'}")
+        if (sent := _SENDER.fullmatch(text, one.end(), end)) is None:
             skipped[fields.NOTICES] += 1
             continue
         words = _EDITED.sub("", sent[2].rstrip()).rstrip()
@@ -224,46 +204,25 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
             words = words.partition("\n")[2] if why == fields.ATTACHED else ""
         if words.strip() or not why:
             speaker = _MARKS.sub("", sent[1]).strip()
-            yield Turn(_MARKS.sub("", words), speaker=speaker, time=time, session=day_of_chat(chat, time))
+            yield Turn(
+                _MARKS.sub("", words), speaker=speaker, time=time, session=fields.day_of_chat(chat, time)
+            )
 
 
-def _messages(text: str) -> Iterator[tuple[_Parts, str, str]]:
-    """Yield the three numbers of the date as they stand, the time of day, and what follows."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    begun = [(number, match) for number, line in enumerate(lines) if (match := _BEGIN.match(line))]
-    ends = [*(number for number, _ in begun[1:]), len(lines)]
-    for (number, match), end in zip(begun, ends, strict=False):
-        one, two, three, hour, minute, second, half = match.groups()[:7] if match[1] else match.groups()[7:14]
-        hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
-        said = "\n".join([match[15], *lines[number + 1 : end]])
-        yield (int(one), int(two), int(three)), f"{hours:02d}:{minute}:{second or '00'}", said
+def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
+    """Return the days of dates as they are written, in the order in which all are days, and none is before
+    the last one."""
 
-
-def _order(dates: list[_Parts]) -> Callable[[_Parts], _Parts]:
-    """Return how year, month and day stand: the order in which all dates are dates, and none is before the
-    last one; if several remain the day is first, as in most countries."""
-    if any(parts[0] > 31 for parts in dates):
-        return lambda parts: parts
-    orders: list[Callable[[_Parts], _Parts]] = [
-        lambda parts: (parts[2], parts[1], parts[0]),
-        lambda parts: (parts[2], parts[0], parts[1]),
-    ]
-
-    def disorder(order: Callable[[_Parts], _Parts]) -> tuple[int, int]:
-        known = [day for parts in dates if (day := _day(order(parts)))]
-        return len(dates) - len(known), sum(a > b for a, b in pairwise(known))
-
-    return min(orders, key=disorder)
-
-
-def _day(parts: _Parts) -> str | None:
-    year, month, day = parts
-    if 99 < year < 1000 or day > 31:
+    def read(date: str, order: str) -> str | None:
+        with suppress(ValueError):
+            return datetime.strptime(re.sub(r"[./-] ?", "/", date), order).date().isoformat()
         return None
-    try:
-        return datetime(year + 2000 if year < 100 else year, month, day).date().isoformat()
-    except ValueError:
-        return None
+
+    def disorder(days: Mapping[str, str | None]) -> tuple[int, int]:
+        known = [day for day in days.values() if day]
+        return len(days) - len(known), sum(a > b for a, b in pairwise(known))
+
+    return min(({date: read(date, order) for date in dates} for order in _ORDERS), key=disorder)
 
 
 def _chat(stem: str, first: str) -> str:
@@ -287,9 +246,10 @@ def _unspoken(words: str) -> str | None:
 # ── mails ───────────────────────────────────────────────────────────────────────────────────────
 # RFC 4155 (mbox), RFC 5322 (messages), RFC 2045 (MIME), RFC 2047 (words of headers in other encodings),
 # RFC 3676 (the line before a signature).
+# Not by `mailbox`, which ends a mail at any line that begins with "From ".
 
-MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
-MAX_LINES, MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
+_MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
+_MAX_LINES, _MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
 
 _BETWEEN = re.compile(r"From \S.* \d\d:\d\d(?::\d\d)?.* \d{4}\s*\Z")
 _HEADERS = re.compile(
@@ -299,7 +259,7 @@ _HEADERS = re.compile(
 )
 _MAIL_SENDER = re.compile(r"^From: ", re.IGNORECASE | re.MULTILINE)
 _LONG = 4000  # characters of headers alone, of which the sender's may come later
-_REPLY = re.compile(r"(?:\s*(?:re|aw|sv|antw|fwd?|wg|tr|rv|vs)(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
+_REPLY = re.compile(r"\A(?:\s*(?:re|aw|sv|antw|fwd?|wg|tr|rv|vs)(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
 _QUOTES = re.compile(
     r"^(?:On|Am|Le|El|Il|Op|Em|Den|Dnia)\s(?:(?!\n\n).){4,250}?"
     r"(?:wrote|schrieb|écrit|escribió|scritto|schreef|escreveu|skrev|napisał)"
@@ -349,10 +309,10 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
             continue
         blank = not line.strip()
         size, parts = size + len(line), parts + line.startswith("--")
-        if len(mail) > MAX_LINES or parts > MAX_PARTS:
-            raise ImportFormatError(f"a mail has over {MAX_LINES} lines or {MAX_PARTS} parts: split it")
-        if size > MAX_MAIL:
-            raise ImportFormatError(f"a mail is over {MAX_MAIL >> 20} MB: take its attachments out")
+        if len(mail) > _MAX_LINES or parts > _MAX_PARTS:
+            raise ImportFormatError(f"a mail has over {_MAX_LINES} lines or {_MAX_PARTS} parts: split it")
+        if size > _MAX_MAIL:
+            raise ImportFormatError(f"a mail is over {_MAX_MAIL >> 20} MB: take its attachments out")
         mail.append(line[1:] if line.startswith(">From ") else line)  # as a mailbox keeps "From "
     if mail:
         yield "".join(mail)
@@ -363,24 +323,22 @@ def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
     from email.utils import parseaddr, parsedate_to_datetime
 
     subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
-    answered = _REPLY.match(subject)
-    about = subject[answered.end() :] if answered else subject
-    texts, attached = _parts(mail)
-    skipped[ATTACHED] += len(attached)
-    text = _written("\n\n".join(texts))
+    about = _REPLY.sub("", subject)
+    attached: list[str] = []
+    text = _written("\n\n".join(_texts(mail, attached)))
+    skipped[fields.ATTACHED] += len(attached)
     if attached:
         text = f"{text} [attached: {', '.join(attached)}]".strip()
     before = f"{_header(mail, 'References')} {_header(mail, 'In-Reply-To')}".split()
     thread = before[0] if before else ident  # the mail that began it
     root = blake2b(thread.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    name, address = parseaddr(_header(mail, "From"))
     time = None
     with suppress(ValueError, TypeError):
         moment = parsedate_to_datetime(_header(mail, "Date"))
         time = iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat())  # "-0000" is UTC
     return Turn(
-        text=f"{about}: {text}" if about and text and not answered else text,
-        speaker=name or address or None,
+        text=f"{about}: {text}" if about == subject and about and text else text,
+        speaker=next(filter(None, parseaddr(_header(mail, "From"))), None),
         time=time,
         session=f"{about[:200] or stem} {root}",
         turn=ident or None,
@@ -399,43 +357,39 @@ def _written(text: str) -> str:
 
 
 def _header(message: Message, name: str) -> str:
-    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
-    return _decoded(str(raw))
+    return _decoded(next((value for key, value in message.raw_items() if key.lower() == name.lower()), ""))
 
 
-def _decoded(value: str) -> str:
+def _decoded(value: object) -> str:
     """Decode the words of a header; replace what is neither encoded nor UTF-8."""
     from email.header import decode_header, make_header
 
-    plain = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    try:
-        return " ".join(str(make_header(decode_header(plain))).split())
-    except (ValueError, LookupError):
-        return " ".join(plain.split())
+    text = str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    with suppress(ValueError, LookupError):
+        text = str(make_header(decode_header(text)))
+    return " ".join(text.split())
 
 
-def _parts(message: Message) -> tuple[list[str], list[str]]:
-    """Return texts, and names of what is attached; of alternatives the first with words counts."""
+def _texts(message: Message, attached: list[str]) -> list[str]:
+    """Return the texts of a mail; of alternatives the first with words counts. `attached` gathers names."""
     kind, name = message.get_content_type(), _decoded(message.get_filename() or "")
-    inner: Any = message.get_payload() if kind.startswith("multipart/") else None
-    if isinstance(inner, list):
-        found = [_parts(part) for part in inner]
-        kept = [texts for texts, _ in found if any(text.strip() for text in texts)]
-        kept = kept[:1] if kind == "multipart/alternative" else kept
-        return [text for texts in kept for text in texts], [name for _, names in found for name in names]
+    parts: Any = message.get_payload() if kind.startswith("multipart/") else None
+    if isinstance(parts, list):
+        found = [_texts(part, attached) for part in parts]
+        kept = [texts for texts in found if any(text.strip() for text in texts)]
+        return list(chain.from_iterable(kept[:1] if kind == "multipart/alternative" else kept))
     if message.get_content_disposition() == "attachment" or name or kind not in ("text/plain", "text/html"):
-        return [], [name or kind] if name or kind == "message/rfc822" else []
-    payload = message.get_payload(decode=True)
-    data = payload if isinstance(payload, bytes) else b""
-    try:
+        attached += [name or kind] if name or kind == "message/rfc822" else []
+        return []
+    data: Any = message.get_payload(decode=True) or b""
+    text = data.decode("utf-8", "replace")
+    with suppress(LookupError):
         text = data.decode(message.get_content_charset() or "utf-8", "replace")
-    except LookupError:
-        text = data.decode("utf-8", "replace")
-    return [text_of_html(text) if kind == "text/html" else text], []
+    return [text_of_html(text) if kind == "text/html" else text]
 
 
 # ── HTML ────────────────────────────────────────────────────────────────────────────────────────
-# Not by html.parser: it looks for the end of each open tag anew, minutes for a hostile page of 300 kB.
+# Not by html.parser or what stands on it: it looks for the end of each open tag anew, 30 s for 60 kB.
 
 _UNSEEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|head|title|template)\b[^<>]*>.*?(?:</\1\b[^<>]*>|\Z)",
@@ -451,34 +405,28 @@ _BREAKS = dict.fromkeys(
     "".split(),
     "\n",
 ) | {"p": "\n\n", "hr": "\n\n", "li": "\n- ", "td": " ", "th": " "}
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 MAX_TAGS = 2**20
 
 
 def text_of_html(html: str) -> str:
-    """Return the words of a page or a fragment as plain text, with lines where a reader sees lines;
-    ImportFormatError if it holds more than `MAX_TAGS` tags."""
+    """Return the words of a page or a fragment as plain text, with lines where a reader sees lines, without
+    quoted mails; ImportFormatError if it holds more than `MAX_TAGS` tags."""
     if html.count("<") > MAX_TAGS:
         raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
     parts: list[str] = []
-    open_: list[tuple[str, bool]] = []  # tags, and whether a quoted mail is inside
-    times: Counter[str] = Counter()  # a tag is open
+    quote, depth = "", 0  # the tag that began a quoted mail, and how many of its name are open
     at, html = 0, _UNSEEN.sub("", html)
     for tag in _TAG.finditer(html):
-        quoted = bool(open_) and open_[-1][1]
-        if not quoted:
-            parts.append(re.sub(r"\s+", " ", html[at : tag.start()]))
-        at, name = tag.end(), (tag[2] or "").lower()
-        if not quoted:
-            parts.append("\n" * (name == "p") if tag[1] else _BREAKS.get(name, ""))
-        if not tag[1] and name and name not in _VOID:
-            open_.append((name, quoted or bool(_QUOTED.search(tag[3]))))
-            times[name] += 1
-        left = ""
-        while tag[1] and times[name] and left != name:  # what is inside and was not closed ends with it
-            left, _ = open_.pop()
-            times[left] -= 1
-    if not (open_ and open_[-1][1]):
+        closes, name = bool(tag[1]), (tag[2] or "").lower()
+        if not depth:
+            parts += [re.sub(r"\s+", " ", html[at : tag.start()]), "" if closes else _BREAKS.get(name, "")]
+            parts.append("\n" * (closes and name == "p"))
+        at = tag.end()
+        if depth:
+            depth += (name == quote) * (-1 if closes else 1)
+        elif not closes and name in ("blockquote", "div", "span") and _QUOTED.search(tag[3]):
+            quote, depth = name, 1
+    if not depth:
         parts.append(re.sub(r"\s+", " ", html[at:]))
     lines = (re.sub(r" {2,}", " ", line).strip() for line in unescape("".join(parts)).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).replace("-\n", "- ").strip()

@@ -1,9 +1,8 @@
 """Recognise a file or what a folder holds, and read its turns. Knows the families, not what they look like
 inside.
 
-What is imported is read twice: first to check it and to count the turns, then to record them. Damage is known
-before a turn is recorded, the count before a progress bar is drawn, and no more than one record and one batch
-of turns is held at a time, and of a session log its turns, for some may be taken back.
+What is imported is read twice: first to check it and to count the turns, then to record them. No more than
+one record and one batch of turns is held at a time, and of a session log its turns: some may be taken back.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import exports, fields, logs, markdown, messengers, reading
+from infinimem.importers import exports, fields, markdown, messengers, reading
 from infinimem.importers.again import passage
 from infinimem.importers.fields import Format, Json, Skipped
 from infinimem.importers.reading import Source
@@ -39,8 +38,8 @@ _OURS: dict[str, Format] = {
     "chatgpt": exports.CHATGPT,
     "claude": exports.CLAUDE,
     "mcp-memory": exports.MCP_MEMORY,
-    "claude-code": logs.CLAUDE_CODE,
-    "codex": logs.CODEX,
+    "claude-code": exports.CLAUDE_CODE,
+    "codex": exports.CODEX,
     "gemini": exports.GEMINI,
     "mem0": exports.MEM0,
     "telegram": messengers.TELEGRAM,
@@ -51,12 +50,13 @@ _BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
+_DAY = re.compile(r" \d{4}-\d\d-\d\d\Z")
 _SHOWN = 8
 _LEADING = 64  # lines of a log that may come before the first one that tells whose it is
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
-KINDS = 5  # of files that are passed over, to name
-TOLD = 1000  # turns after which progress is told
+_KINDS = 5  # of files that are passed over, to name
+_TOLD = 1000  # turns after which progress is told
 
 Progress = Callable[[int, int], None]
 
@@ -70,61 +70,16 @@ class NotThere(ImportFormatError):
     """The file holds no conversation of the name that was asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Import:
     """A file that was recognised. `turns` can be read once; `skipped` (reason -> times) fills meanwhile."""
 
-    format: str
-    turns: Iterator[Turn]
-    skipped: Skipped = field(default_factory=Counter)
-
-
-def read_turns(
-    path: Path,
-    format: str | None = None,  # noqa: A002
-    only: str | None = None,
-    stem: str | None = None,
-    folder: Path | None = None,
-) -> Import:
-    """Open a file and say what it is; its turns follow as they are asked for.
-
-    Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
-    interrupted) adds only what is new. Damaged lines of a session log, which may be the last one of a session
-    that goes on, are left out and counted.
-
-    Args:
-        path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
-        format: one of `formats()`; None recognises it by content.
-        only: one conversation of several, by its id or title (docs/IMPORTS.md).
-        stem: what names a session that has no name; None takes the file's name.
-        folder: where the file was found below; then no link is followed from there.
-
-    Raises:
-        UsageError: no such format, or `only` for a Markdown file.
-        ImportFormatError: here, or while the turns are read: the file is damaged, empty, not readable, of no
-            known format, or holds no conversation `only`.
-    """
-    if format is not None and format not in formats():
-        raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
-    reader = _Reader(path, folder, format, only, stem or reading.stem_of(path.name))
-    parts = reader.parts()
-    name, first = next(parts)
-    turns = keyed(reader.chosen(first, parts), path, reader.skipped)
-    if name == "markdown":
-        note = str(path.resolve())
-        turns = (replace(turn, note=note) for turn in turns)
-    return Import(name, turns, reader.skipped)
-
-
-@dataclass
-class _Reader:
-    """One reading of a file: what was asked for, and what is met on the way."""
-
     path: Path
-    folder: Path | None
-    format: str | None
+    wanted: str | None
     only: str | None
     stem: str
+    format: str = ""
+    turns: Iterator[Turn] = field(default_factory=lambda: iter(()))
     skipped: Skipped = field(default_factory=Counter)
     met: dict[str, None] = field(default_factory=dict)  # conversations
 
@@ -135,46 +90,42 @@ class _Reader:
             self.met[str(self.only if wanted else names[-1])] = None
         return wanted
 
-    def parts(self) -> Generator[tuple[str, Iterator[Turn]], None, None]:
+    def parts(self, folder: Path | None) -> Generator[tuple[str, Iterator[Turn]], None, None]:
         """Yield the format and the turns of each text in the file; there is at least one."""
-        name, wanted = self.path.name, self.format
-        with reading.opened(self.path, self.skipped, self.folder) as sources:
+        name, texts = self.path.name, (*_TEXTS, "markdown")
+        with reading.opened(self.path, self.skipped, folder) as sources:
             for source in sources:
                 if source.name != name and source.name.rpartition("/")[2] in messengers.SLACK_LISTS:
-                    if wanted not in (None, "slack"):
-                        raise ImportFormatError(f"{name} is a Slack export and not {wanted}")
+                    if self.wanted not in (None, "slack"):
+                        raise ImportFormatError(f"{name} is a Slack export and not {self.wanted}")
                     files = ((one.name, reading.records(one, one.name)) for one in chain([source], sources))
                     yield "slack", self._of(messengers.slack_turns(files, self.skipped))
                     return
-                is_text = wanted in (*_TEXTS, "markdown")
-                found = None if is_text else _as_json(source, name, wanted)
-                yield (found[0], self._of_json(*found[1:])) if found else self._as_text(source)
+                json = None if self.wanted in texts else _as_json(source, name, self.wanted)
+                yield (json[0], self._of_json(*json[1:])) if json else self._as_text(source)
 
     def _as_text(self, source: Source) -> tuple[str, Iterator[Turn]]:
         """Return the format and the turns of a text that is not JSON; any can be read as Markdown."""
-        found = next((name for name, matches in _TEXTS.items() if matches(source.head)), "markdown")
-        if self.format not in (None, "markdown", found):
-            raise ImportFormatError(
-                f"{source.name} is not {self.format}: leave --format out, and it is recognised"
-            )
-        if self.format is None and (why := why_text(source.head)):
+        kind = next((name for name, matches in _TEXTS.items() if matches(source.head)), "markdown")
+        if self.wanted not in (None, "markdown", kind):
+            to_do = "leave --format out, and it is recognised"
+            raise ImportFormatError(f"{source.name} is not {self.wanted}: {to_do}")
+        if self.wanted is None and (why := why_text(source.head)):
             raise ImportFormatError(f"{source.name} is {why}")
-        if (name := self.format or found) == "mail":
-            return name, self._of(
-                messengers.mail_turns(reading.lines(source, self.path.name), self.stem, self.skipped)
-            )
-        if name == "markdown" and self.only is not None:
+        if (kind := self.wanted or kind) == "mail":
+            lines = reading.lines(source, self.path.name)
+            return kind, self._of(messengers.mail_turns(lines, self.stem, self.skipped))
+        if kind == "markdown" and self.only is not None:
             raise UsageError("--only chooses one of several conversations; a Markdown file is one")
         text = reading.whole_text(source, self.path.name)
-        if name == "whatsapp":
-            return name, self._of(messengers.whatsapp_turns(text, self.stem, self.skipped))
+        if kind == "whatsapp":
+            return kind, self._of(messengers.whatsapp_turns(text, self.stem, self.skipped))
         in_vault = any(os.access(above / ".obsidian", os.F_OK) for above in self.path.absolute().parents)
-        return name, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
+        return kind, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
 
     def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
         """Return those of the session, or of the chat (a day of which is a session), that was asked for."""
-        day = re.compile(r" \d{4}-\d\d-\d\d\Z")
-        return (turn for turn in turns if self.wants(turn.session, day.sub("", turn.session or "")))
+        return (turn for turn in turns if self.wants(turn.session, _DAY.sub("", turn.session or "")))
 
     def _of_json(self, kind: Format, values: Iterable[Any]) -> Iterator[Turn]:
         """Yield the turns of records; damaged lines are left out of a log, and an error elsewhere."""
@@ -208,56 +159,87 @@ class _Reader:
             raise NotThere(f"no conversation {self.only!r} in {self.path.name}; it holds {others}, …")
 
 
+def read_turns(
+    path: Path,
+    format: str | None = None,  # noqa: A002
+    only: str | None = None,
+    stem: str | None = None,
+    folder: Path | None = None,
+) -> Import:
+    """Open a file and say what it is; its turns follow as they are asked for.
+
+    Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
+    interrupted) adds only what is new.
+
+    Args:
+        path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
+        format: one of `formats()`; None recognises it by content.
+        only: one conversation of several, by its id or title (docs/IMPORTS.md).
+        stem: what names a session that has no name; None takes the file's name.
+        folder: where the file was found below; then no link is followed from there.
+
+    Raises:
+        UsageError: no such format, or `only` for a Markdown file.
+        ImportFormatError: here, or while the turns are read: the file is damaged, empty, not readable, of no
+            known format, or holds no conversation `only`.
+    """
+    if format is not None and format not in formats():
+        raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
+    one = Import(path, format, only, stem or reading.stem_of(path.name))
+    parts = one.parts(folder)
+    one.format, first = next(parts)
+    one.turns = keyed(one.chosen(first, parts), path, one.skipped)
+    if one.format == "markdown":
+        note = str(path.resolve())
+        one.turns = (replace(turn, note=note) for turn in one.turns)
+    return one
+
+
 def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format, Iterator[Any]] | None:
     """Return the format of a JSON file and its records; None for a text, which may begin like JSON
     ("[ ] buy paint"): then its first records are damaged, and neither its name nor `wanted` says JSON."""
     is_named = wanted or (_JSON_NAME.search(source.name) and source.head.strip())
     if not is_named and not _JSON_START.match(source.head):
         return None
+    known, leading = _known(wanted), list[Any]()
     values = reading.records(source, name, lenient=True)
+    kind = None
     try:
-        found, leading = _recognised(values, wanted)
+        for record in islice(values, _LEADING):
+            leading.append(record)
+            kind = next(
+                (one for one in known if isinstance(record, dict) and known[one].matches(record)), None
+            )
+            known = known if kind else {one: row for one, row in known.items() if row.is_log}
+            if kind or not known:
+                break
     except ImportFormatError as error:
-        found, leading = None, [error]
-    damage = next((one for one in leading if isinstance(one, ImportFormatError)), None)
-    if not (found or is_named) and (damage or not leading):
+        leading = [error]
+    damaged = any(isinstance(one, ImportFormatError) for one in leading)
+    if not (kind or is_named) and (damaged or not leading):
         source.text.seek(0)
         return None
     first = leading[0] if leading else None
-    if found is None and isinstance(first, ImportFormatError):
+    if kind is None and isinstance(first, ImportFormatError):
         raise first
     why = why_record(first) if not wanted and isinstance(first, dict) else None
-    if found and not (why and found[0] == "openai"):  # which takes what has a role or a sender, and a text
-        return *found, chain(leading, values)
-    kind, to_do = wanted or "of a known format", 'write one {"role": …, "content": …} a line to import it'
-    raise ImportFormatError(f"{name} is {why or f'not {kind}: {to_do}'}")
+    if kind and not (why and kind == "openai"):  # which takes what has a role or a sender, and a text
+        return kind, known[kind], chain(leading, values)
+    asked, to_do = wanted or "of a known format", 'write one {"role": …, "content": …} a line to import it'
+    raise ImportFormatError(f"{name} is {why or f'not {asked}: {to_do}'}")
 
 
-def _recognised(values: Iterator[Any], wanted: str | None) -> tuple[tuple[str, Format] | None, list[Any]]:
-    """Return the format of these records, and those that were read to tell: the first, or some of a log.
-
-    A package adds a module or object with functions of `Format`; that of a log has no names. One that is
-    broken hinders none but itself.
-    """
+def _known(wanted: str | None) -> dict[str, Format]:
+    """Return the JSON formats, or the one that is asked for. A package adds a module or object with functions
+    of `Format`, without names if it reads logs; one that is broken hinders none but itself."""
     known = {name: one for name, one in _OURS.items() if wanted in (None, name)}
     for name in formats()[len(_BUILT_IN) :] if wanted not in _BUILT_IN else ():
         with suppress(*() if wanted else (UsageError,)):
             if wanted in (None, name):
                 one = load(plugins("importers")[name])
-                known[name] = Format(one.matches, one.turns, is_log=True)
-                if hasattr(one, "names"):
-                    known[name] = Format(one.matches, one.turns, one.names)
-    leading: list[Any] = []
-    for record in islice(values, _LEADING):
-        leading.append(record)
-        if isinstance(record, dict):
-            for name, one in known.items():
-                if one.matches(record):
-                    return (name, one), leading
-        known = {name: one for name, one in known.items() if one.is_log}
-        if not known:
-            break
-    return None, leading
+                names = getattr(one, "names", None)
+                known[name] = Format(one.matches, one.turns, names or fields.named_by(), is_log=names is None)
+    return known
 
 
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
@@ -271,13 +253,12 @@ def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]
     count = 0
     for turn in turns:
         text, recalled = fields.without_recalled(turn.text)
-        if recalled:
-            skipped[fields.RECALLED] += recalled
-            turn = replace(turn, text=text)
+        skipped[fields.RECALLED] += recalled
         if not text.strip():
             skipped[fields.EMPTY] += not recalled
             continue
         count += 1
+        turn = replace(turn, text=text) if recalled else turn
         said = _digest(turn.role, turn.speaker, turn.text)
         if turn.turn is not None:
             if words.setdefault(_digest(turn.session, turn.turn), said) != said:
@@ -328,8 +309,8 @@ def why_text(head: str) -> str | None:
 
 _CHATGPT = "another file of ChatGPT's export: give conversations.json, or the zip as it came"
 _TELEGRAM = "an export of Telegram without messages: export again with the chats"
-_ACCOUNT = "the account of Claude's export: give conversations.json, memories.json or projects.json"
 _GOOGLE = "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone"
+_ACCOUNT = "the account of Claude's export: give conversations.json, memories.json or projects.json"
 _RECORDS = {
     ("guild", "channel"): 'a Discord export, which is not read: write one {"role": …, "content": …} a line',
     ("header", "title", "time", "products"): _GOOGLE,
@@ -386,7 +367,7 @@ class Survey:
             sessions.add(turn.session)
             if turn.note:
                 self.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
-            if progress and turns % TOLD == 0:
+            if progress and turns % _TOLD == 0:
                 progress(self.turns + turns, 0)
         self.formats = tuple(dict.fromkeys((*self.formats, found.format)))
         self.turns += turns
@@ -449,27 +430,26 @@ def _files(path: Path, found: Survey) -> Iterator[tuple[Path, str | None]]:
     no_note = Library(path).left_out() or (lambda _: False)
     walk = os.walk(path, onerror=lambda error: leave_out(error.filename, f"cannot be read: {error.strerror}"))
     for place, folders, names in walk:
-        if reading.slack_export(Path(place)):
-            folders.clear()
-            yield Path(place), Path(place).relative_to(path).as_posix() if Path(place) != path else None
-            continue
-        folders[:], names = (sorted(n for n in some if not n.startswith(".")) for some in (folders, names))
-        below = f"{place}/".removeprefix(f"{path}/")
-        for name in [*(f"{folder}/" for folder in folders), *names]:
-            if no_note(below + name):
-                (folders if name[-1] == "/" else names).remove(name.rstrip("/"))
-                leave_out(f"{place}/{name}", LEFT_OUT)
-        for library in [name for name in folders if os.access(Path(place, name, SETTINGS), os.F_OK)]:
-            folders.remove(library)
-            leave_out(f"{place}/{library}", "a library, which is remembered already")
-        with os.scandir(place) as entries:
-            links = [one.name for one in entries if one.is_symlink() and one.name in folders]
-        for name in sorted([*names, *links]):
-            file = Path(place, name)
-            if name in folders or name.lower().endswith((*reading.ENDINGS, *reading.PACKED, "mbox")):
+        entered, inside = list[str](), Path(place)
+        if reading.slack_export(inside):
+            yield inside, inside.relative_to(path).as_posix() if inside != path else None
+            names, folders[:] = [], []
+        for name in sorted({*folders, *names}):
+            file, is_folder = inside / name, name in folders
+            if name.startswith("."):
+                continue
+            if no_note(file.relative_to(path).as_posix() + "/" * is_folder):
+                leave_out(f"{place}/{name}" + "/" * is_folder, LEFT_OUT)
+            elif is_folder and not os.path.islink(file):  # noqa: PTH114, it may lie where nothing is read
+                if os.access(file / SETTINGS, os.F_OK):
+                    leave_out(f"{place}/{name}", "a library, which is remembered already")
+                else:
+                    entered.append(name)
+            elif is_folder or name.lower().endswith((*reading.ENDINGS, *reading.PACKED, "mbox")):
                 yield file, file.relative_to(path).with_name(reading.stem_of(name)).as_posix()
             else:
                 others[file.suffix.lower() or name] += 1
+        folders[:] = entered
     if others:
-        endings = ", ".join(ending for ending, _ in others.most_common(KINDS))
+        endings = ", ".join(ending for ending, _ in others.most_common(_KINDS))
         found.skipped[f"files of other kinds ({endings})"] += others.total()

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from sys import intern
 
 from immutables import Map
@@ -89,12 +90,6 @@ class Parts:
     @cached_property
     def by_seq(self) -> Map[int, Located]:
         return Map((place.seq, place) for place in self.scan.entries)
-
-    @cached_property
-    def extents(self) -> tuple[list[int], list[int]]:
-        """The first line of each entry, and the last."""
-        entries = self.scan.entries
-        return [place.start_line for place in entries], [place.end_line for place in entries]
 
     def grown(self, lines: tuple[str, ...], added: Sequence[Located]) -> Parts:
         """Return the parts once entries were appended."""
@@ -219,8 +214,8 @@ class Document:
 
     def entries_in(self, start: int, end: int) -> tuple[Located, ...]:
         """Return the entries that have a line among lines `start` to `end`."""
-        begins, ends = self._parts.extents
-        return self.entries[bisect_left(ends, start) : bisect_right(begins, end)]
+        first = bisect_left(self.entries, start, key=attrgetter("end_line"))
+        return self.entries[first : bisect_right(self.entries, end, key=attrgetter("start_line"))]
 
     @property
     def unsigned(self) -> tuple[ListItem, ...]:
@@ -378,32 +373,32 @@ class Document:
     def _emptied(self, gone: Set[int]) -> set[int]:
         """Return the lines of sections that `gone` leaves with blank lines alone, with their subsections."""
         empty: set[int] = set()
-        # Level and line of each heading below, whether it still holds text, whether it lost any.
-        below: list[tuple[int, int, bool, bool]] = []
-        end = tail = len(self.lines) + 1
-        start, bare = self._parts.start, self._parts.bare
-        for heading in reversed(self.headings):
-            block = range(heading.line + 1, end)
-            lost = any(number in gone for number in block)
-            holds = len(bare[heading.line - 1].splitlines()) > 1 or any(
-                number not in gone and bare[number - 1].strip() and forgotten_in(bare[number - 1]) is None
-                for number in block
+        below: list[Heading] = []  # those behind, at which a section may end
+        start, bare, tail = self._parts.start, self._parts.bare, len(self.lines) + 1
+
+        def holds(number: int) -> bool:
+            line = bare[number - 1]
+            return (
+                number not in gone
+                and number not in empty
+                and bool(line.strip())
+                and forgotten_in(line) is None
             )
-            while below and below[-1][0] > heading.level:
-                _, _, holds_more, lost_more = below.pop()
-                holds, lost = holds or holds_more, lost or lost_more
-            if lost and not holds:
-                last = below[-1][1] if below else len(self.lines) + 1
-                empty.update(range(heading.line, last))
-                if last >= tail:  # nothing stands after it, so the blank line before it goes too
-                    tail = heading.line
-                    if tail - 1 > start and not bare[tail - 2].strip():
-                        tail -= 1
-                        empty.add(tail)
-            else:
-                holds = True
-            below.append((heading.level, heading.line, holds, lost))
-            end = heading.line
+
+        for heading in reversed(self.headings):
+            while below and below[-1].level > heading.level:
+                below.pop()
+            end = below[-1].line if below else len(self.lines) + 1
+            below.append(heading)
+            section, title = range(heading.line + 1, end), bare[heading.line - 1]
+            if gone.isdisjoint(section) or any(map(holds, section)) or len(title.splitlines()) > 1:
+                continue
+            empty.update(range(heading.line, end))
+            if end >= tail:  # nothing stands after it, so the blank line before it goes too
+                tail = heading.line
+                if tail - 1 > start and not bare[tail - 2].strip():
+                    tail -= 1
+                    empty.add(tail)
         return empty
 
     def blanked(self, numbers: Collection[int]) -> Document:

@@ -176,7 +176,7 @@ def quote(text: str, *, flow: bool = False) -> str:
     plain = _PLAIN if flow else _PLAIN_BLOCK
     if plain.match(text) and text[-1] != " " and _TYPED.match(text) is None and not _is_no_date(text):
         return text
-    return '"' + _ESCAPE.sub(_escape, text) + '"'
+    return '"' + _ESCAPE.sub(lambda match: json.dumps(match[0])[1:-1], text) + '"'
 
 
 def _is_no_date(text: str) -> bool:
@@ -199,15 +199,6 @@ def flow(value: Value) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{quote(key, flow=True)}: {flow(one)}" for key, one in value.items()) + "}"
     return "[" + ", ".join(map(flow, value)) + "]"
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if match[0] in '"\\':
-        return "\\" + match[0]
-    if match[0] in "\n\t":
-        return "\\n" if match[0] == "\n" else "\\t"
-    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], list[_Key]]:

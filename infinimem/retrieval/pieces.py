@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from infinimem import chronology
+from infinimem.law import happened
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
@@ -167,7 +167,7 @@ class Pieces:
         if not place.entry.origin or "when" in place.entry.fields:
             return place.entry.fields.get("when")
         turns = {turn.seq: turn for turn in self._origins.behind(place)}
-        return chronology.happened(place.entry, turns.get)
+        return happened(place.entry, turns.get)
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────
 

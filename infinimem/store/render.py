@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
-from infinimem import chronology, law, tokens
+from infinimem import law, tokens
 from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
@@ -144,7 +144,7 @@ class _PlanRenderer:
         return format_entry(
             seq,
             one_line(clean_text(add.text)),
-            time=chronology.latest(entry.time for entry in origins),
+            time=law.latest(entry.time for entry in origins),
             source=least_trusted(origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,

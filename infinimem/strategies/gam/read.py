@@ -12,7 +12,7 @@ from math import exp, prod
 from pathlib import Path
 
 from infinimem.embedders.local import cross_encoder
-from infinimem.grounding.asked import asks_when
+from infinimem.grounding.sentences import asks
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
@@ -135,7 +135,7 @@ class TopicSearch(RecordSearch[GamSettings]):
     def _scored(self, turns: Mapping[int, Located]) -> Iterator[Candidate]:
         """Turns with P_sem, and the factors that hold of them."""
         dates, rest = read_dates(self.query)
-        timed = bool(dates) or asks_when(self.query)
+        timed = bool(dates) or asks("when", self.query)
         asked = asked_of(rest, speakers(self.view))
         for seq, parts in self._near(turns).items():
             entry, name = turns[seq].entry, self._within[seq]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from infinimem import chronology, law
+from infinimem import law
 from infinimem.grounding.claims import find_duplicates, is_repetition
 from infinimem.model import Entry, Move, Plan, Reason, Why, Withheld
 from infinimem.store.spec import TOPICS
@@ -127,7 +127,7 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
     """Whether the law would let one of two lines go for the other, and they were not said in one breath."""
     if set(one.origin).intersection(other.origin):
         return False
-    new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
+    new, old = (one, other) if law.is_newer(one, other, view.entry) else (other, one)
     move = claim(old.seq, new.seq, "superseded")
     reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
     return reason is None or reason.code in ASKED

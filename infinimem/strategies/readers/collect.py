@@ -26,7 +26,7 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import DocumentNotFound, UsageError
-from infinimem.grounding.asked import about_all
+from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.document import Document
@@ -84,11 +84,11 @@ def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Ev
     request = _Request(llm, view, question, budget)
     if search(view, question, reader):
         # Where the whole is asked for, it begins with half: no search for a word finds what is missing.
-        first = max(ROUND, budget // 2) if about_all(question) else ROUND
+        first = max(ROUND, budget // 2) if asks("all", question) else ROUND
         request = replace(request, budget=min(budget, first))
         reader = "bm25"
     found = _READERS[reader](request)
-    if about_all(question) and reader != "agent":
+    if asks("all", question) and reader != "agent":
         found = [*pack(found, request.budget // 2), *spread(view, question)]
     return request.trace.evidence(_assembled(request, found))
 

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.asked import about_all, about_my_words, about_past
+from infinimem.grounding.sentences import asks
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
 from infinimem.retrieval.searcher import searcher
@@ -70,7 +70,7 @@ CANDIDATES = 2000
 
 def best_lines(view: View, question: str, budget: int) -> list[Retrieved]:
     """The lines that answer a question, within a budget of tokens: the nearest, or as `spread`."""
-    if about_all(question):
+    if asks("all", question):
         return pack(spread(view, question), budget)
     return best_that_fit(partial(searcher(view).entries, question), budget)
 
@@ -81,7 +81,7 @@ def spread(view: View, question: str) -> list[Retrieved]:
     Of a question about what the user said the user's own lines, where there are any.
     """
     found = searcher(view).entries(question, CANDIDATES)
-    if about_my_words(question):
+    if asks("my words", question):
         found = [item for item in found if item.source in ("user", "human")] or found
 
     def session(item: Retrieved) -> str:
@@ -112,7 +112,7 @@ FIRST = 5
 def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: int) -> list[Retrieved]:
     """The pieces, best first, with what belongs beside them, within a budget of tokens."""
     share = budget // 8
-    past = superseded(view, items, min(SUPERSEDED_TOKENS, share)) if about_past(question) else {}
+    past = superseded(view, items, min(SUPERSEDED_TOKENS, share)) if asks("past", question) else {}
     found = [
         piece for item in items for piece in (item, *(old for seq in item.seqs for old in past.get(seq, ())))
     ]

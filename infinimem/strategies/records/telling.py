@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from infinimem.chronology import latest
 from infinimem.grounding.claims import is_repetition, unsupported
 from infinimem.grounding.sentences import sentences
+from infinimem.law import latest
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located
