@@ -344,7 +344,7 @@ def merge_groups(small: Sequence[CatalogRow], view: View, asker: Account) -> lis
     groups: list[tuple[str, ...]] = []
     used: set[str] = set()
     words = [sorted(query_terms(f"{title_of(row.id, view)}\n{row.summary}")) for row in small]
-    alike = near_groups(words, settings.merge_group_max - 1, range(len(small)))
+    alike = near_groups(words, max(settings.merge_group_max - 1, 0), range(len(small)))
     calls = tokens.packed(
         [small[at] for group in alike for at in group],
         settings.plan_split_threshold,
