@@ -125,10 +125,9 @@ class Memory(Reader):
         self.close()
 
     def close(self) -> None:
-        """Stop watching the folder, and end connections to the model. All that was written is on disk without
-        it; what is called afterwards works, and connects anew."""
+        """Stop watching the folder. All that was written is on disk without it; what is called afterwards
+        works."""
         self.library.fresh.stop()
-        self.llm.close()
 
     # ── writing: record, ask the strategy for plans, apply them, consolidate if due ─────────────
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from openai import OpenAI
 from server import HastyClient
 
 from infinimem import Turn, open_memory
@@ -88,3 +89,15 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     assert answer.text
     assert answer.citations
     assert {"extract", "rewrite", "plan", "answer"} <= set(client.asked)
+
+
+def test_a_ready_client_of_the_openai_package_answers_too(
+    tmp_path: Path, model_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`open_memory(model=OpenAI(…))` asks a real server through the client's own connections."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "smollm2")
+    open_memory(tmp_path, model="offline", create=True).observe([Turn("Ann: I live in Lisbon.", "user")])
+    with OpenAI(api_key="none", base_url=model_url) as client:
+        memory = open_memory(tmp_path, model=client)
+        answer = memory.ask("Where does Ann live?")
+    assert answer.text and memory.llm.usage.tokens_out > 0

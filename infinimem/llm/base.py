@@ -95,8 +95,3 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self._llm.name
-
-    def close(self) -> None:
-        """End connections, of a client that has any."""
-        if close := getattr(self._llm, "close", None):
-            close()

@@ -1,228 +1,189 @@
-"""A transport of httpx whose exchanges are bounded in time and size, whatever the server does.
+"""A transport of httpx2 whose exchanges are bounded in time and size, whatever the server does.
 
-One deadline covers a whole exchange: looking up the name, connecting, TLS, sending, and every byte that comes
-back. A reply is cut off at a largest size, and never unpacked.
+Each runs in a thread of its own, and its connection is cut at the deadline, which covers all of it: looking
+up the name, connecting, TLS, sending, and every byte that comes back. A reply is read up to a largest size,
+and never unpacked. What a further try may mend is raised as an error of httpx2, and the openai package tries
+again; all else as an error of ours, which it passes on.
 """
 
 from __future__ import annotations
 
-import queue
 import socket
-import ssl
 import threading
-import time
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, IncompleteRead
 from ipaddress import ip_address
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpcore2
 import httpx2
 
-_IDLE = 30.0
-"""Seconds for which a connection is kept for the next exchange."""
-_SLICE = 16 * 1024
-"""Bytes that are sent between two looks at the clock."""
+from infinimem.errors import ModelNotConfigured, ModelUnavailable
+
+_LONGEST_WAIT = 60.0
+"""Seconds that a server may ask to be left alone."""
 _LISTS = 100_000
 """Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
-
-
-class TimedOut(httpx2.TimeoutException):
-    """The deadline has passed; `begun` says whether any of the answer had come."""
-
-    def __init__(self, begun: bool) -> None:
-        super().__init__("")
-        self.begun = begun
-
-
-class NotTaken(httpx2.TransportError):
-    """The reply is larger or more complex than what is taken, or compressed; says which."""
+_NOT_SENT = ("authorization", "connection", "x-stainless-")
+"""How headers of the openai package begin that hold a key which is none, or tell of this machine."""
 
 
 class Transport(httpx2.BaseTransport):
-    """Connections to one server, through the proxy that the environment names; several threads may use it.
+    """Exchanges with one server, through the proxy that the environment names; several threads may use it.
 
     Args:
         url: of the server.
         authorization: that header, or "" for none.
         largest: bytes of a reply's body.
+        read: raises what is wrong with a whole answer.
 
     Raises:
-        ValueError: the proxy is not an HTTP proxy.
+        ModelNotConfigured: the proxy is not an HTTP proxy.
     """
 
-    def __init__(self, url: str, authorization: str, largest: int) -> None:
-        self._authorization, self._largest = authorization, largest
-        self._clock = _Clock()
-        proxy, variable = _proxy(url)
-        self.via = f"{proxy.url.host.decode()}:{proxy.url.port} of {variable}" if proxy else ""
-        """The proxy, and the variable that names it."""
-        self._pool = httpcore2.ConnectionPool(
-            proxy=proxy,
-            max_connections=None,
-            keepalive_expiry=_IDLE,
-            network_backend=_Backend(self._clock),
-        )
-
-    def close(self) -> None:
-        """End the connections that are kept."""
-        self._pool.close()
+    def __init__(
+        self, url: str, authorization: str, largest: int, read: Callable[[httpx2.Response], object]
+    ) -> None:
+        self._largest, self._read = largest, read
+        self._headers = {"Connection": "close", **({"Authorization": authorization} if authorization else {})}
+        self._proxy, self._way = _proxy(url)
+        login = b":".join(self._proxy.raw_auth or ()) if self._proxy else b""
+        self._login = {"Proxy-Authorization": f"Basic {b64encode(login).decode()}"} if login else {}
+        self._certificates = httpx2.create_ssl_context() if urlsplit(url).scheme == "https" else None
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and read the whole answer within the request's time-out.
 
         Raises:
-            TimedOut, NotTaken: see there.
-            httpx2.NetworkError: no connection, or one that broke off.
+            httpx2.TransportError: no answer, or one that broke off.
+            ModelUnavailable: one that takes too much time or memory; and what `read` raises.
         """
-        self._clock.start(request.extensions["timeout"]["read"])
-        url, headers, content = str(request.url), self._headers(request), request.read()
-        body = bytearray()
-        try:
-            with self._pool.stream(request.method, url, headers=headers, content=content) as response:
-                fields = httpx2.Headers(response.headers)
-                if fields.get("content-encoding", "identity").lower() != "identity":
-                    raise NotTaken("in a compressed form")
-                for part in response.iter_stream():
-                    body += part
-                    if len(body) > self._largest:
-                        raise NotTaken(f"with more than {self._largest >> 20} MiB")
-        except httpcore2.TimeoutException:
-            raise TimedOut(self._clock.begun) from None
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
-            raise httpx2.NetworkError(str(error)) from None
+        host, seconds = request.url.netloc.decode(), request.extensions["timeout"]["read"]
+        exchange = _Exchange(*self._connection(request), seconds, self._largest)
+        exchange.start()
+        exchange.join(seconds)
+        late = exchange.is_alive() or isinstance(exchange.problem, TimeoutError)
+        exchange.cut()
+        if late and exchange.begun:  # the model has had its time; another try would cost as much again
+            raise ModelUnavailable(
+                f"the answer of {host} was not complete within {seconds:g} s; try again, or set a longer "
+                "timeout"
+            )
+        if late:
+            raise httpx2.ReadTimeout(f"no answer within {seconds:g} s{self._way}")
+        if exchange.problem:
+            raise httpx2.NetworkError(f"{exchange.problem}{self._way}")
+        fields, body = httpx2.Headers(exchange.fields), exchange.body
+        if fields.pop("content-encoding", "identity").lower() != "identity":
+            raise ModelUnavailable(f"{host} answers in a compressed form; check base_url")
+        if len(body) > self._largest:
+            raise ModelUnavailable(f"{host} answers with more than {self._largest >> 20} MiB; check base_url")
         if body.count(b"[") + body.count(b"{") > _LISTS:
-            raise NotTaken("with JSON that is too deep or holds too many lists")
-        return httpx2.Response(response.status, headers=fields, content=bytes(body))
+            raise ModelUnavailable(f"{host} answers with JSON that holds too many lists; check base_url")
+        fields.pop("retry-after-ms", None)
+        fields["retry-after"] = _capped(fields.get("retry-after", ""))
+        answer = httpx2.Response(exchange.status, headers=fields, content=body)
+        self._read(answer)
+        return answer
 
-    def _headers(self, request: httpx2.Request) -> list[tuple[bytes, bytes]]:
-        """Those of a request, without what the openai package tells of this machine."""
-        headers = request.headers.copy()
-        for name in ("authorization", *(name for name in headers if name.startswith("x-stainless-"))):
-            headers.pop(name, None)
-        headers.update({"User-Agent": "infinimem", "Accept-Encoding": "identity"})
-        if self._authorization:
-            headers["Authorization"] = self._authorization
-        return list(headers.raw)
-
-
-class _Clock(threading.local):
-    """Of each thread: when its exchange must be over, and whether an answer has begun."""
-
-    end = 0.0
-    begun = False
-
-    def start(self, seconds: float) -> None:
-        self.end, self.begun = time.monotonic() + seconds, False
-
-    def left(self) -> float:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise httpcore2.ReadTimeout
-        return left
+    def _connection(self, request: httpx2.Request) -> tuple[HTTPConnection, Callable[[], None]]:
+        """Return a connection to server or proxy that is not yet open, and what sends the request on it."""
+        url, proxy = request.url, self._proxy
+        headers = {name: value for name, value in request.headers.items() if not name.startswith(_NOT_SENT)}
+        headers |= self._headers
+        place, target = proxy.url if proxy else url, url.raw_path.decode()
+        port = place.port or (443 if place.scheme == "https" else 80)
+        connection = HTTPConnection(place.host, port)
+        if url.scheme == "https":
+            connection = HTTPSConnection(place.host, port, context=self._certificates)
+        if proxy and url.scheme == "https":
+            connection.set_tunnel(url.host, url.port or 443, self._login)
+        elif proxy:
+            target, headers = str(url), headers | self._login
+        return connection, partial(connection.request, request.method, target, request.read(), headers)
 
 
-class _Backend(httpcore2.NetworkBackend):
-    """Connects before the deadline; an exchange runs in the thread that asks for it."""
+class _Exchange(threading.Thread):
+    """A request and its answer: `status`, `fields` and `body`, or a `problem`.
 
-    def __init__(self, clock: _Clock) -> None:
-        self._clock = clock
-        self._plain = httpcore2.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        addresses = _addresses(host, port, self._clock.left())
-        while True:
-            share = self._clock.left() / len(addresses)  # one that is silent leaves time for the next
-            try:
-                stream = self._plain.connect_tcp(addresses.pop(0), port, share, local_address, socket_options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                if not addresses:
-                    raise
-            else:
-                return _Stream(stream, self._clock)
-
-
-class _Stream(httpcore2.NetworkStream):
-    """A connection on which nothing waits longer than until the deadline."""
-
-    def __init__(self, plain: httpcore2.NetworkStream, clock: _Clock) -> None:
-        self._plain, self._clock = plain, clock
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data = self._plain.read(max_bytes, self._clock.left())
-        self._clock.begun = self._clock.begun or bool(data)
-        return data
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _SLICE):
-            self._plain.write(buffer[start : start + _SLICE], self._clock.left())
-
-    def close(self) -> None:
-        self._plain.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        return _Stream(self._plain.start_tls(ssl_context, server_hostname, self._clock.left()), self._clock)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._plain.get_extra_info(info)
-
-
-def _addresses(host: str, port: int, seconds: float) -> list[str]:
-    """The numeric addresses of a host, at least one.
-
-    The system's resolver takes no deadline: it is asked in a thread, which ends when the resolver gives up.
+    Args:
+        connection: not yet open.
+        send: sends the request on it.
+        seconds: for which the server may be silent.
+        largest: bytes of a body; one more is read.
     """
-    found: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
 
-    def ask() -> None:
+    def __init__(
+        self, connection: HTTPConnection, send: Callable[[], None], seconds: float, largest: int
+    ) -> None:
+        super().__init__(daemon=True)  # the system's resolver takes no deadline: it ends when it gives up
+        connection.timeout = seconds / 2  # to connect: an address that is silent leaves time for the next
+        connection.response_class = _Response
+        self._connection, self._send, self._seconds, self._largest = connection, send, seconds, largest
+        self._is_cut = self.begun = False
+        self.status, self.body = 0, b""
+        self.fields: list[tuple[str, str]] = []
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
         try:
-            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.put(list(dict.fromkeys(str(row[4][0]) for row in rows)))
-        except (OSError, UnicodeError) as error:  # UnicodeError: a label that is empty or too long
-            found.put(error if isinstance(error, OSError) else OSError("no such name"))
+            self._connection.connect()
+            self._connection.sock.settimeout(self._seconds)
+            if not self._is_cut:
+                with suppress(ConnectionError):  # a server may answer before it has read all
+                    self._send()
+                with self._connection.getresponse() as answer:
+                    self.status, self.fields = answer.status, answer.getheaders()
+                    self.body = answer.read(self._largest + 1)
+                    if answer.length and len(self.body) <= self._largest:
+                        raise IncompleteRead(self.body)
+        except Exception as error:  # of sockets, TLS, HTTP, and of names that are none
+            self.problem = error
+        finally:
+            self._connection.close()
 
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        answer = found.get(timeout=seconds)
-    except queue.Empty:
-        raise httpcore2.ConnectTimeout from None
-    if isinstance(answer, OSError):
-        raise httpcore2.ConnectError(str(answer))
-    return answer
+    def cut(self) -> None:
+        """End the exchange, whatever it waits for."""
+        self._is_cut = True
+        with suppress(OSError, AttributeError):
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _is_here(host: str) -> bool:
-    """Whether a name or address is this machine's own."""
+class _Response(HTTPResponse):
+    """Tells its exchange when the first byte has come."""
+
+    def begin(self) -> None:
+        exchange = threading.current_thread()
+        if self.fp.peek(1) and isinstance(exchange, _Exchange):
+            exchange.begun = True
+        super().begin()
+
+
+def _capped(seconds: str) -> str:
+    """Return what a server asks to wait, within reason; a date, or what is no number, asks for nothing."""
     with suppress(ValueError):
-        address = ip_address(host)
-        return address.is_loopback or address.is_unspecified
-    return host == "localhost" or host.endswith(".localhost")
+        return str(min(float(seconds), _LONGEST_WAIT))
+    return ""
 
 
-def _proxy(url: str) -> tuple[httpcore2.Proxy | None, str]:
-    """The proxy that environment or system name for an address, unless it is this machine's; and where."""
+def _proxy(url: str) -> tuple[httpx2.Proxy | None, str]:
+    """Return the proxy that the environment names for an address that is not this machine's, and advice."""
     wanted, named = urlsplit(url), getproxies()
-    scheme = wanted.scheme if named.get(wanted.scheme) else "all"
-    address, host, variable = named.get(scheme), wanted.hostname or "", f"{scheme.upper()}_PROXY"
-    if not address or _is_here(host) or proxy_bypass(host):
+    scheme, host = wanted.scheme if named.get(wanted.scheme) else "all", wanted.hostname or ""
+    here = host == "localhost" or host.endswith(".localhost")
+    with suppress(ValueError):
+        here = ip_address(host).is_loopback or ip_address(host).is_unspecified
+    address = named.get(scheme)
+    if not address or here or proxy_bypass(host):
         return None, ""
-    parts = urlsplit(address if "://" in address else f"http://{address}")
-    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.hostname.isascii():
-        raise ValueError(parts.scheme)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    place = httpcore2.URL(scheme=parts.scheme, host=parts.hostname, port=port, target="/")
-    if parts.username is None:
-        return httpcore2.Proxy(place), variable
-    login = (unquote(parts.username).encode(), unquote(parts.password or "").encode())
-    return httpcore2.Proxy(place, login), variable
+    with suppress(ValueError, httpx2.InvalidURL):
+        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
+        if proxy.url.scheme == "http" and proxy.url.host:
+            name = f"{proxy.url.netloc.decode()} of {scheme.upper()}_PROXY"
+            return proxy, f" through the proxy {name}; NO_PROXY goes without"
+    raise ModelNotConfigured(
+        "the proxy that the environment names is no HTTP proxy; correct it, or name the host in NO_PROXY"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,10 @@ def test_a_ready_client_is_the_model_and_stays_its_owners(
         client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
 
 
-def test_a_ready_client_is_tried_again_by_our_rule_alone(
+def test_a_ready_client_is_tried_again_as_often_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the client would do itself on top would multiply the tries, and ask again for what has begun."""
+    """`[llm] retries` counts, not what the client was made with, and not both."""
     monkeypatch.setenv("INFINIMEM_MODEL", "m")
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "infinimem.toml").write_text("[llm]\nretries = 1\n")
@@ -58,6 +59,18 @@ def test_a_ready_client_is_tried_again_by_our_rule_alone(
         with pytest.raises(InfinimemError, match="does not answer"):
             memory.observe([Turn("The boiler is serviced in May.")])
         assert len(server.requests) == 2
+
+
+def test_what_a_server_says_of_a_ready_clients_key_stands_in_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is ours and one line, and carries no error of the package's that quotes the key."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    with serve(refuse(401, f"Incorrect API key provided: {KEY}")) as server, plain(server.url) as client:
+        memory = open_memory(tmp_path / "library", create=True, model=client)
+        with pytest.raises(InfinimemError, match="does not accept the key") as caught:
+            memory.observe([Turn("The boiler is serviced in May.")])
+    assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_ready_client_without_a_named_model_is_an_error_of_one_line(tmp_path: Path) -> None:
