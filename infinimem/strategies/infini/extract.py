@@ -27,11 +27,11 @@ from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.model import CURRENT, Entry, Located, NewEntry, Plan, Reason
-from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
+from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini import topics as of
-from infinimem.strategies.infini.plan import near
+from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import EXTRACT, EXTRACT_ALONE
 from infinimem.strategies.infini.topics import heading_of, seqs_of
@@ -80,16 +80,11 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
 
 def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
     """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
-    settings = view.settings.of(InfiniSettings)
-    rows = {
-        row.id: row
-        for row in view.catalog(folder=TOPICS)
-        if row.id not in (of.INBOX, STANDING) and row.tokens <= settings.markdown_length
-    }
-    if len(rows) > settings.planner_docs:
-        rows = {row.id: row for row in near(view, (place.entry for place in new), rows)}
+    ids: Collection[str] = open_documents(view)
+    if len(ids) > view.settings.of(InfiniSettings).planner_docs:
+        ids = [row.id for row in near(view, (place.entry for place in new), ids)]
     waiting = (heading_of(place) for place in view.buffer.entries)
-    titles = dict.fromkeys([*(of.title_of(name, view) for name in sorted(rows)), *waiting])
+    titles = dict.fromkeys([*(of.title_of(name, view) for name in sorted(ids)), *waiting])
     return [title for title in titles if title]
 
 

@@ -52,10 +52,8 @@ def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
     calls = max(1, -(-sum(sizes) // max(limit, 1)))
     share = min(limit, -(-sum(sizes) // calls) + max(sizes, default=0))  # a few lines alone are grouped badly
     for part in tokens.packed(others, share, lambda place: size([place.entry])):
-        docs = []
-        for row in near(view, (place.entry for place in part), open_ids):
-            told = {"title": title_of(row.id, view), "tokens": row.tokens}
-            docs.append({**told, "told": [line_of(told)]})
+        rows = near(view, (place.entry for place in part), open_ids)
+        docs = [{"title": title_of(row.id, view), "tokens": row.tokens} for row in rows]
         topics += _grouped(part, docs, asker, view)
     return of.joined(topics)
 
