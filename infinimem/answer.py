@@ -20,8 +20,8 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Evidence, Retrieved
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
-from infinimem.strategies.readers.agentic import Search
-from infinimem.strategies.readers.pipeline import Trace, size
+from infinimem.strategies.readers.collect import Search
+from infinimem.strategies.readers.pipeline import Trace
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""
@@ -96,16 +96,12 @@ def answer(
         return Answered(NOTHING, (), evidence)
     variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
     trace, reply = Trace(evidence.trace[:-1]), None
-    while reply is None and search and search.rounds_left:
-        reply = llm.complete(tasks.SEARCHING, {**variables, **search.told})
-        if reply.data is None or not reply.data["answer"].strip():
-            new, step = search.run(reply, items, budget - size(items))
-            trace.add(step)
+    if search:
+        for new in search.rounds(llm, variables, items, budget, trace):
             fresh = list(_lines(new, seen))
             variables["evidence"] = [*variables["evidence"], *_arranged(question, fresh)]
-            items, lines, reply = [*items, *new], [*lines, *fresh], None
-    if search:
-        evidence = trace.evidence(items)
+            items, lines = [*items, *new], [*lines, *fresh]
+        evidence, reply = trace.evidence(items), search.reply
     if not lines:
         return Answered(NOTHING, (), evidence)
     return Answered(*_read(reply or llm.complete(tasks.ANSWER, variables), lines), evidence)

@@ -135,8 +135,14 @@ class ReaderSettings:
 
     name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"
     """auto: the first of the strategy's."""
+    agent: Harmless[Literal["answering", "paper"]] = "answering"
+    """The agentic reader: whoever answers may ask for more, or one model searches and another answers."""
     max_iterations: Harmless[int] = 7
-    """Requests to the model that one question costs with the agentic reader, at most."""
+    """Requests to the model that one question costs with the agentic reader, at most; of "paper" those of the
+    search."""
+    min_retrieval_tokens: Harmless[int] = 500
+    """Below which what the search of "paper" names is supplemented by partitions, `fallback_topk` of them."""
+    fallback_topk: Harmless[int] = 5
     search_limit: Harmless[int] = 10
     evidence_budget: Harmless[int] = 4096
     retrieve_budget: Harmless[int] = 1024

@@ -56,8 +56,9 @@ PAPER: Mapping[str, Mapping[str, object]] = {
         "summary": "paper",
         "compare_docs": 0,
     },
+    "reader": {"agent": "paper"},
 }
-"""Source: arXiv 2606.10677, sections 3.3 and 4.1, prompts A to D; the other defaults are the paper's."""
+"""Source: arXiv 2606.10677, sections 3.3 to 4.1, prompts A to E; the other defaults are the paper's."""
 
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:

@@ -187,7 +187,7 @@ class Infini:
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""
-        return collect(self.llm, view, question, reader, self.settings.reader, budget)
+        return collect(self.llm, view, question, reader, budget)
 
     def check(self, view: View) -> list[Finding]:
         """Documents that should have been split and could not be."""

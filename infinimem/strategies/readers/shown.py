@@ -40,13 +40,28 @@ def current_text(view: View, doc_id: str) -> Document | None:
     return text if is_current else None
 
 
-def shown(view: View, doc_id: str) -> Retrieved:
-    """Return a document's body as readers show it: its lines, unless the strategy's setting `shows` is "free"
-    and a text of these lines is current. A text cites the turns behind all lines of the document."""
-    lines = searcher(view).lines_at(doc_id, 1, len(view.document(doc_id).lines))
+def as_shown(view: View, doc_id: str) -> Document:
+    """Return what readers show for a document: itself, unless the strategy's setting `shows` is "free" and a
+    text of its lines is current."""
     own = view.settings.of(view.spec.settings) if view.spec.settings else None
     text = current_text(view, doc_id) if getattr(own, "shows", "") == "free" else None
-    if text is None:
-        return lines
-    told = searcher(view).lines_at(text.id, 1, len(text.lines))
-    return replace(told, text=_SEQS.sub("", told.text), origin=lines.origin, source=lines.source)
+    return text or view.document(doc_id)
+
+
+def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Retrieved:
+    """Return a document's body as readers show it, or some lines of that. A text cites the turns behind the
+    lines that it names; if it names none, behind all lines of the document."""
+    search, document = searcher(view), as_shown(view, doc_id)
+    told = search.lines_at(document.id, start, end or len(document.lines))
+    if document.id == doc_id:
+        return told
+    named = {int(seq) for some in _SEQS.findall(told.text) for seq in re.findall("[0-9]+", some)}
+    lines = search.entries_at(doc_id, 1, len(view.document(doc_id).lines))
+    behind = [line for line in lines if named.intersection(line.seqs)] or lines
+    sources = {line.source for line in behind}
+    return replace(
+        told,
+        text=_SEQS.sub("", told.text),
+        origin=tuple(dict.fromkeys(seq for line in behind for seq in line.origin)),
+        source=sources.pop() if len(sources) == 1 else None,
+    )
