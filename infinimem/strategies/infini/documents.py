@@ -32,7 +32,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.compare import allowed, near_groups
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, SUMMARY, TELL
+from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, TELL
 from infinimem.strategies.infini.topics import (
     INBOX,
     PORTION,
@@ -45,7 +45,6 @@ from infinimem.strategies.infini.topics import (
 )
 from infinimem.strategies.readers.shown import current_text, digest, text_id
 from infinimem.terms import query_terms
-from infinimem.terms import tokens as terms
 
 FEW = 4
 """Facts of a document that no model is asked to arrange anew, or to sum up: its rule quotes them."""
@@ -104,15 +103,20 @@ def target(view: View, route: Route) -> Target:
 def lay_out(target: Target, gone: Collection[int], view: View, asker: Account | None, op: str) -> Target:
     """Put what comes in under headings by rule, and ask about crowded sections, or in a rebuild about all."""
     settings = view.settings.of(InfiniSettings)
-    sections: dict[str, list[Entry]] = {}
-    for topic in (*of.sections(target.places), *target.topics):
-        is_like = (one for one in sections if _words(one) == _words(topic.title))
-        stands = topic.title in target.standing.values()
-        heading = topic.title if stands else next(is_like, topic.title)
-        sections.setdefault(heading, []).extend(e for e in topic.entries if e.seq not in gone)
-    whole = [Topic(heading, tuple(entries)) for heading, entries in sections.items() if entries]
-    entries = entries_of(whole)
-    summary = load(SUMMARY)([of.fact(entry) for entry in entries], settings.summary_length)
+    entries = {entry.seq: entry for entry in target.left(gone)}
+    sections, incoming = (
+        [
+            {name: topic.title, "facts": [of.fact(entry) for entry in topic.entries if entry.seq in entries]}
+            for topic in topics
+        ]
+        for name, topics in (("heading", of.sections(target.places)), ("title", target.topics))
+    )
+    doc = {"id": target.doc_id, "title": target.title, "sections": sections}
+    ruled = load(LAYOUT.rule)({"doc": doc, "incoming": incoming, "summary_length": settings.summary_length})
+    whole = [
+        Topic(row["heading"], tuple(entries[seq] for seq in of.seqs_of(row["fact_ids"], entries)))
+        for row in ruled["layout"]
+    ]
     headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
     if asker and settings.maintenance and not target.fixed:
         anew = op == "rebuild" and len(entries) > FEW
@@ -132,19 +136,13 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Account | 
         for seq, heading in headings.items()
         if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
     }
-    return replace(
-        target, headings=moved, summary=summary or ", ".join(filter(None, sections)) or target.title
-    )
+    return replace(target, headings=moved, summary=ruled["summary"] or target.title)
 
 
 def _crowded(topic: Topic, target: Target) -> bool:
     """Whether a section has grown by what comes in to so many lines, or as many again."""
     stood = sum(entry.seq in target.standing for entry in topic.entries)
     return len(topic.entries) // CROWDED > stood // CROWDED
-
-
-def _words(title: str) -> list[str]:
-    return sorted(terms(title))
 
 
 def _question(target: Target, whole: Sequence[Topic], headings: Iterable[str]) -> dict[str, object]:

@@ -78,9 +78,6 @@ MERGE = task(
 )
 """Which small documents belong together (prompt M1). `docs`: [doc, …]."""
 
-SUMMARY = "infinimem.llm.offline.tell:summary"
-"""The rule that sums up facts in so many tokens."""
-
 SUMMARIZE = Task(
     "summarize",
     frozenset({"docs"}),

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, pairwise
 from typing import Any
 
 from infinimem import terms, tokens
@@ -227,8 +227,7 @@ def size(entries: Iterable[Entry]) -> int:
 
 def fitting(entries: Iterable[Entry], limit: int) -> int:
     """How many of the first lines take at most `limit` tokens; one at least."""
-    sizes = accumulate(size([entry]) for entry in entries)
-    return max(1, sum(1 for _ in takewhile(lambda total: total <= limit, sizes)))
+    return len(tokens.packed(entries, limit, lambda entry: size([entry]))[0])
 
 
 def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
