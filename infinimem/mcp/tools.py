@@ -69,7 +69,7 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the seven tools by name, of a read-only library all but `remember`."""
+    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`."""
     asking = [ask_tool(reading)]
     if not memory.library.read_only:
         asking.insert(0, remember_tool(memory, trust_user))
@@ -77,7 +77,8 @@ def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[st
     found = {}
     for tool in (*reading.tools, *asking):
         name, asks = tool.name, tool in asking
-        found[name] = Offer(tool, *_SHOWN[name], asks, name == "remember", asks and outward)
+        known = _SHOWN.get(name, (name, _object()))
+        found[name] = Offer(tool, *known, asks, name == "remember", asks and outward)
     return found
 
 

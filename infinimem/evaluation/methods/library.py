@@ -27,7 +27,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence
 from infinimem.retrieval.cache import delete_cache
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.strategies.readers.agentic import search
+from infinimem.strategies.readers.collect import search
 
 _SETTINGS = "infinimem.toml"
 _LIMIT = 50

@@ -20,7 +20,7 @@ from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
 from infinimem.retrieval.rows import text_key
 from infinimem.settings import EMBEDDERS, configuration
-from infinimem.strategies.readers.agentic import Search
+from infinimem.strategies.readers.collect import Search
 
 if TYPE_CHECKING:
     import numpy as np

@@ -85,7 +85,7 @@ class Spec:
             for key, value in values.items()
         )
         linked = () if self.linked_by is None else (f"embedder={self.linked_by}",)
-        first = self.way.strategy if self.draws else self.name
+        first = f"{self.way.strategy}{self.way.preset and '-'}{self.way.preset}" if self.draws else self.name
         return _UNFIT.sub("_", ":".join((first, *settings, *linked)))
 
     @property
@@ -101,6 +101,7 @@ class Spec:
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
         lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
+        lines += [f"preset = {_toml(self.way.preset)}"] if self.way and self.way.preset else []
         for group, values in self._groups(building).items():
             lines += [f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
         return "\n".join([*lines, ""])
