@@ -79,7 +79,6 @@ class Gam(RecordStrategy):
 
     spec = SPEC
     own: GamSettings
-    apart = SPEC.kinds
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """A plan for what each turn makes due; turns that make nothing due are listed alone."""

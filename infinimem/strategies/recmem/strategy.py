@@ -62,7 +62,6 @@ class RecMem(RecordStrategy):
 
     spec = SPEC
     own: RecmemSettings
-    apart = (EPISODE,)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
