@@ -65,7 +65,7 @@ class Part(NamedTuple):
     forced: bool = False
 
 
-class Told(NamedTuple):
+class Card(NamedTuple):
     """A part with its descriptor, and whether a model doubts that; or why there is none."""
 
     part: Part
@@ -116,7 +116,7 @@ class Gam(RecordStrategy):
         if not (due := [one for one in left if one.turns]):
             return None
         with self._writing.at(view) as (store, index):
-            network = Network(view, store.copy(), index, self.llm, self.own)
+            network = TopicNetwork(view, store.copy(), index, self.llm, self.own)
             rejected, unanswered = network.grow(due)
             return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
 
@@ -187,7 +187,7 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
 # ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────────
 
 
-class Network:
+class TopicNetwork:
     """Topics that grow in number, tried on a copy of the records, which the index follows."""
 
     def __init__(
@@ -213,7 +213,7 @@ class Network:
                 self._add(told)
         return [*(one for _, some in cut for one in some), *self._asker.rejected()], unanswered
 
-    def _told(self, part: Part) -> list[Told]:
+    def _told(self, part: Part) -> list[Card]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit."""
         asker = Asker(self._llm)
         data = asker.ask(TOPIC, turns=shown_turns(part.turns))
@@ -226,9 +226,9 @@ class Network:
         if self._own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
             wrong = asker.ask(VERIFY, summary=found.summary, turns=shown_turns(part.turns))
         self._asker.take(asker)
-        return [Told(part, found, bool(wrong and wrong["unsupported"]), failure)]
+        return [Card(part, found, bool(wrong and wrong["unsupported"]), failure)]
 
-    def _add(self, told: Told) -> None:
+    def _add(self, told: Card) -> None:
         """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
         store, part, found, own = self.store, told.part, told.found, self._own
         first = part.turns[0]
