@@ -27,9 +27,9 @@ from infinimem.strategies.allmem.diagnose import Done, Proposal, coherent, unrea
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.write import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION, faults
 from infinimem.strategies.links import Link, redirect, settle
-from infinimem.strategies.records import codec
 from infinimem.strategies.records.edits import new_faults
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
+from infinimem.strategies.records.record import fits as file_fits
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.telling import (
     Descriptor,
@@ -324,7 +324,7 @@ def _refused(
 ) -> str:
     """Why an edit may not stand; "" where it may."""
     here = [name for name in changed if name in after]
-    if not all(codec.fits(after.records[name]) for name in here):
+    if not all(file_fits(after.records[name]) for name in here):
         return "HEADER_FULL"
     check = partial(faults, settings=settings)
     return "INVARIANT" if new_faults(before, after, check, changed) else ""

@@ -24,9 +24,16 @@ from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.links import Link
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import unreadable
-from infinimem.strategies.records.codec import ledger_text, rows_of
 from infinimem.strategies.records.edits import new_faults
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, is_record_id
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Quote,
+    Record,
+    Ref,
+    is_record_id,
+    ledger_text,
+    rows_of,
+)
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.telling import (
     EMPTY,

@@ -25,9 +25,9 @@ from infinimem.strategies.links import SharedDict, either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import Asker, named
 from infinimem.strategies.records.evidence import Records, RecordSearch, turns_found
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
 from infinimem.strategies.records.telling import shown_turns
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.vector_index import DIGITS, Row
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73

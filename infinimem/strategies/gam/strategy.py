@@ -30,7 +30,6 @@ from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.edits import Step, edited, run
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.open_turns import ended_by, open_turns, open_until
 from infinimem.strategies.records.record import UNVERIFIED, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
@@ -42,7 +41,7 @@ from infinimem.strategies.records.telling import (
     shown_descriptor,
     shown_turns,
 )
-from infinimem.strategies.segment import segments, silence
+from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
 from infinimem.strategies.vector_index import VectorIndex
 
 Turns = Sequence[Located]

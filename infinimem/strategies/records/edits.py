@@ -11,8 +11,7 @@ from infinimem.store.view import Outcome, Rejected, View
 from infinimem.strategies.base import Plans
 from infinimem.strategies.links import distances
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import ANEW, Record
+from infinimem.strategies.records.record import ANEW, Record, fits
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]

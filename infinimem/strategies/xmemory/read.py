@@ -23,8 +23,8 @@ from infinimem.strategies.records.evidence import (
     records_found,
     turns_found,
 )
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record, number_of
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.xmemory.partition import DIGITS
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS

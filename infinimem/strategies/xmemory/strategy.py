@@ -27,10 +27,10 @@ from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.edits import edited, settled
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import Memo
 from infinimem.strategies.xmemory.read import ThemeSearch

@@ -20,11 +20,10 @@ from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, prefix_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.telling import narrated, narrative, new_facts, one_liner, shown_turns
-from infinimem.strategies.segment import Segment, Segmented, segments
+from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
