@@ -7,6 +7,7 @@ form: it takes a `View` and arguments, and returns what one of the five may retu
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, wraps
 from inspect import signature
 from types import MethodType
@@ -17,9 +18,22 @@ from infinimem.spec import load, plugins, unusable
 from infinimem.store.view import View
 
 from .compact import rows
-from .tool import Result, Rule, Tool, described
+from .tool import (
+    LINE_LENGTH,
+    RESULT_LENGTH,
+    Result,
+    Rule,
+    Tool,
+    described,
+    header_end,
+    scope_of,
+    shown,
+    span,
+)
 
 NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
+MOST = 100
+"""Lines that are read at a time."""
 
 __all__ = ["Result", "Scope", "Tool", "Toolbox"]
 
@@ -58,7 +72,7 @@ class Toolbox:
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
 
-    # What each calls is imported then: none needs what the others do.
+    # What a search needs is imported with the first one.
 
     @_checked
     def grep(
@@ -83,7 +97,7 @@ class Toolbox:
         """
         from .grep import grep
 
-        return grep(self._view(), pattern, limit, context_lines, ignore_case, scope)
+        return grep(self._view(), pattern, ignore_case, limit, context_lines, scope=scope)
 
     @_checked
     def grep_doc(
@@ -98,9 +112,9 @@ class Toolbox:
             context_lines: lines to show before and after each match
             ignore_case: whether upper and lower case are the same
         """
-        from .grep import grep_doc
+        from .grep import MOST_IN_ONE, grep
 
-        return grep_doc(self._view(), doc_id, pattern, context_lines, ignore_case)
+        return grep(self._view(), pattern, ignore_case, MOST_IN_ONE, context_lines, doc_id=doc_id)
 
     @_checked
     def search(self, query: str, k: Annotated[int, Rule(1, 50)] = 10, scope: Scope = "default") -> Result:
@@ -134,9 +148,12 @@ class Toolbox:
             scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
                 said; journal: what consolidations did
         """
-        from .documents import list_docs
-
-        return list_docs(self._view(), offset, limit, scope)
+        view, docs = self._view(), []
+        ids = view.ids(scope_of(scope))
+        for row in map(view.row, ids[offset : offset + limit]):
+            told = {"id": row.id, "title": shown(row.title), "summary": shown(row.summary)}
+            docs.append({**told, "tokens": row.tokens, "archived": row.archived})
+        return {"docs": docs, "total": len(ids), "has_more": offset + len(docs) < len(ids)}
 
     @_checked
     def read_lines(
@@ -155,9 +172,36 @@ class Toolbox:
             end: last line; left out: 100 lines
             offset: of the first line, pass over so many characters: to read on in a line that is cut
         """
-        from .documents import read_lines
-
-        return read_lines(self._view(), doc_id, start, end, offset)
+        view = self._view()
+        document = view.document(view.resolve(doc_id))
+        total = len(document.lines)
+        wanted = start + MOST - 1 if end is None else end
+        notes = []
+        if wanted < start:
+            notes.append(f"end {wanted} is before start {start}; one line is shown")
+        if wanted >= start + MOST:
+            notes.append(f"at most {MOST} lines at a time")
+        wanted = min(max(wanted, start), start + MOST - 1)
+        lines: list[dict[str, object]] = []
+        size = 0
+        for number in range(start, min(wanted, total) + 1):
+            text, at = document.text_line(number), offset if number == start else 0
+            room = RESULT_LENGTH - size
+            if len(text) - at > room and lines and (len(text) <= RESULT_LENGTH or room < LINE_LENGTH):
+                notes.append(f"the rest would be too much at once; go on at line {number}")
+                break
+            part, stop = span(text, at, room)
+            lines.append({"line": number, "text": part})
+            size += len(part)
+            if stop < len(text):
+                notes.append(f"line {number} is cut; go on at its offset {stop}")
+                break
+        if offset and offset >= len(document.text_line(start) if start <= total else ""):
+            notes.append(f"line {start} has no offset {offset}")
+        if start > total:
+            notes.append(f"the document has {total} lines")
+        result: Result = {"doc_id": document.id, "lines": lines, "total_lines": total}
+        return result | {"header_lines": header_end(view, document)} | ({"notes": notes} if notes else {})
 
     # ── for models ──────────────────────────────────────────────────────────────────────────────
 
@@ -189,12 +233,15 @@ class Toolbox:
         Returns:
             The tool's result, or {"error": one line} for whatever is wrong with the call.
         """
-        tool, read = self._tools.get(name) or self._added.get(name), _read(arguments)
+        tool = self._tools.get(name) or self._added.get(name)
         if tool is None:
-            return {
-                "error": f"there is no tool {name[:40]!r}; there are {', '.join(tool.name for tool in self)}"
-            }
-        return {"error": "the arguments are not a JSON object"} if read is None else tool.run(read)
+            there = ", ".join(tool.name for tool in self)
+            return {"error": f"there is no tool {name[:40]!r}; there are {there}"}
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+        if not isinstance(arguments, Mapping):
+            return {"error": "the arguments are not a JSON object"}
+        return tool.run({str(name): value for name, value in arguments.items()})
 
     def text(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """The same as text for a model: `Tool.told`."""
@@ -238,14 +285,3 @@ def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:
         return result
 
     return Tool(name, description, parameters, call, rows)
-
-
-def _read(arguments: Mapping[str, Any] | str) -> dict[str, Any] | None:
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(arguments, Mapping):
-        return None
-    return {str(name): value for name, value in arguments.items()}

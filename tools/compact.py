@@ -52,7 +52,11 @@ def rows(
         yield from map(shown, result["rows"])
         return
     if "docs" in result:
-        yield from _catalog(result)
+        for doc in result["docs"]:
+            archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
+            told = ": ".join(filter(None, (doc["title"], doc["summary"])))
+            yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {told}".rstrip()
+        yield f"{len(result['docs'])} of {result['total']} documents"
         return
     for passage in _passages(result, raw is not None):
         if raw:
@@ -66,45 +70,27 @@ def rows(
     yield _total(result)
 
 
-def _catalog(result: Result) -> Iterator[str]:
-    for doc in result["docs"]:
-        archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
-        told = ": ".join(filter(None, (doc["title"], doc["summary"])))
-        yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {told}".rstrip()
-    yield f"{len(result['docs'])} of {result['total']} documents"
-
-
 def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
     for hit in result.get("hits", ()):
         texts = enumerate(hit["snippet"].split("\n"), hit["start_line"])
-        yield _Passage(hit["doc_id"], _heading(hit), [(number, "", text) for number, text in texts])
-    if "matches" in result:
-        yield from _matched(result["matches"])
+        stem = hit["doc_id"].rpartition("/")[2].replace("-", " ")
+        evident = {"", stem.casefold(), hit["heading"].partition(" > ")[0].casefold()}
+        above = () if hit["title"].casefold() in evident else (hit["title"],)
+        heading = " > ".join(filter(None, (*above, hit["heading"])))
+        yield _Passage(hit["doc_id"], heading, [(number, "", text) for number, text in texts])
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    for match in result.get("matches", ()):
+        around = found.setdefault(match["doc_id"], {})
+        first = match["line"] - len(match["before"])
+        for number, text in enumerate([*match["before"], match["text"], *match["after"]], first):
+            around.setdefault(number, ("-", text))
+        around[match["line"]] = (":", match["text"])
+    for doc_id, around in found.items():
+        yield _Passage(doc_id, "", [(number, *around[number]) for number in sorted(around)])
     if "lines" in result:
         lines = ((line["line"], "", line["text"]) for line in result["lines"])
         first = 0 if raw else result["header_lines"]
         yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > first])
-
-
-def _heading(hit: dict[str, Any]) -> str:
-    """The headings of a hit, below its document's title where neither they nor its name say that."""
-    name = hit["doc_id"].rpartition("/")[2].replace("-", " ")
-    evident = {"", name.casefold(), hit["heading"].partition(" > ")[0].casefold()}
-    above = () if hit["title"].casefold() in evident else (hit["title"],)
-    return " > ".join(filter(None, (*above, hit["heading"])))
-
-
-def _matched(matches: Iterable[dict[str, Any]]) -> Iterator[_Passage]:
-    """The matches of each document with the lines around, as grep marks them."""
-    found: dict[str, dict[int, tuple[str, str]]] = {}
-    for match in matches:
-        lines = found.setdefault(match["doc_id"], {})
-        first = match["line"] - len(match["before"])
-        for number, text in enumerate([*match["before"], match["text"], *match["after"]], first):
-            lines.setdefault(number, ("-", text))
-        lines[match["line"]] = (":", match["text"])
-    for doc_id, lines in found.items():
-        yield _Passage(doc_id, "", [(number, *lines[number]) for number in sorted(lines)])
 
 
 def _told(

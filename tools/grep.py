@@ -18,45 +18,29 @@ MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""
 
 
-def grep(view: View, pattern: str, limit: int, context_lines: int, ignore_case: bool, scope: str) -> Result:
-    """Lines that match, by document and line."""
-    find = partial(search, view, scope_of(scope))
-    return _matches(view, find, pattern, ignore_case, limit, context_lines)
-
-
-def grep_doc(view: View, doc_id: str, pattern: str, context_lines: int, ignore_case: bool) -> Result:
-    """Lines of a document that match, whatever scope it is in.
-
-    Raises:
-        DocumentNotFound: no document, or several, answer to that id.
-        UsageError: see `_matches`.
-    """
-    document = view.document(view.resolve(doc_id))
-    find = partial(first_matches, [document])
-    return {"doc_id": document.id, **_matches(view, find, pattern, ignore_case, MOST_IN_ONE, context_lines)}
-
-
-def _matches(
+def grep(
     view: View,
-    find: Callable[[Pattern, int], Found],
     pattern: str,
     ignore_case: bool,
     limit: int,
     context_lines: int,
+    scope: str = "all",
+    doc_id: str | None = None,
 ) -> Result:
-    """A result of matches: the first ones with the lines around, as many as fit; the number of all.
+    """The first matches with the lines around, as many as fit; the number of all.
 
     Args:
-        view: of the documents.
-        find: gives so many matches of a pattern, and counts all.
         pattern: what is looked for; where it matches nothing, as it stands.
-        ignore_case: whether upper and lower case are the same.
-        limit: at most so many.
-        context_lines: before and after each.
+        doc_id: looks into this document alone, whatever scope it is in.
 
     Raises:
+        DocumentNotFound: no document, or several, answer to that id.
         UsageError: the pattern is too large, or takes too long.
     """
+    document = view.document(view.resolve(doc_id)) if doc_id else None
+    find: Callable[[Pattern, int], Found] = partial(search, view, scope_of(scope))
+    if document:
+        find = partial(first_matches, [document])
     compiled = compile_pattern(pattern, ignore_case)
     found = _below_headers(view, partial(find, compiled), limit)
     if not found.total and compiled.is_expression:
@@ -69,7 +53,8 @@ def _matches(
             row = _row(match, compiled, header_end(view, match.document), context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
-    result: Result = {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
+    result: Result = {"doc_id": document.id} if document else {}
+    result |= {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
     return {**result, "notes": [shown(note) for note in compiled.notes]} if compiled.notes else result
 
 
