@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from infinimem.markdown.characters import name
 from infinimem.markdown.signature import parse_entry, unsign

@@ -7,21 +7,20 @@ the store, and is in its library once; a head is replaced only by one that was m
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from infinimem.errors import FleetError, LibraryError, ModelError
+from infinimem.errors import FleetError, LibraryError, ModelError, UsageError
 from infinimem.fleet.due import LEASE, Due
-from infinimem.fleet.edited import brought_in, write_out
 from infinimem.fleet.head import Head, demand, folder_files, pack
 from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
-from infinimem.fleet.places import SWEEP, Places
-from infinimem.fleet.turns import from_lines, to_lines
+from infinimem.fleet.places import SWEEP, Places, brought_in, write_out
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import connect
 from infinimem.llm.replies import Cached
@@ -339,3 +338,28 @@ def _marked(turn: Turn, key: str, given: bool) -> Turn:
     """With a key, where the turn has none; one that is known by session and number gets only a given one."""
     known = turn.key or (not given and marks_of(None, turn.session, turn.turn))
     return turn if known else replace(turn, key=key)
+
+
+def to_lines(turns: Iterable[Turn]) -> bytes:
+    """The bytes of an inbox object; fields that say nothing are left out."""
+    rows = ({name: value for name, value in asdict(turn).items() if value is not None} for turn in turns)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def from_lines(data: bytes) -> list[Turn]:
+    """The turns of an inbox object that anybody may have written.
+
+    Raises:
+        ValueError: it is none; says why.
+    """
+    turns = []
+    try:
+        for line in data.decode("ascii").splitlines():
+            row = json.loads(line)
+            if not isinstance(row, dict) or not all(isinstance(value, str) for value in row.values()):
+                raise ValueError("a line that is no turn")
+            turns.append(Turn(**row))
+            check_turn(turns[-1])
+    except (TypeError, RecursionError, UsageError) as error:
+        raise ValueError(str(error)) from error
+    return turns
