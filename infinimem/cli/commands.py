@@ -9,12 +9,7 @@ from collections.abc import Mapping
 
 
 class HelpEntry:
-    """A command as the help lists it.
-
-    Args:
-        summary: one line.
-        examples: what to type after `infinimem`; each works in a copy of the sample library.
-    """
+    """A command as the help lists it; an example is what to type after `infinimem` in the sample library."""
 
     def __init__(self, summary: str, *examples: str) -> None:
         self.summary, self.examples = summary, examples
@@ -140,8 +135,6 @@ _MODULES = {
 }
 MODULES = {name: _MODULES[title] for title, section in SECTIONS.items() for name in section} | {
     "demo": "demo",
-    "forget": "forgetting",
-    "rename": "forgetting",
     "bench": "bench",
 }
 """The module of each command, below this package."""
