@@ -126,7 +126,6 @@ def described(function: Callable[..., Result]) -> tuple[str, dict[str, Any]]:
 
 
 def _rule(kind: Any) -> dict[str, Any]:
-    """What JSON schema says of a type."""
     if get_origin(kind) in (Union, UnionType):
         (kind,) = (one for one in get_args(kind) if one is not NoneType)
     kind, *rules = get_args(kind) if get_origin(kind) is Annotated else (kind,)

@@ -131,7 +131,6 @@ def _marked(stem: str) -> bool:
 
 
 def _wrong(part: str) -> str:
-    """Return why a part of a path is no plain name; "" if it is one."""
     if part in ("", ".", ".."):
         return "every part of it must be a name"
     if part.startswith(".") or part != part.strip(" "):
@@ -191,7 +190,6 @@ class FileTree:
             return self._apply(change)
 
     def _apply(self, change: Callable[[View], _Change]) -> str:
-        """Make a change on the files as they are."""
         library, view = self._memory.library, self._memory.view
         library.demand_initialised()
         for _ in range(_TRIES):
@@ -236,7 +234,6 @@ def _shown(view: View, path: str, view_range: object) -> str:
 
 
 def _numbered(lines: Sequence[str], first: int, last: int) -> str:
-    """Show lines `first` to `last`, which count from 1, each behind its number."""
     return "\n".join(f"{number:6}\t{lines[number - 1]}" for number in range(first, last + 1))
 
 
@@ -337,7 +334,6 @@ def _at(view: View, place: MemoryPath) -> tuple[str, ...]:
 
 
 def _there(view: View, place: MemoryPath, path: str) -> tuple[str, ...]:
-    """As `_at`, if there is something."""
     if not (ids := _at(view, place)):
         raise Refused(f"The path {path} does not exist")
     return ids

@@ -200,7 +200,6 @@ def _show_estimate(out: Output, size: Estimate) -> None:
 
 
 def _show(out: Output, report: Any, folder: Path) -> None:
-    """The table as far as a terminal is wide, or all of it with its heading in a pipe."""
     columns, rows = tuple(report["columns"]), report["rows"]
     if not out.for_people:
         out.table((), [columns, *rows])

@@ -71,7 +71,6 @@ def history(options: Options, seq: int) -> None:
 
 
 def _show_events(out: Output, events: Iterable[Event]) -> None:
-    """Print an event a line for people, its words below; in a pipe all in one line."""
     if not out.for_people:
         out.table((), [(e.event, e.seq, e.time, event_words(e), e.text) for e in events])
         return
@@ -101,8 +100,7 @@ def blame(options: Options, target: str) -> None:
 def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
     """Print a line's words, and below who said and put them there; in a pipe all in one line.
 
-    Args:
-        whole: the lines are a whole document; then derived ones in a row are one line for people.
+    Of a whole document derived lines in a row are one line for people.
     """
     if not out.for_people:
         out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
@@ -202,7 +200,6 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
 
 
 def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
-    """Print each item with its lines; of each line where it would go and what would stand for it."""
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)

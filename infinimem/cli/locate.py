@@ -39,11 +39,7 @@ class Location(NamedTuple):
 
 def locate(option: str | None, cwd: Path) -> Location:
     """Locate the library: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an
-    infinimem.toml, the current folder first, else $XDG_DATA_HOME/infinimem/default.
-
-    Raises:
-        UsageError: nothing is named and there is no home folder.
-    """
+    infinimem.toml, the current folder first, else `default`."""
     if named := option or os.environ.get("INFINIMEM_LIBRARY"):
         return Location(cwd / Path(named).expanduser())
     above = (folder for folder in (cwd, *cwd.parents) if (folder / SETTINGS).is_file())
@@ -53,10 +49,8 @@ def locate(option: str | None, cwd: Path) -> Location:
 def or_notes(place: Location, cwd: Path) -> Location:
     """Return the current folder, if notes lie in it, instead of a default library that nobody made yet.
 
-    Never the home folder nor one above it: much lies there, and nobody asked for it.
-
-    Raises:
-        UsageError: there are notes, but so many files that the folder must be named.
+    Never the home folder nor one above it: much lies there, and nobody asked for it. UsageError if there are
+    so many files that the folder must be named.
     """
     home = Path(os.environ.get("HOME") or "/").resolve()
     if not place.is_default or place.path.is_dir() or home.is_relative_to(cwd.resolve()):
@@ -74,11 +68,7 @@ def or_notes(place: Location, cwd: Path) -> Location:
 
 
 def default() -> Location:
-    """Return the default library.
-
-    Raises:
-        UsageError: there is no home folder.
-    """
+    """Return $XDG_DATA_HOME/infinimem/default; UsageError if there is no home folder."""
     path = default_library()
     if path is None:
         raise UsageError("no library is named and HOME is not set; pass --library DIR")
@@ -86,11 +76,7 @@ def default() -> Location:
 
 
 def configuration_of(library: Path) -> Configuration:
-    """Return the settings in force for a folder, which may be missing.
-
-    Raises:
-        LibraryError, SettingsError: its infinimem.toml cannot be read.
-    """
+    """Return the settings in force for a folder, which may be missing, or raise what is wrong with them."""
     from infinimem.settings import configuration  # a hook that recalls does without both
     from infinimem.store.files import Files
 
@@ -104,9 +90,7 @@ def configuration_of(library: Path) -> Configuration:
 def run(event: str, option: str | None = None, say: Say | None = None) -> None:
     """Do what an event asks for, and print what it shows; its JSON is on standard input.
 
-    Args:
-        option: the value of --library.
-        say: prints what is wrong, a line each; None writes to standard error.
+    `say` prints what is wrong, a line each; None writes to standard error.
     """
     from infinimem.hooks.answer import RECALLS, REMEMBERS, answer, given
 

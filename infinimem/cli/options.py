@@ -66,8 +66,7 @@ class Options:
     def reading(self, notes: bool = False) -> Memory:
         """Open the library without a model, so that a missing key or endpoint cannot hinder.
 
-        Args:
-            notes: where there is no library, open the current folder of notes.
+        With `notes`, where there is no library, open the current folder of notes.
         """
         memory = self._open(OFFLINE, notes=notes)
         self._tell_passed_over(memory)

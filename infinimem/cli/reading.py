@@ -169,11 +169,7 @@ def _run(tool: Callable[..., Result], **arguments: object) -> Result:
 
 
 def _show(options: Options, result: Result, view: View, marks: Callable[[], Marks] | None = None) -> None:
-    """Print a tool's result as a model is shown it, with numbers of entries; its last line is a message.
-
-    Args:
-        marks: makes what finds the matches in a line; called on a terminal alone.
-    """
+    """Print a tool's result as a model is shown it, with numbers of entries; its last line is a message."""
     from infinimem.tools.compact import rows
 
     out, raw = options.out, options.raw

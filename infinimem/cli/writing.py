@@ -202,7 +202,6 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
 
 
 def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: int) -> None:
-    """Tell what was passed over, what went since an earlier import, and what waits to be extracted."""
     for why, times in sorted(source.skipped.items()):
         out.say(f"skipped: {times} {why}")
     by_worth = sorted(source.left_out.items(), key=lambda one: one[1] == LEFT_OUT)

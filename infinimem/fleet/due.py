@@ -48,23 +48,14 @@ WHERE task_name = 'serve'
 
 
 class Due:
-    """The database of a fleet.
-
-    Args:
-        database: its URL.
-        url: of the store that it belongs to.
-    """
+    """The database of a fleet; `url` is that of the store that it belongs to."""
 
     def __init__(self, database: str, url: str) -> None:
         self.database, self._url = database, url
         self._app: App | None = None
 
     def init(self) -> None:
-        """Make the tables, where they are missing.
-
-        Raises:
-            FleetError: the database is that of another program, or of another store.
-        """
+        """Make the tables, where they are missing; FleetError if the database is not this fleet's."""
         with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
             if not self._owned(connection):
                 schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
@@ -85,7 +76,6 @@ class Due:
         return bool(there)
 
     def _opened(self) -> Any:
-        """Connections for calls outside of a worker, from the first call on."""
         if self._app is None:
             with _told():
                 with psycopg.connect(self.database, connect_timeout=10) as connection:
@@ -105,21 +95,13 @@ class Due:
             self._app = None
 
     def mark(self, library: str) -> None:
-        """Make a library due; that it is already is as good.
-
-        Raises:
-            FleetError: the database cannot be used.
-        """
+        """Make a library due; that it is already is as good. FleetError if the database cannot be used."""
         with _told(), suppress(AlreadyEnqueued):
             _job(self._opened(), library).defer(library=library, wait=1)
 
     def status(self) -> dict[str, Any]:
-        """Libraries that are due (of these `waiting` for their next try), running, failed for good; the age
-        of the oldest that is due, in seconds; workers.
-
-        Raises:
-            FleetError: as `mark`.
-        """
+        """Count libraries that are due (of these `waiting` for their next try), running, failed for good, and
+        workers; tell for how many seconds the oldest has been due. FleetError as of `mark`."""
         with _told():
             found: dict[str, Any] = self._opened().connector.execute_query_one(_STATUS)
             return found
@@ -129,9 +111,7 @@ class Due:
     ) -> None:
         """Serve what is due, until cancelled; while the database does not answer, that is waited for.
 
-        Args:
-            serve, requeue: called in threads.
-            concurrency, lease, wait: as of `Fleet.work`.
+        `serve` and `requeue` are called in threads; the rest is as of `Fleet.work`.
         """
         with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
             while True:
@@ -242,7 +222,6 @@ async def _reap(app: App, lease: float) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn the database's errors into one line."""
     try:
         yield
     except (psycopg.Error, ConnectorException, OSError) as error:

@@ -86,11 +86,7 @@ class Fleet:
         self._places.close()
 
     def init(self) -> None:
-        """Make the tables of the database, and see that the bucket is there.
-
-        Raises:
-            FleetError: one of them cannot be used.
-        """
+        """Make the database's tables, and see that the bucket is there; FleetError if one cannot be used."""
         self.home.look("any")
         self.due.init()
 
@@ -128,13 +124,10 @@ class Fleet:
 
     @contextmanager
     def open(self, library: str) -> Iterator[Memory]:
-        """The library as its head is now, to ask and search; every write is refused. What waits in the inbox
-        is not in it yet.
+        """Give the library as its head is now, to ask and search; every write is refused.
 
-        Raises:
-            UsageError: the name is none.
-            LibraryError: there is no such library, or its head is refused.
-            FleetError: the store cannot be reached.
+        What waits in the inbox is not in it yet. UsageError if the name is none, LibraryError if there is no
+        such library or its head is refused, FleetError if the store cannot be reached.
         """
 
         def newer(known: str) -> Head | None:
@@ -146,16 +139,9 @@ class Fleet:
             yield open_memory(place.tree, model=self._llm, read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox; no cache keeps for long what is no head (places.KEPT).
-        What would go of the head, `Memory.forget` of an `open` library tells, with `dry_run`.
-
-        Args:
-            library: its name.
-            wanted: as of `Memory.forget`.
-
-        Raises:
-            UsageError, LibraryError, FleetError: as of `Memory.forget` and `open`.
-        """
+        """`Memory.forget` for head and inbox, with its arguments and errors; no cache keeps for long what is
+        no head (places.KEPT). What would go of the head, `Memory.forget` of an `open` library tells, with
+        `dry_run`."""
 
         waits = True
         while waits:  # all that was said is recorded first
@@ -175,22 +161,14 @@ class Fleet:
     # ── for people ──────────────────────────────────────────────────────────────────────────────
 
     def export(self, library: str, folder: Path) -> None:
-        """Write a library to a folder that is new or empty; `import_` brings it back.
-
-        Raises:
-            UsageError, LibraryError, FleetError: as of `open`, or the folder cannot be written.
-        """
+        """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`."""
         write_out(demand(self.home.fetch(checked(library)), library), folder)
 
     def import_(self, library: str, folder: Path) -> int:
-        """Bring a folder into the fleet: as a new library, or what was changed in it since `export` wrote it.
+        """Bring a folder into the fleet, and return how many files of the head are others now.
 
-        Returns:
-            How many files of the head are others now.
-
-        Raises:
-            LibraryError: there is a library of this name that it was not exported from, or a file was changed
-                in both; nothing was done.
+        It becomes a new library, or brings what was changed in it since `export` wrote it. LibraryError, and
+        nothing done, if it was not exported from the library of this name, or a file was changed in both.
         """
 
         def attempt() -> int:
@@ -243,11 +221,11 @@ class Fleet:
             await asyncio.sleep(SWEEP)
 
     def serve(self, library: str) -> bool:
-        """Consolidate one library, as `Memory.observe` does, and commit it; whether there is more to do.
+        """Consolidate one library, as `Memory.observe` does, and commit it; return whether there is more to
+        do.
 
-        Raises:
-            FleetError, ModelError: store or model do not answer; nothing is lost, and it may be tried again.
-            LibraryError: the head is refused.
+        After a FleetError or ModelError nothing is lost, and it may be tried again; LibraryError: the head is
+        refused.
         """
         self._places.sweep()
         return self._changed(
@@ -257,11 +235,7 @@ class Fleet:
     def _changed(self, library: str, act: Callable[[Memory], T | None]) -> tuple[T | None, bool]:
         """Record what is in the inbox, do something, and commit; anew where another was first.
 
-        Args:
-            act: does it; gives None if there was nothing to do.
-
-        Returns:
-            What `act` gave, and whether there is more in the inbox.
+        Gives what `act` gave, None if there was nothing to do, and whether there is more in the inbox.
         """
         llm = Cached(self._llm)
 
@@ -320,14 +294,12 @@ class Fleet:
 
     @cached_property
     def _blank(self) -> Head:
-        """A new library: made once."""
         with TemporaryDirectory() as folder:
             init(Path(folder), trust=True)
             return Head(files=folder_files(Path(folder)))
 
 
 def _anew(library: str, attempt: Callable[[], T]) -> T:
-    """Make a head, again where another was first."""
     for _ in range(TRIES):
         with suppress(Moved):
             return attempt()
@@ -347,11 +319,7 @@ def to_lines(turns: Iterable[Turn]) -> bytes:
 
 
 def from_lines(data: bytes) -> list[Turn]:
-    """The turns of an inbox object that anybody may have written.
-
-    Raises:
-        ValueError: it is none; says why.
-    """
+    """Return the turns of an inbox object that anybody may have written; ValueError says why it is none."""
     turns = []
     try:
         for line in data.decode("ascii").splitlines():

@@ -29,13 +29,9 @@ _HERE_BELOW = (".git/", ".infinimem/displaced/", ".infinimem/tx/")
 
 @dataclass(frozen=True)
 class Head:
-    """A library as it stands in the store.
+    """A library as it stands in the store: its contents by path, and the inbox objects whose turns are in it.
 
-    Args:
-        etag: of the object, as the store gives it; "" for one that is not there.
-        files: contents by path.
-        taken: names of inbox objects whose turns are in it.
-        version: of the object, where the store keeps versions.
+    `etag` is "" for one that is not there; `version` is the object's, where the store keeps versions.
     """
 
     etag: str = ""
@@ -45,11 +41,7 @@ class Head:
 
 
 def demand(head: Head | None, library: str) -> Head:
-    """The head of a library, if there is one.
-
-    Raises:
-        LibraryError: there is none.
-    """
+    """Return the head of a library; LibraryError if there is none."""
     if head is None or not head.etag:
         raise LibraryError(f"there is no library {library} yet; append to it, and let a worker run")
     return head
@@ -61,11 +53,7 @@ def of_machine(path: str) -> bool:
 
 
 def folder_files(root: Path) -> dict[str, bytes]:
-    """What goes into a head, as in `Head.files`.
-
-    Raises:
-        LibraryError: a link, or what is no file.
-    """
+    """Return what goes into a head, as in `Head.files`; LibraryError for a link, or what is no file."""
     files, found = Files(root), dict[str, bytes]()
     for folder, folders, names in os.walk(root):
         below = Path(folder).relative_to(root)
@@ -83,15 +71,9 @@ def folder_files(root: Path) -> dict[str, bytes]:
 
 
 def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes:
-    """The bytes of a head.
+    """Return the bytes of a head; LibraryError if it is too large, or a name cannot be written.
 
-    Args:
-        files: as in `Head.files`.
-        commit: a name that no other commit has, so that no two have one ETag.
-        taken: for the header.
-
-    Raises:
-        LibraryError: it is too large, or a name cannot be written.
+    `commit` is a name that no other commit has, so that no two have one ETag.
     """
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as made:
@@ -109,11 +91,7 @@ def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes
 
 
 def unpack(data: bytes, etag: str, version: str | None = None) -> Head:
-    """A head from bytes that anybody may have written.
-
-    Raises:
-        LibraryError: it is none; the message says why, and by which name.
-    """
+    """Return a head from bytes that anybody may have written; LibraryError says why it is none."""
     try:
         if data.count(_ENTRY) > MAX_FILES:
             raise LibraryError(f"the head is refused: it has more than {MAX_FILES} files")

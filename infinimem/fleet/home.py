@@ -54,11 +54,7 @@ def ulid() -> str:
 
 
 def checked(library: str) -> str:
-    """The name of a library.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return the name of a library; UsageError if it is none."""
     if not isinstance(library, str) or not _NAME.match(library):
         raise UsageError(
             f"{str(library)[:60]!r} is no name for a library; use up to 128 letters, digits and . _ @ -, "
@@ -68,13 +64,9 @@ def checked(library: str) -> str:
 
 
 class Home:
-    """The store of a fleet.
+    """The store of a fleet, at s3://BUCKET/PREFIX (else UsageError).
 
-    Args:
-        url: s3://BUCKET/PREFIX; keys, region and endpoint come from the environment (AWS_…).
-
-    Raises:
-        UsageError: it is no such URL.
+    Keys, region and endpoint come from the environment (AWS_…).
     """
 
     def __init__(self, url: str) -> None:
@@ -85,12 +77,8 @@ class Home:
         self.store: Any = S3Store(parts[1], prefix=parts[2].strip("/") or None, retry_config=RETRIES)
 
     def fetch(self, library: str, known: str = "") -> Head | None:
-        """The head, in one request; None where the one with the ETag `known` is still the head, one without
-        an ETag where there is none.
-
-        Raises:
-            LibraryError: it is none, or hostile.
-        """
+        """Return the head, in one request; None where the one with the ETag `known` is still the head, one
+        without an ETag where there is none. LibraryError if it is no head, or hostile."""
         try:
             data, meta = self._get(f"{library}/head.zip", known)
         except FileNotFoundError:
@@ -100,11 +88,8 @@ class Home:
         return unpack(data, str(meta["e_tag"]), meta["version"])
 
     def commit(self, library: str, data: bytes, etag: str) -> str:
-        """Put a head in the place of the one with this ETag ("": of none); gives its own.
-
-        Raises:
-            Moved: another one is there.
-        """
+        """Put a head in the place of the one with this ETag ("": of none), and return its own; Moved if there
+        is another."""
         path = f"{library}/head.zip"
         with suppress(*_THERE, FileNotFoundError), self._told(path):
             done = self.store.put(path, data, mode={"e_tag": etag} if etag else "create")
@@ -133,12 +118,8 @@ class Home:
         return Listing(etag, sorted(names["inbox"]), sorted(names["refused"]))
 
     def take(self, library: str, name: str) -> bytes:
-        """The bytes of an inbox object.
-
-        Raises:
-            FileNotFoundError: it is gone by now.
-            LibraryError: it is too large for one.
-        """
+        """Return the bytes of an inbox object: FileNotFoundError if it is gone by now, LibraryError if it is
+        too large."""
         return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
 
     def drop(self, library: str, names: Sequence[str], folder: str = "inbox") -> None:

@@ -51,11 +51,7 @@ def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
 
 
 def write_out(head: Head, folder: Path) -> None:
-    """Write a head to a folder that is new or empty.
-
-    Raises:
-        LibraryError: there is something already, or the disk refuses.
-    """
+    """Write a head to a folder that is new or empty; LibraryError if it is neither, or the disk refuses."""
     with explained("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -66,14 +62,10 @@ def write_out(head: Head, folder: Path) -> None:
 
 
 def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
-    """What the head becomes.
+    """Return what the head, without an ETag where there is none, becomes by a folder that `write_out` wrote.
 
-    Args:
-        head: as it is; without an ETag where there is none.
-        folder: that `write_out` wrote, or any library where there is no head.
-
-    Raises:
-        LibraryError: it was not written out from this library, or a file was changed in both.
+    Where there is no head that may be any library. LibraryError if it was not written out from this library,
+    or a file was changed in both.
     """
     found = folder_files(folder)
     if SETTINGS not in found:
@@ -112,14 +104,8 @@ class Place:
 
 
 class Places:
-    """The folders of this process.
-
-    Args:
-        cache: where they are made; it is made for its owner alone.
-
-    Raises:
-        LibraryError: they cannot be made.
-    """
+    """The folders of this process, made in `cache` for its owner alone; LibraryError if they cannot be
+    made."""
 
     def __init__(self, cache: Path) -> None:
         self._cache, self._lock = cache.absolute() / "processes", threading.Lock()
@@ -139,12 +125,8 @@ class Places:
 
     @contextmanager
     def taken(self, library: str, newer: Callable[[str], Head | None]) -> Iterator[Place]:
-        """A folder that is a library's head, and the caller's alone.
-
-        Args:
-            library: its name.
-            newer: gives the head, or None where it is the one with this ETag.
-        """
+        """Give a folder that is a library's head, and the caller's alone; `newer` gives the head, None for
+        that ETag."""
         with self._lock:
             free = self._free.pop(library, [])
             place = free.pop() if free else None
@@ -203,6 +185,5 @@ def _delete_all(process: Path) -> None:
 
 
 def _delete(tree: Path) -> None:
-    """A library, and the indexes that were made of it."""
     delete_cache(str(tree))
     shutil.rmtree(tree, ignore_errors=True)

@@ -36,13 +36,11 @@ class Moment:
 
 
 def moment(view: View, name: str) -> Moment:
-    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
+    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id; UsageError if it is
+    none.
 
     A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
     UTC.
-
-    Raises:
-        UsageError: it is none of these.
     """
     receipts = receipts_of(view)
     if name.isascii() and name.isdigit() and len(name) < 19:
@@ -119,7 +117,6 @@ def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> d
 def _before(
     documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse], lines: Mapping[int, str]
 ) -> dict[str, Document]:
-    """Return the documents before a receipt, from those after it."""
     left = dict(documents)
     for back in backs:
         here = documents.get(back.doc_id)

@@ -79,13 +79,9 @@ def listed(seqs: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What all checks of one run share: the documents that can be read, their lines and receipts.
+    """What all checks of one run share: documents that can be read, by id, and why the others cannot.
 
-    Args:
-        view: the library, or a folder of notes.
-        documents: those that can be read, by id.
-        unreadable: why the others cannot.
-        opened: the library, for checks of what lies beside the documents; None where only a view is at hand.
+    `opened` is the library, for checks of what lies beside the documents; None where only a view is at hand.
     """
 
     view: View
@@ -225,8 +221,7 @@ def mended(document: Document, view: View) -> Document | None:
 def links(inspection: Inspection) -> Iterator[Finding]:
     """Find `[[names]]` and relative links to Markdown files that lead nowhere, in live documents and notes.
 
-    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, and files that are not
-    Markdown.
+    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, files that are no Markdown.
     """
     view = inspection.view
     # Logseq writes a/b as a___b, and what no file system takes as %3F.

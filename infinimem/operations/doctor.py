@@ -38,11 +38,9 @@ CHECKS = (
 
 
 def examine(library: Library, most: int = MOST) -> list[Finding]:
-    """Return what `doctor` finds, errors first, then by place. It looks again where others wrote meanwhile.
+    """Return what `doctor` finds, errors first, then by place, of each check `most` notes.
 
-    Args:
-        library: the library, or a folder of notes.
-        most: notes of one check that are listed.
+    It looks again where others wrote meanwhile.
     """
     findings: list[Finding] = []
     for look in range(TIMES):
@@ -57,13 +55,10 @@ def examine(library: Library, most: int = MOST) -> list[Finding]:
 
 
 def repair(library: Library) -> list[Finding]:
-    """Do what the findings' `fix` says; a second time there is nothing to do.
+    """Do what the findings' `fix` says, and return the findings that this settled; a second time there are
+    none.
 
-    Returns:
-        The findings that this settled.
-
-    Raises:
-        LibraryError: the disk refused, or the library is busy; what was done until then stays.
+    LibraryError if the disk refuses or the library is busy; what was done until then stays.
     """
     findings = [finding for finding in examine(library, sys.maxsize) if finding.fix]
     if not findings:

@@ -104,9 +104,7 @@ class Uncommitted:
 def keep(library: Library, unless_known: bool = False) -> None:
     """Commit what no commit has, under the lock. A problem with git is logged once, and stops nothing.
 
-    Args:
-        library: the library.
-        unless_known: ask git only where there is a receipt that it is not known to have.
+    With `unless_known` git is asked only where there is a receipt that it is not known to have.
     """
     files, note, known = library.files, _read_note(library.files), None
     try:
@@ -126,7 +124,6 @@ def keep(library: Library, unless_known: bool = False) -> None:
 
 
 def _commit(files: Files, view: View, now: datetime) -> None:
-    """Commit all that differs."""
     repository = Repository(files.root)
     if obstacle := repository.obstacle():
         raise GitUnusable(obstacle)
@@ -183,7 +180,6 @@ def _is_ours(path: str, files: Files) -> bool:
 
 
 def _receipts(view: View) -> list[str]:
-    """Return ids of all receipts, oldest first."""
     return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
 
 
@@ -214,12 +210,10 @@ def _read_note(files: Files) -> dict[str, object]:
 
 
 def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
-    """Write a subject, and a paragraph for each receipt.
+    """Write a subject, and a paragraph for each receipt, oldest first: there may be none, or some that
+    waited.
 
-    Args:
-        receipts: oldest first; none where there is only what was said and written since, more than one where
-            some had to wait.
-        turns, lines: how many were said, and drawn from that, since the receipts that were committed before.
+    `turns` and `lines` were said, and drawn from that, since the receipts that were committed before.
     """
     said = ", ".join([f"{n} {what}{'s' * (n != 1)}" for n, what in ((turns, "turn"), (lines, "line")) if n])
     if not receipts:
@@ -289,12 +283,7 @@ class Changed:
 class Repository:
     """The work tree that a folder lies in, at its top or anywhere below.
 
-    Args:
-        folder: the library.
-
-    Raises:
-        NoRepository: there is none.
-        GitUnusable: git is missing, or refuses.
+    NoRepository if there is none, GitUnusable if git is missing or refuses.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -341,16 +330,10 @@ class Repository:
         return Changed(**{name: tuple(sorted(some)) for name, some in paths_of.items()})
 
     def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
-        """Commit whole files and nothing else; what a person staged of others stays staged.
+        """Commit whole files and nothing else, dated `said` by the author and `now` by the committer.
 
-        Args:
-            changed: what to commit.
-            message: the whole message.
-            said: the author's date.
-            now: the committer's date.
-
-        Raises:
-            GitUnusable: it could not be done; no other file's state has changed.
+        What a person staged of others stays staged. If it cannot be done (GitUnusable), no other file has
+        changed.
         """
         configured = {name for name, value in self._configured.items() if value.strip()}
         if os.environ.get("EMAIL"):

@@ -195,11 +195,8 @@ class Blamed:
 def blame(
     view: View, doc_id: str, line: int | None = None, seen: Mapping[int, SeenLine] | None = None
 ) -> tuple[Blamed, ...]:
-    """Tell who put each line there; as `Memory.blame`, of a snapshot.
-
-    Args:
-        seen: lines as they were last seen.
-    """
+    """Tell who put each line there; as `Memory.blame`, of a snapshot. `seen` are lines as they were last
+    seen."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:
@@ -289,8 +286,7 @@ def _written(
 ) -> Iterator[Blamed]:
     """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person.
 
-    Args:
-        steps: receipts that changed the document, with its checksums before and after.
+    `steps` are receipts that changed the document, with its checksums before and after.
     """
     doc_id, in_header = document.id, range(1, document.header.end + 1)
     texts = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]

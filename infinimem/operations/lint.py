@@ -55,12 +55,9 @@ _ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z")
 
 @dataclass(frozen=True)
 class Check:
-    """A check of `doctor` or `lint`.
+    """A check of `doctor` or `lint`: its name, and what gives its findings.
 
-    Args:
-        name: what it looks at.
-        find: gives its findings.
-        notes_too: run also in a folder of notes, which has no infinimem.toml.
+    With `notes_too` it runs also in a folder of notes, which has no infinimem.toml.
     """
 
     name: str
@@ -69,11 +66,7 @@ class Check:
 
 
 def run(checks: Iterable[Check], inspection: Inspection, most: int = MOST) -> list[Finding]:
-    """Return what checks find, errors first, then by place.
-
-    Args:
-        most: notes of one check that are listed.
-    """
+    """Return what checks find, errors first, then by place, of each check `most` notes."""
     findings: list[Finding] = []
     for check in checks:
         if check.notes_too or inspection.view.initialised:
@@ -94,7 +87,6 @@ def run(checks: Iterable[Check], inspection: Inspection, most: int = MOST) -> li
 
 
 def _place(where: str) -> tuple[str, int]:
-    """By document, then by line."""
     name, _, line = where.rpartition(":")
     return (name, int(line)) if name and line.isdecimal() else (where, 0)
 
@@ -156,7 +148,6 @@ def _is_secret(name: str) -> bool:
 
 
 def _detected(text: str, detectors: Iterable[Detector]) -> list[Detector]:
-    """Return those that find something in a text."""
     small = text.lower()
     likely = (one for one in detectors if not one.needles or any(needle in small for needle in one.needles))
     windows = [text[start : start + WINDOW] for start in range(0, len(text), WINDOW - OVERLAP)]

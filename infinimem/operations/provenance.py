@@ -34,11 +34,9 @@ ByLine = Mapping[int, Sequence[Located]]
 
 @dataclass(frozen=True)
 class LineStep:
-    """A row of a receipt.
+    """A row of a receipt, and the `old` line where the receipt quotes it.
 
-    Args:
-        order: of the receipt, among all; two clones may have given two receipts one number.
-        old: the line as it was, where the receipt quotes it.
+    `order` is the receipt's among all: two clones may have given two receipts one number.
     """
 
     receipt: Receipt

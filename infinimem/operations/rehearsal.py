@@ -34,15 +34,9 @@ _NONE = MappingProxyType[str, bytes]({})
 
 @contextmanager
 def copied(library: Library, clock: Clock, others: Mapping[str, bytes] = _NONE) -> Iterator[Library]:
-    """The same library elsewhere, with the same machine state.
+    """Give the same library elsewhere, with the same machine state; `others` are files of the copy, by path.
 
-    Args:
-        library: it is not changed.
-        clock: of the copy.
-        others: files of the copy, by path, in the place of documents and of machine state of the same name.
-
-    Raises:
-        LibraryError: the library cannot be written to, or lines were forgotten in it meanwhile.
+    LibraryError if the library cannot be written to, or lines were forgotten in it meanwhile.
     """
     files, root = library.files, str(library.files.root)
     with TemporaryDirectory(dir=cache_folder(root, "rehearsal"), ignore_cleanup_errors=True) as place:
@@ -72,12 +66,10 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] = _NONE) 
 def before(
     library: Library, name: str, model: str, made: Sized
 ) -> Iterator[tuple[Library, Sequence[Receipt]]]:
-    """The library as it stood before a receipt, and the receipts from that on.
+    """Give the library as it stood before a receipt, and the receipts from that on; UsageError if there is
+    none.
 
     The time there is that of the receipt; of each that is `made` there, that of the next.
-
-    Raises:
-        UsageError: there is no such receipt, or another strategy or model made it.
     """
     view = library.view()
     first = named(library.receipts(), name)

@@ -113,7 +113,6 @@ def _here(move: Move, view: View) -> Move:
 
 
 def _where(seq: int | None, view: View) -> tuple[str, str]:
-    """Document and line, and the text; "" for a line that is gone."""
     place = view.entry(seq) if seq is not None else None
     return (f"{place.doc_id}:{place.start_line}", place.text) if place else ("", "")
 
@@ -127,7 +126,6 @@ def _edited(marks: Mapping[int, str], seqs: Collection[int | None], view: View) 
 
 
 def _void(move: Move, view: View) -> str:
-    """Why the law does not let a line be archived, even where a person wants it."""
     place = view.entry(move.seq)
     if place is None:
         return "the line is gone"
@@ -143,7 +141,6 @@ def _void(move: Move, view: View) -> str:
 
 
 def _chosen(rows: Sequence[ReviewItem], names: Sequence[str]) -> list[ReviewItem]:
-    """The rows that names stand for."""
     found: list[ReviewItem] = []
     for name in names:
         item, colon, lines = name.partition(":")

@@ -57,10 +57,8 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
 def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first.
 
-    A record, or a model's file, is one as a whole: a later change depends on the earlier one.
-
-    Raises:
-        LibraryError: this one was taken back already.
+    A record, or a model's file, is one as a whole: a later change depends on the earlier one. LibraryError if
+    this one was taken back already.
     """
     taken = undone_by(receipts)
     if wanted.number in taken:
@@ -77,7 +75,6 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
 
 
 def _changed(receipt: Receipt) -> set[int | str]:
-    """Return seqs of the lines, ids of the records."""
     records = {name for name, *_ in receipt.files if name.startswith(whole_folders())}
     return records | {row.seq for row in receipt.rows}
 
@@ -190,8 +187,7 @@ def _document_before(
 ) -> Document | None:
     """Return a document as it was; where it went on since, with what the receipt did not do.
 
-    Args:
-        anew: a `forget` changed it since: its derived text is made anew.
+    With `anew` a `forget` changed it since, and its derived text is made anew.
     """
     rows = [row for row in _done(receipt) if row.seq not in gone]
     came = {row.seq for row in rows if row.now == back.doc_id != row.was}
@@ -236,11 +232,7 @@ def _record_before(
 
 
 def _set_rows(done: Rendered, view: View, receipt: Receipt, gone: Collection[int]) -> None:
-    """Set the rows, and for the law what the receipt wrote: nothing else may come or go.
-
-    Raises:
-        LibraryError: something else would.
-    """
+    """Set the rows, and for the law what the receipt wrote; LibraryError if anything else came or went."""
     before = _lines(view.document(doc_id) for doc_id in done.documents if doc_id in view)
     after = _lines(filter(None, done.documents.values()))
     done.removed += sorted((before - after).elements())

@@ -74,11 +74,7 @@ class Renamed:
 
 
 def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
-    """What `forget` would take. Nothing is written.
-
-    Raises:
-        UsageError: a number that no line has.
-    """
+    """Return what `forget` would take, and write nothing; UsageError for a number that no line has."""
     view = _look(library)
     choice = _chosen(library, view, wanted)
     done = redact(view, choice, receipts.next_number(view))
@@ -96,10 +92,8 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
 
-    Raises:
-        UsageError: a number that no line has.
-        NotALibrary: the folder has no infinimem.toml.
-        LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
+    As `preview_forget`; if the disk refuses (LibraryError), nothing was forgotten, or all is at the next
+    call.
     """
     return _locked(library, lambda view: _forget(library, view, wanted))
 
@@ -149,7 +143,6 @@ def _look(library: Library) -> View:
 def _write(
     library: Library, view: View, done: Rendered, op: str, notice: last_seen.Changes, notes: Sequence[str]
 ) -> Receipt:
-    """One transaction, and the machine state after it."""
     if wrong := violations(view, done):
         raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
     library.files.replace(BEGUN, b"")  # durably: from now on `finish` is to be done
@@ -237,7 +230,6 @@ def _resolved(view: View, name: str) -> str:
 
 
 def _target(view: View, was: str, new: str) -> str:
-    """The id that it gets."""
     above, _, stem = was.rpartition("/")
     own = slug(new)
     if not own:

@@ -223,7 +223,6 @@ def _without(old: Document, choice: Choice) -> Document | None:
 
 
 def _headings_over(document: Document, line: int) -> Iterator[int]:
-    """The lines of the headings that a line stands under."""
     level = 7
     for heading in reversed(document.headings):
         if heading.line < line and heading.level < level:
@@ -265,7 +264,6 @@ def _stands_below(lines: Sequence[str]) -> bool:
 
 
 def _name(document: Document) -> str:
-    """What a document is called."""
     title = "" if document.title == MARK else document.title
     return title or document.id.rpartition("/")[2].replace("-", " ")
 
@@ -354,7 +352,6 @@ def without_records(
 def _going(
     records: Mapping[str, Document], seqs: Collection[int], doomed: Callable[[Document], bool]
 ) -> set[str]:
-    """Ids of the records that go."""
     older = {doc_id: set(versions_of(document)) for doc_id, document in records.items()}
     made_of: dict[str, set[int | str]] = {
         doc_id: {*held_by(document), *sources_of(document), *older[doc_id], stem(doc_id)}

@@ -259,7 +259,6 @@ def named_ids(view: View) -> set[str]:
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    """All below a folder, but for .git."""
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name != GIT)
         yield from (Path(folder, name) for name in (*folders, *sorted(names)))
