@@ -130,6 +130,7 @@ def bench(
 
 
 def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> None:
+    from infinimem.evaluation.judge import indifferent
     from infinimem.evaluation.report import write_report
 
     options.out.say(f"{counted(size.questions, 'question')} to ask, {size}")
@@ -143,8 +144,10 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
     options.out.result(report, lambda: _show(options.out, report, folder))
-    if told := _grades(report):
-        options.out.say(told)
+    graded = {name: one for name, one in report["methods"].items() if one["graded"]}
+    passed = {name: one["passed"] for name, one in graded.items()}
+    if doubt := indifferent(passed, min((one["graded"] for one in graded.values()), default=0)):
+        options.out.say(doubt)
     if ended.failed:
         raise InfinimemError(
             f"{counted(ended.failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
@@ -211,11 +214,3 @@ def _show(out: Output, report: Any, folder: Path) -> None:
         if shown < len(columns):
             out.say(f"not shown: {', '.join(columns[shown:])}")
     out.say(f"report: {folder / 'report.md'}")
-
-
-def _grades(report: Any) -> str | None:
-    from infinimem.evaluation.judge import indifferent
-
-    found = {name: one for name, one in report["methods"].items() if one["graded"]}
-    means = {name: one["passed"] for name, one in found.items()}
-    return indifferent(means, min((one["graded"] for one in found.values()), default=0))

@@ -237,7 +237,13 @@ def consolidate(
         raise UsageError("--as-of RECEIPT and --check repeat a consolidation; give both, and nothing else")
     out, memory = options.out, options.writing()
     if repeated:
-        _repeat(out, memory, repeated)
+        with out.progress("Consolidating"):
+            differ = memory.repeat(repeated)
+        data = {"receipt": repeated, "equal": not differ, "differ": list(differ)}
+        same = f"other than then: {', '.join(differ)}" if differ else "the same bytes as then"
+        out.result(data, lambda: out.line(same))
+        if differ:
+            click.get_current_context().exit(1)
         return
     if options.estimate:
         _estimate(options, memory, sorting=memory.estimate())
@@ -263,15 +269,6 @@ def consolidate(
             show_receipt(out, receipt)
 
     _end(options, {"receipt": receipt_json(receipt)}, show, failed)
-
-
-def _repeat(out: Output, memory: Memory, receipt: str) -> None:
-    with out.progress("Consolidating"):
-        differ = memory.repeat(receipt)
-    told = f"other than then: {', '.join(differ)}" if differ else "the same bytes as then"
-    out.result({"receipt": receipt, "equal": not differ, "differ": list(differ)}, lambda: out.line(told))
-    if differ:
-        click.get_current_context().exit(1)
 
 
 @click.command(cls=Command)

@@ -18,13 +18,13 @@ from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Receipt
 from infinimem.spec import whole_folders
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
-from infinimem.store.receipts import forgotten, receipts_of, reverse_diffs
+from infinimem.store.receipts import forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
-_NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
+_NUMBER = re.compile(r"(?:journal/)?\d{4,}-[a-z]+\Z")
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,9 @@ def moment(view: View, name: str) -> Moment:
     if name.isascii() and name.isdigit() and len(name) < 19:
         seq = int(name)
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
-    if match := _NUMBER.match(name.removesuffix(".md")):
-        named = next((receipt for receipt in receipts if receipt.number == int(match[1])), None)
-        if named is None:
-            raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
-        return Moment(named.number, named.high)
+    if _NUMBER.match(name.removesuffix(".md")):
+        receipt = named(receipts, name)
+        return Moment(receipt.number, receipt.high)
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(

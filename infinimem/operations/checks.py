@@ -239,7 +239,11 @@ def links(inspection: Inspection) -> Iterator[Finding]:
             if number <= end or not ("](" in line or "[[" in line):
                 continue
             for target in _targets(document.text_line(number), doc_id):
-                if fold(target.strip("/")) not in ends and not _resolves(target, view):
+                if fold(target.strip("/")) in ends:
+                    continue
+                try:
+                    view.resolve(target)
+                except DocumentNotFound:
                     what = f"links to {target}, which does not exist"
                     yield Finding("note", what, f"{doc_id}:{number}")
 
@@ -258,14 +262,6 @@ def _targets(line: str, doc_id: str) -> Iterator[str]:
             full = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
             if not full.startswith("../"):  # outside the folder is not ours to say
                 yield full.removesuffix(".md")
-
-
-def _resolves(name: str, view: View) -> bool:
-    try:
-        view.resolve(name)
-    except DocumentNotFound:
-        return False
-    return True
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────

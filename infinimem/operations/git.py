@@ -19,7 +19,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -220,7 +220,14 @@ def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
         return f"record: {said}\n" if said else "edit: by hand\n"
     *earlier, last = receipts
     more = f" (and {len(earlier)} earlier)" if earlier else ""
-    parts = [f"{_subject(last)}{more}", *("\n".join(_paragraph(receipt)) for receipt in receipts)]
+    parts = [f"{_subject(last)}{more}"]
+    for one in receipts:
+        by = f", {one.strategy}" if one.strategy not in ("", "people") else ""
+        model = f", {one.model[:60]}" if one.model not in ("", "none") else ""
+        ways = sorted(Counter((row.was, row.now) for row in one.rows if row.was != row.now).items())
+        listed = [f"  {was} -> {now}: {count}" for (was, now), count in ways]
+        listed = listed or [f"  {name}" for name, *_ in one.files]
+        parts.append("\n".join([f"{one.id}: {_subject(one)}{by}{model}", *listed]))
     text = "\n\n".join([*parts, *([f"record: {said}"] if said else [])])
     # A receipt is a file, and may say anything.
     return "".join(c if c == "\n" or c.isprintable() else " " for c in text)[:LENGTH] + "\n"
@@ -229,16 +236,6 @@ def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
 def _subject(receipt: Receipt) -> str:
     what, number = ("line", len(receipt.rows)) if receipt.rows else ("file", len(receipt.files))
     return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
-
-
-def _paragraph(receipt: Receipt) -> Iterator[str]:
-    """Yield the receipt's name, and what went where."""
-    by = f", {receipt.strategy}" if receipt.strategy not in ("", "people") else ""
-    model = f", {receipt.model[:60]}" if receipt.model not in ("", "none") else ""
-    yield f"{receipt.id}: {_subject(receipt)}{by}{model}"
-    ways = sorted(Counter((row.was, row.now) for row in receipt.rows if row.was != row.now).items())
-    listed = [f"  {was} -> {now}: {count}" for (was, now), count in ways]
-    yield from listed or (f"  {name}" for name, *_ in receipt.files)
 
 
 # ── git itself ──────────────────────────────────────────────────────────────────────────────────

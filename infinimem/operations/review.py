@@ -102,9 +102,6 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
     return receipts
 
 
-# ── what awaits review ──────────────────────────────────────────────────────────────────────────────────
-
-
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
@@ -137,9 +134,6 @@ def _void(move: Move, view: View) -> str:
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 
 
-# ── the decision ─────────────────────────────────────────────────────────────────────────────
-
-
 def _chosen(rows: Sequence[ReviewItem], names: Sequence[str]) -> list[ReviewItem]:
     found: list[ReviewItem] = []
     for name in names:
@@ -169,17 +163,14 @@ def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
         survivors = {move.by for move in left.values()}
         first = {seq: move for seq, move in left.items() if seq not in survivors} or left
         moves = tuple(_here(first[seq], view) for seq in sorted(first))
-        yield from _applied(library, Plan(REVIEW, moves=moves), view, set(first))
+        plan = Plan(REVIEW, moves=moves)
+        outcome = library.apply(plan, base=view, strategy="people", model="none", approved=set(first))
+        if isinstance(outcome, Rejected):
+            why = "; ".join(map(str, outcome.reasons))
+            raise LibraryError(f"the plan cannot be carried out: {why}; reject it")
+        if outcome.receipt:
+            yield outcome.receipt
         left = {seq: move for seq, move in left.items() if seq not in first}
-
-
-def _applied(library: Library, plan: Plan, base: View, approved: Collection[int]) -> Iterator[Receipt]:
-    outcome = library.apply(plan, base=base, strategy="people", model="none", approved=approved)
-    if isinstance(outcome, Rejected):
-        why = "; ".join(map(str, outcome.reasons))
-        raise LibraryError(f"the plan cannot be carried out: {why}; reject it")
-    if outcome.receipt:
-        yield outcome.receipt
 
 
 def _drop(library: Library, rows: Sequence[ReviewItem]) -> None:
