@@ -96,11 +96,6 @@ class MemoryPath:
         """Return what the documents below it begin with, if it is a directory."""
         return MEMORIES + "".join(f"{part}/" for part in self.parts)
 
-    @property
-    def above(self) -> Iterator[MemoryPath]:
-        """Return the directories that it lies in, but for `/memories`."""
-        return (MemoryPath(self.parts[:length]) for length in range(1, len(self.parts)))
-
 
 def path_of(doc_id: str) -> str:
     """Return the path of a document of the folder, below `/memories/`."""
@@ -358,8 +353,8 @@ def _edited(view: View, place: MemoryPath, path: str) -> str:
 
 
 def _new(view: View, place: MemoryPath, text: str) -> Put:
-    for above in place.above:
-        if _is_file(view, above):
+    for length in range(1, len(place.parts)):
+        if _is_file(view, above := MemoryPath(place.parts[:length])):
             raise Refused(f"{above} is a file, not a directory")
     if other := namesake(place.doc_id, _ids(view)):
         raise Refused(f"{place} is too like a name that is there ({other}); choose another name")

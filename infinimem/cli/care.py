@@ -61,9 +61,6 @@ def _rows(
             yield _LABELS.get(label, label), "-" if value is None else value
 
 
-# ── findings ────────────────────────────────────────────────────────────────────────────────────
-
-
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
 @pass_options
@@ -139,8 +136,6 @@ def _count(out: Output, findings: Sequence[Finding]) -> int:
     out.say(f"{counted(errors, 'error')}, {counted(len(findings) - errors, 'note')}")
     return errors
 
-
-# ── settings and trust ──────────────────────────────────────────────────────────────────────────
 
 _ACTS = {
     "llm.model": "the model that is asked",
@@ -243,9 +238,6 @@ def _state(row: book.Trusted) -> str:
         return "trusted" if configuration_of(Path(row.path)).digest == row.digest else "changed since"
     except (LibraryError, UsageError):
         return "cannot be read"
-
-
-# ── watch and completion ────────────────────────────────────────────────────────────────────────
 
 
 @click.command(cls=Command)

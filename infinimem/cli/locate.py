@@ -84,9 +84,6 @@ def configuration_of(library: Path) -> Configuration:
     return configuration(data or b"", library)
 
 
-# ── hooks ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def run(event: str, option: str | None = None, say: Say | None = None) -> None:
     """Do what an event asks for, and print what it shows; its JSON is on standard input.
 

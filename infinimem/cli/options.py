@@ -186,9 +186,6 @@ class Options:
 pass_options = click.make_pass_decorator(Options, ensure=True)
 
 
-# ── options and arguments of several commands ───────────────────────────────────────────────────
-
-
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
     options = context.find_root().ensure_object(Options)
     if value not in (None, "") and value is not False:
@@ -265,9 +262,6 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
     # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
     in_bash = os.environ.get(COMPLETION, "").startswith("bash")
     return [shlex.quote(doc_id) for doc_id in offered] if in_bash else offered
-
-
-# ── classes of commands ─────────────────────────────────────────────────────────────────────────
 
 
 def write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> None:

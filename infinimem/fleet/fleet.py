@@ -208,17 +208,17 @@ class Fleet:
             lease: seconds without a sign of life after which others take over.
             wait: go on when nothing is due.
         """
-        sweeping = asyncio.create_task(self._sweeping())
+
+        async def sweep() -> None:  # also where nothing is due, what was forgotten elsewhere leaves the cache
+            while True:
+                await asyncio.to_thread(self._places.sweep)
+                await asyncio.sleep(SWEEP)
+
+        sweeping = asyncio.create_task(sweep())
         try:
             await self.due.work(self.serve, self.requeue, concurrency, lease, wait)
         finally:
             sweeping.cancel()
-
-    async def _sweeping(self) -> None:
-        """Also where nothing is due, what was forgotten elsewhere leaves the cache."""
-        while True:
-            await asyncio.to_thread(self._places.sweep)
-            await asyncio.sleep(SWEEP)
 
     def serve(self, library: str) -> bool:
         """Consolidate one library, as `Memory.observe` does, and commit it; return whether there is more to

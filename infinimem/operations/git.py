@@ -19,7 +19,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -130,7 +130,8 @@ def _commit(files: Files, view: View, now: datetime) -> None:
     changed = repository.changed(_ours())
     if fault := _fault(changed, view):
         raise GitUnusable(fault)
-    ours = changed.only(lambda path: _is_ours(path, files))
+    kinds = (changed.known, changed.added, changed.untracked)
+    ours = Changed(*(tuple(path for path in some if _is_ours(path, files)) for some in kinds))
     if ours.paths:
         waiting = _new_receipts(changed, view)
         receipts = [parse_receipt(view.document(doc_id)) for doc_id in waiting]
@@ -271,10 +272,6 @@ class Changed:
     def paths(self) -> tuple[str, ...]:
         """All that can be committed."""
         return (*self.known, *self.new)
-
-    def only(self, wanted: Callable[[str], bool]) -> Changed:
-        """Those of the paths that are wanted."""
-        return Changed(*(tuple(filter(wanted, some)) for some in (self.known, self.added, self.untracked)))
 
 
 class Repository:

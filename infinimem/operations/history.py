@@ -167,9 +167,6 @@ def _after(records: Lineage, seq: int) -> Iterator[Event]:
             pending += [heir] * (why in REPLACED)
 
 
-# ── blame ───────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Blamed:
     """A line of a document and who or what put it there.

@@ -96,9 +96,6 @@ def lint(view: View) -> list[Finding]:
     return run(CHECKS, Inspection.of(view))
 
 
-# ── secrets ─────────────────────────────────────────────────────────────────────────────────────
-
-
 class Detector(NamedTuple):
     """What finds the secrets of a kind in a text that holds one of these needles, whatever their case."""
 
@@ -156,9 +153,6 @@ def _detected(text: str, detectors: Iterable[Detector]) -> list[Detector]:
         for one in likely
         if any(not _PLACEHOLDER.search(secret) for window in windows for secret in one.find(window))
     ]
-
-
-# ── names, topics and times ─────────────────────────────────────────────────────────────────────
 
 
 def unlawful_names(inspection: Inspection) -> Iterator[Finding]:
