@@ -183,16 +183,15 @@ class Toolbox:
             notes.append(f"at most {MOST} lines at a time")
         wanted = min(max(wanted, start), start + MOST - 1)
         lines: list[dict[str, object]] = []
-        size = 0
+        room = RESULT_LENGTH
         for number in range(start, min(wanted, total) + 1):
             text, at = document.text_line(number), offset if number == start else 0
-            room = RESULT_LENGTH - size
             if len(text) - at > room and lines and (len(text) <= RESULT_LENGTH or room < LINE_LENGTH):
                 notes.append(f"the rest would be too much at once; go on at line {number}")
                 break
             part, stop = span(text, at, room)
             lines.append({"line": number, "text": part})
-            size += len(part)
+            room -= len(part)
             if stop < len(text):
                 notes.append(f"line {number} is cut; go on at its offset {stop}")
                 break
@@ -216,22 +215,18 @@ class Toolbox:
     @property
     def extra(self) -> str:
         """The tools that packages add, a line each, as a prompt that knows the five lists them."""
-        added = self._added.values()
-        told = ((tool.name, ", ".join(tool.parameters["properties"]), tool.description) for tool in added)
-        return "".join(f"{name}({arguments}): {description}\n" for name, arguments, description in told)
+        return "".join(
+            f"{tool.name}({', '.join(tool.parameters['properties'])}): {tool.description}\n"
+            for tool in self._added.values()
+        )
 
     def __iter__(self) -> Iterator[Tool]:
         return iter([*self._tools.values(), *self._added.values()])
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
-        """Run a tool as a model asked for it.
+        """Run a tool as a model asked for it, with a mapping or the JSON of one.
 
-        Args:
-            name: of the tool.
-            arguments: a mapping, or the JSON of one.
-
-        Returns:
-            The tool's result, or {"error": one line} for whatever is wrong with the call.
+        Returns its result, or {"error": one line} for whatever is wrong with the call.
         """
         tool = self._tools.get(name) or self._added.get(name)
         if tool is None:

@@ -41,11 +41,9 @@ def rows(
     """A result of search, grep, grep_doc, read_lines or list_docs, whose last row is a total; or rows as they
     are.
 
-    Args:
-        result: as the tool gave it.
-        ids: whether entries are told with their numbers, which people need for `history` and `forget`.
-        dated: how a day is told; None for the day alone.
-        raw: gives a line as it stands in the file; all are told so, headers and blank lines too.
+    With `ids` entries are told with their numbers, which people need for `history` and `forget`; `dated`
+    tells a day in other words; `raw` gives a line as it stands in the file, and all are told so, blank ones
+    too.
     """
     if "rows" in result:
         yield from map(shown, result["rows"])
@@ -96,7 +94,7 @@ def _told(
     lines: Iterable[tuple[int, str, str]], heading: str, ids: bool, dated: Callable[[str], str] | None
 ) -> Iterator[str]:
     """Rows of one passage, without blank lines and the heading that stands above them."""
-    above: tuple[str, str] | None = None
+    above = ("", "")
     for number, mark, text in lines:
         if not text.strip() or (heading and not mark and text.lstrip("#").strip() == heading):
             continue
@@ -106,9 +104,8 @@ def _told(
             source = "" if entry.source in ("user", "human") else f"({entry.source})"
             who = " ".join(filter(None, (name(speaker), source))) or "user"
             day = (entry.time or "")[:10]
-            known = above or ("", "")
             fresh = [
-                part or "no day" for part, before in zip((day, who), known, strict=True) if part != before
+                part or "no day" for part, before in zip((day, who), above, strict=True) if part != before
             ]
             if dated and day and fresh[:1] == [day]:
                 fresh = [", ".join((dated(day), *fresh[1:]))]
@@ -123,8 +120,7 @@ def _told(
 
 def _total(result: Result) -> str:
     if "hits" in result:
-        count = len(result["hits"])
-        return f"{count} section{'' if count == 1 else 's'}"
+        return f"{len(result['hits'])} section{'' if len(result['hits']) == 1 else 's'}"
     if "matches" in result:
         return f"{len(result['matches'])} of {result['total_matches']} matches"
     header, total = result["header_lines"], result["total_lines"]

@@ -29,12 +29,11 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of one library.
+    """A tool of one library; `parameters` is the JSON schema of the arguments of `function`, which does the
+    work.
 
-    Args:
-        description: what it does and what comes back, for whoever decides to call it.
-        parameters: JSON schema of the keyword arguments of `function`, which does the work.
-        rows: the lines of a result as text.
+    `description` says what it does and what comes back, for whoever decides to call it; `rows` gives a
+    result's lines as text.
     """
 
     name: str
@@ -46,8 +45,7 @@ class Tool:
     @classmethod
     def of(cls, function: Callable[..., Result], rows: Callable[[Result], Iterable[str]]) -> Tool:
         """The tool that a function is: its name, its docstring, the schema of its signature."""
-        description, parameters = described(getattr(function, "__func__", function))
-        return cls(function.__name__, description, parameters, function, rows)
+        return cls(function.__name__, *described(getattr(function, "__func__", function)), function, rows)
 
     def run(self, arguments: Mapping[str, Any]) -> Result:
         """Run it. A wrong argument or id gives {"error": one line}; a mended one is told in "notes"."""
@@ -104,9 +102,8 @@ _TYPES: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean"}
 def described(function: Callable[..., Result]) -> tuple[str, dict[str, Any]]:
     """The description of a function, and the JSON schema of its arguments.
 
-    Args:
-        function: its docstring tells in "Args:" of each argument. A type is str, int, bool or a Literal, or
-            one of these or None; `Annotated` may add a `Rule`.
+    Its docstring tells in "Args:" of each. A type is str, int, bool or a Literal, or one of these or None;
+    `Annotated` may add a `Rule`.
     """
     head, _, told = (getdoc(function) or "").partition("\n\nArgs:\n")
     about = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", told, re.M)
@@ -204,16 +201,11 @@ class ArgumentError(ValueError):
 
 
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The arguments to call with, and what was changed about them.
+    """The arguments to call with, and what was changed about them; ArgumentError if one cannot be mended.
 
-    Args:
-        schema: an object whose properties are strings, integers and booleans, with `required`, `default`,
-            `minimum`, `maximum`, `maxLength` and `enum`.
-        arguments: what the caller gave; None counts as not given, as does "" where it is not required; an
-            unknown name is ignored and told.
-
-    Raises:
-        ArgumentError: one is missing, empty, or of a kind that cannot be mended.
+    None counts as not given, as does "" where it is not required; an unknown name is ignored and told. The
+    schema is an object's, of strings, integers and booleans, with `required`, `default`, `minimum`,
+    `maximum`, `maxLength` and `enum`.
     """
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}
@@ -224,12 +216,10 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     ]
     for name, rule in properties.items():
         value = arguments.get(name)
-        if value is None or (value == "" and name not in schema["required"]):
-            if name in schema["required"]:
-                raise ArgumentError(f"{name!r} is missing: {rule['description']}")
-            checked[name] = rule.get("default")
-            continue
-        checked[name] = _mended(name, value, rule, notes)
+        if value is None and name in schema["required"]:
+            raise ArgumentError(f"{name!r} is missing: {rule['description']}")
+        is_given = value is not None and (value != "" or name in schema["required"])
+        checked[name] = _mended(name, value, rule, notes) if is_given else rule.get("default")
     return checked, notes
 
 

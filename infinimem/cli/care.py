@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -193,7 +194,13 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     """
     out = options.out
     if list_:
-        rows = [{"library": row.path, "state": _state(row)} for row in book.trusted()]
+        rows = []
+        for row in book.trusted():
+            state = "cannot be read"
+            with suppress(LibraryError, UsageError):
+                same = configuration_of(Path(row.path)).digest == row.digest
+                state = "trusted" if same else "changed since"
+            rows.append({"library": row.path, "state": state})
         out.result({"rows": rows}, lambda: out.table(("library", "settings"), [[*r.values()] for r in rows]))
         return
     path = Path.cwd() / Path(directory).expanduser() if directory else options.place().path
@@ -231,13 +238,6 @@ def _show_trust(out: Output, path: Path, settings: Configuration) -> None:
         out.line(f"  {name} = {shown(name, value)}: {effect}")
     if not acting:
         out.line("  its settings send nothing anywhere")
-
-
-def _state(row: book.Trusted) -> str:
-    try:
-        return "trusted" if configuration_of(Path(row.path)).digest == row.digest else "changed since"
-    except (LibraryError, UsageError):
-        return "cannot be read"
 
 
 @click.command(cls=Command)

@@ -330,8 +330,9 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
         if missing:
             # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
             existed = missing <= drawn or place.entry.source == "human"
-            absent = "no longer" if existed else "not"
-            what = f"its origin {listed(sorted(missing))} is {absent} in the library"
+            what = (
+                f"its origin {listed(sorted(missing))} is {'no longer' if existed else 'not'} in the library"
+            )
             yield Finding("note" if existed else "error", what, at(place))
         cited = drawn_from(place.entry)
         for line in (line for seq in cited for line in inspection.places.get(seq, ())[:1]):
@@ -396,12 +397,10 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
             missing[now, receipt_id].append(seq)
     for (doc_id, receipt_id), seqs in sorted(missing.items()):
         which = f"{'line' if len(seqs) == 1 else 'lines'} {listed(seqs)}"
-        if _is_ours(inspection, doc_id, receipt_id):
-            what = f"{receipt_id} put {which} here, and it is lost; restore it from a backup or from git"
-            yield Finding("error", what, doc_id)
-        else:
-            what = f"{which}, put here by {receipt_id}, went when the file was changed by hand"
-            yield Finding("note", what, doc_id)
+        lost = f"{receipt_id} put {which} here, and it is lost; restore it from a backup or from git"
+        taken = f"{which}, put here by {receipt_id}, went when the file was changed by hand"
+        ours = _is_ours(inspection, doc_id, receipt_id)
+        yield Finding("error", lost, doc_id) if ours else Finding("note", taken, doc_id)
 
 
 def _is_ours(inspection: Inspection, doc_id: str, receipt_id: str) -> bool:

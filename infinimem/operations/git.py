@@ -149,10 +149,8 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
         receipts = tuple(_new_receipts(changed, view))
         why = (repository.obstacle() or str(_read_note(files).get("said", ""))) if receipts else ""
         return Uncommitted(receipts, _fault(changed, view) or why)
-    except NoRepository as error:
-        return Uncommitted(tuple(_receipts(view)), _advice(error))
     except (GitUnusable, OSError) as error:
-        return Uncommitted((), _advice(error))
+        return Uncommitted(tuple(_receipts(view) * isinstance(error, NoRepository)), _advice(error))
 
 
 def _fault(changed: Changed, view: View) -> str:

@@ -64,10 +64,9 @@ def history(view: View, seq: int) -> tuple[Event, ...]:
     """Tell the story of a line; as `Memory.history`, of a snapshot."""
     records = recorded(view)
     if records.entry(seq) is None and not records.steps(seq):
-        highest = records.highest
         raise LibraryError(
             f"no line has seq {seq}, and no receipt names it; the highest is {highest}"
-            if highest
+            if (highest := records.highest)
             else "no line of this library has a seq yet; add or import something first"
         )
     return tuple(_story(records, seq))

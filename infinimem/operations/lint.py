@@ -125,8 +125,7 @@ def secrets(inspection: Inspection) -> Iterator[Finding]:
     for document in inspection.documents.values():
         if not (detectors := _detected("\n".join(document.lines), scanner())):
             continue
-        places = [(range(place.start_line, place.end_line + 1), place.seq) for place in document.entries]
-        seqs = {number: seq for numbers, seq in places for number in numbers}
+        seqs = {n: one.seq for one in document.entries for n in range(one.start_line, one.end_line + 1)}
         for number, line in enumerate(document.lines, 1):
             for kind in sorted({detector.kind for detector in _detected(line, detectors)}):
                 advice = "revoke it where it is used; " + (

@@ -147,9 +147,8 @@ class Lineage:
     @staticmethod
     def replaced(place: Located | None) -> tuple[str, int] | None:
         """Return how and by which line an archived one was replaced, as the heading over it says."""
-        if place is None or not place.doc_id.startswith(ARCHIVE) or not place.headings:
-            return None
-        return successor(place.headings[-1])
+        is_archived = place is not None and place.doc_id.startswith(ARCHIVE)
+        return successor(place.headings[-1]) if place and is_archived and place.headings else None
 
     def heirs(self, seq: int) -> dict[int, str]:
         """Return lines that came after a line or from it, and why."""

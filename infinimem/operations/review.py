@@ -115,11 +115,9 @@ def _where(seq: int | None, view: View) -> tuple[str, str]:
 
 
 def _edited(marks: Mapping[int, str], seqs: Collection[int | None], view: View) -> str:
-    for seq in seqs:
-        place = view.entry(seq) if seq is not None else None
-        if seq is not None and place and marks.get(seq, "") not in ("", mark(place.text)):
-            return f"line {seq} was edited since"
-    return ""
+    places = (view.entry(seq) for seq in seqs if seq is not None)
+    edited = (p.seq for p in places if p and marks.get(p.seq, "") not in ("", mark(p.text)))
+    return next((f"line {seq} was edited since" for seq in edited), "")
 
 
 def _void(move: Move, view: View) -> str:

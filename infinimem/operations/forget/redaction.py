@@ -264,8 +264,8 @@ def _stands_below(lines: Sequence[str]) -> bool:
 
 
 def _name(document: Document) -> str:
-    title = "" if document.title == MARK else document.title
-    return title or document.id.rpartition("/")[2].replace("-", " ")
+    stem = document.id.rpartition("/")[2]
+    return stem.replace("-", " ") if document.title in ("", MARK) else document.title
 
 
 # ── receipts ────────────────────────────────────────────────────────────────────────────────────
