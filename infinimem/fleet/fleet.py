@@ -221,11 +221,9 @@ class Fleet:
             sweeping.cancel()
 
     def serve(self, library: str) -> bool:
-        """Consolidate one library, as `Memory.observe` does, and commit it; return whether there is more to
-        do.
+        """Consolidate one library, as `Memory.observe` does, and commit; return whether there is more to do.
 
-        After a FleetError or ModelError nothing is lost, and it may be tried again; LibraryError: the head is
-        refused.
+        After a FleetError or ModelError nothing is lost, and it may be tried again; LibraryError: a bad head.
         """
         self._places.sweep()
         return self._changed(

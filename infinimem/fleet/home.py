@@ -88,8 +88,7 @@ class Home:
         return unpack(data, str(meta["e_tag"]), meta["version"])
 
     def commit(self, library: str, data: bytes, etag: str) -> str:
-        """Put a head in the place of the one with this ETag ("": of none), and return its own; Moved if there
-        is another."""
+        """Put a head in the place of the one with this ETag ("": of none); return its own, or raise Moved."""
         path = f"{library}/head.zip"
         with suppress(*_THERE, FileNotFoundError), self._told(path):
             done = self.store.put(path, data, mode={"e_tag": etag} if etag else "create")
@@ -118,8 +117,7 @@ class Home:
         return Listing(etag, sorted(names["inbox"]), sorted(names["refused"]))
 
     def take(self, library: str, name: str) -> bytes:
-        """Return the bytes of an inbox object: FileNotFoundError if it is gone by now, LibraryError if it is
-        too large."""
+        """Return an inbox object; FileNotFoundError if it is gone by now, LibraryError if it is too large."""
         return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
 
     def drop(self, library: str, names: Sequence[str], folder: str = "inbox") -> None:

@@ -104,8 +104,7 @@ class Place:
 
 
 class Places:
-    """The folders of this process, made in `cache` for its owner alone; LibraryError if they cannot be
-    made."""
+    """The folders of this process, in `cache`, for its owner alone; LibraryError if they cannot be made."""
 
     def __init__(self, cache: Path) -> None:
         self._cache, self._lock = cache.absolute() / "processes", threading.Lock()
@@ -125,8 +124,8 @@ class Places:
 
     @contextmanager
     def taken(self, library: str, newer: Callable[[str], Head | None]) -> Iterator[Place]:
-        """Give a folder that is a library's head, and the caller's alone; `newer` gives the head, None for
-        that ETag."""
+        """Give a folder that is a library's head, the caller's alone; `newer` gives its head, None if
+        known."""
         with self._lock:
             free = self._free.pop(library, [])
             place = free.pop() if free else None

@@ -36,8 +36,7 @@ class Moment:
 
 
 def moment(view: View, name: str) -> Moment:
-    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id; UsageError if it is
-    none.
+    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id, else UsageError.
 
     A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
     UTC.

@@ -55,8 +55,7 @@ def examine(library: Library, most: int = MOST) -> list[Finding]:
 
 
 def repair(library: Library) -> list[Finding]:
-    """Do what the findings' `fix` says, and return the findings that this settled; a second time there are
-    none.
+    """Do what the findings' `fix` says, and return those that this settled; a second time there are none.
 
     LibraryError if the disk refuses or the library is busy; what was done until then stays.
     """

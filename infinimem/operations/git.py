@@ -209,8 +209,7 @@ def _read_note(files: Files) -> dict[str, object]:
 
 
 def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
-    """Write a subject, and a paragraph for each receipt, oldest first: there may be none, or some that
-    waited.
+    """Write a subject, and a paragraph for each receipt, oldest first; there may be none, or several.
 
     `turns` and `lines` were said, and drawn from that, since the receipts that were committed before.
     """
@@ -324,7 +323,7 @@ class Repository:
     def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
         """Commit whole files and nothing else, dated `said` by the author and `now` by the committer.
 
-        What a person staged of others stays staged. If it cannot be done (GitUnusable), no other file has
+        What a person staged of others stays staged; GitUnusable if it cannot be done, and no other file has
         changed.
         """
         configured = {name for name, value in self._configured.items() if value.strip()}

@@ -191,8 +191,7 @@ class Blamed:
 def blame(
     view: View, doc_id: str, line: int | None = None, seen: Mapping[int, SeenLine] | None = None
 ) -> tuple[Blamed, ...]:
-    """Tell who put each line there; as `Memory.blame`, of a snapshot. `seen` are lines as they were last
-    seen."""
+    """Tell who put each line there; as `Memory.blame`, of a snapshot, with lines as they were last `seen`."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:

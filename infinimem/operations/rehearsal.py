@@ -66,10 +66,10 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] = _NONE) 
 def before(
     library: Library, name: str, model: str, made: Sized
 ) -> Iterator[tuple[Library, Sequence[Receipt]]]:
-    """Give the library as it stood before a receipt, and the receipts from that on; UsageError if there is
-    none.
+    """Give the library as it stood before a receipt, and the receipts from that on.
 
-    The time there is that of the receipt; of each that is `made` there, that of the next.
+    The time there is that of the receipt; of each that is `made` there, that of the next. UsageError if there
+    is no such receipt, or another strategy or model made it.
     """
     view = library.view()
     first = named(library.receipts(), name)

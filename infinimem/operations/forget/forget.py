@@ -92,8 +92,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
 
-    As `preview_forget`; if the disk refuses (LibraryError), nothing was forgotten, or all is at the next
-    call.
+    As `preview_forget`; if the disk refuses (LibraryError), nothing was forgotten, or all is next time.
     """
     return _locked(library, lambda view: _forget(library, view, wanted))
 
