@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from infinimem.settings import Harmless, HarmlessIf
+from infinimem.settings import Harmless, HarmlessIf, Portion, Signed
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _BLOCK = 9
@@ -57,14 +57,19 @@ class XmemorySettings:
     """What coverage counts beside nearness (Eq. 4)."""
     neighbours: Harmless[int] = 10
     """Nearest others that a theme or a fact covers."""
+    share: Portion = 6
+    """One covers at most this part of all, a sixth: else the first would stand for all of a small library.
+    The paper's 1 sets no such bound."""
+    coverage: Harmless[float] = 1.0
+    """The share of the candidates at which no more are picked."""
     normaliser: Annotated[Literal["max", "total"], HarmlessIf()] = "max"
     """Z of Eq. 4: the largest coverage of one, or as in the published code the sum of all."""
     episodes: Harmless[int] = 10
     """Episodes near to a question beside those of its facts, and how many are looked at."""
     gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
     """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
-    loss_max: Harmless[float] = 0.4
-    """How much certainty an episode that is shown may cost at most (gate loss)."""
+    gain_min: Signed = -0.4
+    """What certainty an episode must gain to be shown (gate loss); below 0, what it may cost."""
     gain_messages: Harmless[float] = 0.25
     """What one must gain so that its messages are shown too."""
     rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
@@ -101,8 +106,8 @@ def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int
 
 
 _READS = (
-    *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
-    *("loss_max", "gain_messages", "rank", "records"),
+    *("pool", "represent", "themes", "facts", "alpha", "neighbours", "share", "coverage", "normaliser"),
+    *("episodes", "gate", "gain_min", "gain_messages", "rank", "records"),
 )
 _CHANGES = (
     "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "

@@ -19,17 +19,17 @@ THEME = task("theme", "facts", 256, "tell:theme", summary=TEXT)
 
 GATE = task(
     "gate",
-    "question facts episodes",
+    "question themes facts episodes",
     512,
     "tell:gate",
     sufficient={"type": "boolean"},
     episodes=IDS,
     messages=IDS,
 )
-"""Which episodes answer what facts leave open, and of which the messages are needed. `facts`: [fact, …];
-`episodes`: [{"id", "title", "time"}, …], the likeliest first."""
+"""Which episodes answer what facts leave open, and of which the messages are needed. `themes` and
+`facts`: [fact, …]; `episodes`: [{"id", "title", "time"}, …], the likeliest first."""
 
-GUESS = replace(task("guess", "question facts episodes", 64, "tell:guess", answer=TEXT), logprobs=True)
+GUESS = replace(task("guess", "question themes facts episodes", 64, "tell:guess", answer=TEXT), logprobs=True)
 """A short answer, whose log probabilities tell how sure a model is. `episodes`: [fact, …], what they tell."""
 
 ALL: tuple[Task, ...] = (SEGMENT, EPISODE, FACTS, THEME, GATE, GUESS)
