@@ -18,10 +18,8 @@ from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.gam.consolidate import KIND
-from infinimem.strategies.gam.spec import SPEC, GamSettings
-from infinimem.strategies.graph.links import SharedDict
-from infinimem.strategies.graph.walk import either_way
+from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
+from infinimem.strategies.links import SharedDict, either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
 from infinimem.strategies.records.open_turns import open_turns
@@ -108,7 +106,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         """Topics one edge from the anchors, followed either way, those of most weight (Eq. 9)."""
         best: dict[str, Candidate] = {}
         for name in anchors:
-            for link in either_way(self.store.graph, name, SPEC.links):
+            for link in either_way(self.store, name, SPEC.links):
                 weight = link.weight or 0.0
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)

@@ -84,12 +84,14 @@ _GROUPS = {
 }
 """GAM with one thing left out or changed (Tables 3 and 6, Figures 3 and 4 of the paper)."""
 
+KIND = Kind("topic", "gt", "gam/topics/")
+
 SPEC = StrategySpec(
     name="gam",
     strategy="infinimem.strategies.gam.strategy:Gam",
     writes=("gam/",),
     archived="gam/archive/",
-    kinds=(Kind("topic", "gt", "gam/topics/"),),
+    kinds=(KIND,),
     links=("support", "contradict", "causal", "coreference", "semantic"),
     settings=GamSettings,
     readers=("drill",),

@@ -12,7 +12,7 @@ from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
 from infinimem.strategies.recmem.spec import RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held
+from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Held
 from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
 from infinimem.strategies.records.record import number_of
 
@@ -65,14 +65,14 @@ class TierSearch(RecordSearch[RecmemSettings]):
         held, row = self._held, self.index.embed(self.query)
         where = {
             EPISODES: (held.index, (EPISODE.folder,)),
-            UNITS: (held.near, (RAW, WAITING, HELD) if self.own.units == "all" else (RAW, WAITING)),
+            UNITS: (held.near, (OPEN, HELD) if self.own.units == "all" else (OPEN,)),
             FACTS: (held.index, (FACT.folder,)),
         }
         tiers = {}
         for tier, (index, folders) in where.items():
             best = (Candidate(name, {"cosine": cos}) for name, cos in index.nearest(row, most[tier], folders))
             tiers[tier] = ranked(best, lambda parts: parts["cosine"], lambda one: number_of(one.id))
-        return tiers, lambda seqs: held.near.cosines(row, [held.units.unit_of[seq] for seq in seqs])
+        return tiers, lambda seqs: held.near.cosines(row, [held.units.of_turn[seq] for seq in seqs])
 
     def _by_words(self) -> tuple[Tiers, Alone]:
         """By the library's search, in which words count, and vectors beside them."""
@@ -80,8 +80,8 @@ class TierSearch(RecordSearch[RecmemSettings]):
         records = records_found(self.view, self.store, self.query)
         units: dict[str, float] = {}
         for seq, score in said.items():
-            name = held.units.unit_of.get(seq)
-            if name and (self.own.units == "all" or held.is_open(name)):
+            name = held.units.of_turn.get(seq)
+            if name and (self.own.units == "all" or held.units.is_open(name)):
                 units.setdefault(name, score)
         best = {EPISODES: records[EPISODE.folder], UNITS: units, FACTS: records[FACT.folder]}
         tiers = {
@@ -103,7 +103,7 @@ class TierSearch(RecordSearch[RecmemSettings]):
             for one in best:
                 for ref in store.records[one.id].refs if one.id in store else ():
                     parts[ref.seq].setdefault(tier, one.score)
-        seqs = [seq for seq in parts if seq in units.unit_of]
+        seqs = [seq for seq in parts if seq in units.of_turn]
         for seq, score in zip(seqs, alone(seqs), strict=True):
             shown = {tier: min(score, parts[seq][tier]) for tier in (EPISODES, UNITS) if tier in parts[seq]}
             parts[seq] |= shown

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from infinimem.grounding.when import span_of
@@ -19,7 +20,7 @@ from infinimem.markdown.header import MAX_BYTES, flow, quote
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.store.records import LONGEST_RUN
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import ANEW, Quote, Record, Ref, is_record_id
 
 KEYS = ("id", "kind", "summary", "keywords", "time", "when", "session", "evidence", "links", "aux")
@@ -27,8 +28,6 @@ KEYS = ("id", "kind", "summary", "keywords", "time", "when", "session", "evidenc
 
 SHOWN = 4000
 """Characters of evidence that a record's file quotes."""
-
-Parsed = tuple[Record, tuple[Link, ...]]
 
 _SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
 _SEQS = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
@@ -41,8 +40,8 @@ _STEM = re.compile(r"[^/\n]{1,200}\Z")
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def header(record: Record, links: Sequence[Link]) -> list[str]:
-    """The lines of a record's header, both delimiters included; links by kind and target."""
+def header(record: Record) -> list[str]:
+    """The lines of a record's header, both delimiters included."""
     lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
     lines.append(f"summary: {quote(record.summary)}")
     lines.append(f"keywords: {flow(record.keywords)}")
@@ -54,9 +53,9 @@ def header(record: Record, links: Sequence[Link]) -> list[str]:
     for name in record.sources:
         was = f", was: {moved[name]}" if name in moved else ""
         lines.append(f"  - {{{record.kind.source}: {name}{was}}}")
-    if links:
+    if record.links:
         lines.append("links:")
-        lines += map(_link_line, sorted(links, key=lambda link: (link.kind, link.to)))
+        lines += map(_link_line, record.links)
     if record.aux:
         lines.append(f"aux: {{{', '.join(f'{key}: {value}' for key, value in record.aux)}}}")
     return [*lines, *record.others, "---"]
@@ -80,14 +79,14 @@ def _link_line(link: Link) -> str:
     return f"  - {{type: {link.kind}, to: {link.to}{weight}}}"
 
 
-def fits(record: Record, links: Sequence[Link]) -> bool:
+def fits(record: Record) -> bool:
     """Whether the header keeps within the bound over which none is read."""
-    return sum(len(line.encode()) + 1 for line in header(record, links)) <= MAX_BYTES
+    return sum(len(line.encode()) + 1 for line in header(record)) <= MAX_BYTES
 
 
-def render(record: Record, links: Sequence[Link], quotes: Sequence[Quote]) -> str:
+def render(record: Record, quotes: Sequence[Quote]) -> str:
     """A record's file."""
-    lines = header(record, links)
+    lines = header(record)
     if record.prose:
         lines += [*record.prose.split("\n"), ""]
     room = SHOWN
@@ -119,8 +118,8 @@ def clean_prose(text: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def parse(document: Document, spec: StrategySpec) -> Parsed | Finding:
-    """The record that a document holds, and its links; or why it holds none. Never raises.
+def parse(document: Document, spec: StrategySpec) -> Record | Finding:
+    """The record that a document holds, or why it holds none. Never raises.
 
     Args:
         document: in one of the folders of the strategy's records.
@@ -138,10 +137,7 @@ def parse(document: Document, spec: StrategySpec) -> Parsed | Finding:
         kind = spec.kind_of(name)
         if kind is None or not is_record_id(name) or f"{folder}/" not in (kind.folder, spec.archived):
             raise ValueError(f"{name[:80]!r} is no id of a record that stands there")
-        others = _others(document.lines[1 : found.end - 1])
-        links = _links(name, found.values, spec)
-        prose = _prose(document.body) if kind.prose else ""
-        return _record(name, spec, kind, f"{folder}/" == kind.folder, found.values, prose, others), links
+        return _record(name, spec, kind, document)
     except (ValueError, OverflowError) as wrong:
         return Finding("error", f"the header is no record's: {wrong}; mend it, or {ANEW}", document.id)
 
@@ -165,28 +161,23 @@ def _others(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _record(
-    name: str,
-    spec: StrategySpec,
-    kind: Kind,
-    visible: bool,
-    values: Mapping[str, Any],
-    prose: str,
-    others: tuple[str, ...],
-) -> Record:
-    """A record from a header's values.
+def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Record:
+    """The record of a document.
 
     Raises:
-        ValueError: what is wrong with them.
+        ValueError: what is wrong with its header.
     """
+    values = document.header.values
     if values.get("kind") != kind.name:
         raise ValueError(f"its kind is not {kind.name}")
-    rows = [one for row in _listed(values, "evidence") for one in _evidence(row, kind)]
-    refs = tuple(row for row in rows if isinstance(row, Ref))
-    sources = tuple(row for row in rows if isinstance(row, str))
-    listed = (_told(row, kind.source, "was") for row in _listed(values, "evidence"))
-    moved = tuple((row[kind.source], row["was"]) for row in listed if row.keys() == {kind.source, "was"})
-    if not rows or (refs and sources) or len(set(rows)) < len(rows) or name in sources:
+    rows = [_told(row, kind.source, "ref", "span", "was") for row in _listed(values, "evidence")]
+    of_records = [row for row in rows if kind.source in row]
+    refs = tuple(ref for row in rows if kind.source not in row for ref in _refs(row))
+    sources = tuple(row[kind.source] for row in of_records)
+    if not all(key in (kind.source, "was") and is_record_id(row[key]) for row in of_records for key in row):
+        raise ValueError("a line of its evidence is not understood")
+    doubled = len({*refs}) < len(refs) or len({*sources}) < len(sources)
+    if not rows or (refs and sources) or doubled or name in sources:
         raise ValueError("its evidence is neither turns nor other records, each once")
     session = values.get("session")
     if session is not None and not (isinstance(session, str) and _STEM.match(session)):
@@ -203,12 +194,13 @@ def _record(
         session=session,
         refs=refs,
         sources=sources,
-        moved=moved,
-        visible=visible,
+        moved=tuple((row[kind.source], row["was"]) for row in of_records if "was" in row),
+        visible=document.id.startswith(kind.folder),
         aux=_aux(values.get("aux", {})),
-        prose=prose,
-        others=others,
+        prose=_prose(document.body) if kind.prose else "",
+        others=_others(document.lines[1 : document.header.end - 1]),
         when=when,
+        links=_links(name, values, spec),
     )
 
 
@@ -233,39 +225,29 @@ def _aux(found: object) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def _evidence(row: object, kind: Kind) -> Sequence[Ref | str]:
-    told = _told(row, kind.source, "ref", "span", "was")
-    if kind.source in told and all(key in (kind.source, "was") and is_record_id(told[key]) for key in told):
-        return (told[kind.source],)
-    if told.keys() <= {"ref", "span"} and (seqs := _SEQS.match(told.get("ref", ""))):
+def _refs(row: Mapping[str, str]) -> Sequence[Ref]:
+    if row.keys() <= {"ref", "span"} and (seqs := _SEQS.match(row.get("ref", ""))):
         first, last = int(seqs[1]), int(seqs[2] or seqs[1])
-        if "span" not in told and first <= last < first + LONGEST_RUN and (last > first or not seqs[2]):
+        if "span" not in row and first <= last < first + LONGEST_RUN and (last > first or not seqs[2]):
             return tuple(map(Ref, range(first, last + 1)))
-        ends = _SPAN.match(told.get("span", ""))
+        ends = _SPAN.match(row.get("span", ""))
         if ends and not seqs[2] and int(ends[1]) < int(ends[2]):
             return (Ref(first, (int(ends[1]), int(ends[2]))),)
     raise ValueError("a line of its evidence is not understood")
 
 
 def _links(name: str, values: Mapping[str, Any], spec: StrategySpec) -> tuple[Link, ...]:
-    found = (_link(row, spec) for row in _listed(values, "links"))
-    links = tuple(sorted(found, key=lambda link: (link.kind, link.to)))
+    links = []
+    for row in _listed(values, "links"):
+        told = _told(row, "type", "to", "w")
+        kind, to, weight = told.get("type", ""), told.get("to", ""), told.get("w")
+        known = kind in spec.links and spec.kind_of(to) and is_record_id(to)
+        if not known or not (weight is None or _WEIGHT.match(weight)):
+            raise ValueError("a link is not understood")
+        links.append(Link(kind, to, None if weight is None else float(weight)))
     if len({(link.kind, link.to) for link in links}) < len(links) or any(link.to == name for link in links):
         raise ValueError("a link stands twice or leads to the record itself")
-    return links
-
-
-def _link(row: object, spec: StrategySpec) -> Link:
-    told = _told(row, "type", "to", "w")
-    kind, to, weight = told.get("type", ""), told.get("to", ""), told.get("w")
-    if (
-        kind in spec.links
-        and spec.kind_of(to)
-        and is_record_id(to)
-        and (weight is None or _WEIGHT.match(weight))
-    ):
-        return Link(kind, to, None if weight is None else float(weight))
-    raise ValueError("a link is not understood")
+    return tuple(sorted(links, key=lambda link: (link.kind, link.to)))
 
 
 def _told(row: object, *keys: str) -> dict[str, str]:
@@ -294,24 +276,20 @@ def ledger_text(
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
     """The rows of the block; lines that are none are passed over."""
-    rows: list[dict[str, Any]] = []
-    inside = False
-    for line in document.body.split("\n"):
-        if line.startswith(_FENCE):
-            inside = line == _FENCE + "json"
-        elif inside:
-            rows += _loaded(line)
-    return rows
+    lines = document.body.split("\n")
+    begin = lines.index(f"{_FENCE}json") + 1 if f"{_FENCE}json" in lines else len(lines)
+    found = map(_loaded, takewhile(lambda line: not line.startswith(_FENCE), lines[begin:]))
+    return [row for row in found if row is not None]
 
 
 @lru_cache(maxsize=512)
-def _loaded(line: str) -> Sequence[dict[str, Any]]:
+def _loaded(line: str) -> dict[str, Any] | None:
     """The row that a line holds; of a ledger that grew by one the others are known. Nobody edits it."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        return ()
-    return (row,) if isinstance(row, dict) else ()
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def _row(row: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """What is open: the evidence that no record names. It is listed nowhere, so undo and `forget` reopen turns.
 
 What is due hangs on the evidence as well, and not on how many turns a call brings.
-Source: RecMem, section 3.1 (exchanges); xMemory, section 3.2 (blocks within a session).
+Source: xMemory, section 3.2 (blocks within a session).
 """
 
 from __future__ import annotations
@@ -10,23 +10,14 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 from infinimem.model import Located
 from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import SharedDict
+from infinimem.strategies.links import SharedDict
 from infinimem.strategies.records.record import prefix_of
-
-Exchange = tuple[Located, ...]
-
-
-class Ended(NamedTuple):
-    """An exchange that ended, and the turn that ended it."""
-
-    turns: Exchange
-    by: int
 
 
 class Named:
@@ -101,30 +92,3 @@ def ended_by(view: View, turn: Located) -> list[Sequence[Located]]:
 
 def _until(turns: Sequence[Located], last: Located) -> Sequence[Located]:
     return turns[: bisect_right(turns, last.seq, key=lambda turn: turn.seq)]
-
-
-def exchanges(
-    view: View, turns: Iterable[Located], open_before: Iterable[Exchange] = ()
-) -> tuple[list[Ended], list[Exchange]]:
-    """Turns of any sessions as exchanges: those that ended and those that may go on.
-
-    An exchange is within a session. It ends before its first speaker is back after a reply, and when the
-    first turn of another session comes. `open_before` are those of earlier turns that may go on.
-    """
-    ended: list[Ended] = []
-    going = {said[0].doc_id: said for said in open_before}
-    for turn in turns:
-        if view.document(turn.doc_id).entries[0].seq == turn.seq:
-            ended += (Ended(said, turn.seq) for said in going.values())
-            going = {}
-        said = going.pop(turn.doc_id, ())
-        speakers = [_speaker(one) for one in said]
-        if speakers and _speaker(turn) == speakers[0] and set(speakers) != {speakers[0]}:
-            ended.append(Ended(said, turn.seq))
-            said = ()
-        going[turn.doc_id] = (*said, turn)
-    return ended, list(going.values())
-
-
-def _speaker(turn: Located) -> str:
-    return turn.entry.fields.get("speaker") or turn.entry.role

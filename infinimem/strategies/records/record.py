@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from infinimem.spec import Kind, StrategySpec
+from infinimem.strategies.links import Link
 
 ANEW = "infinimem rebuild makes all records anew"
 """What helps where nothing less does."""
@@ -44,13 +45,14 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record; its links are the graph's.
+    """A record.
 
     Args:
         id: "u-000212": the prefix of its kind and a number, mostly that of its first turn; or with a suffix
             "u-000212-01" for what was derived.
         time: ISO 8601, when its evidence was said; of a merge that of the newest member.
         session: stem of the evidence document; None where there are several.
+        links: to other records, by kind and target, even to those that are not here.
         when: when what it tells of happens or holds, where that is not when it was said (docs/FORMAT.md).
         refs, sources: the turns, or ids of the records, that it is made of.
         moved: those of them that were part of another record before, each with that one.
@@ -74,6 +76,7 @@ class Record:
     prose: str = ""
     others: tuple[str, ...] = ()
     when: str | None = None
+    links: tuple[Link, ...] = ()
 
     @property
     def kind(self) -> Kind:

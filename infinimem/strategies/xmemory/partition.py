@@ -19,7 +19,7 @@ from infinimem.grounding.claims import unsupported
 from infinimem.llm.parallel import in_order
 from infinimem.model import Finding
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.record import UNVERIFIED, Record, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
@@ -430,7 +430,7 @@ def group(
         while by in replaced:
             by = replaced[by]
         store.archive(gone)
-        store.graph.add(by, Link(VERSION, gone))
+        store.link(by, Link(VERSION, gone))
 
 
 def _namer(store: RecordStore) -> Callable[[str], str]:

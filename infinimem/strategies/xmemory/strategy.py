@@ -23,8 +23,7 @@ from infinimem.model import Finding, Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.graph.walk import Topology
+from infinimem.strategies.links import Link, Topology
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import Asker
@@ -187,7 +186,7 @@ def keep(store: RecordStore, told: Told) -> list[str]:
     for _, text, refs in new_facts(told.facts, turns, (), MOST):
         fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
         store.put(replace(fact, session=session))
-        store.graph.add(fact.id, Link(SOURCE, name))
+        store.link(fact.id, Link(SOURCE, name))
         names.append(fact.id)
     return names
 
@@ -269,9 +268,9 @@ class XMemory(RecordStrategy):
         with self._reading.at(view) as (store, index):
             drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
-                drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+                drawn.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
             for theme, near in index.neighbours(themes, NEIGHBOURS).items():
-                drawn.graph.put(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+                drawn.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
             return picture(drawn, index, name, hops, (HOLDS, NEAR), _label)
 
     def status(self, view: View) -> Mapping[str, Any]:
