@@ -9,8 +9,8 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
+from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, Buffered, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.write import BUFFER, UNIT, Buffered, buffer_text
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.codec import ledger_text, render
 from infinimem.strategies.records.record import Quote, Record, Ref, record_id

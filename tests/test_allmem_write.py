@@ -11,9 +11,9 @@ from cases import each
 
 from infinimem.markdown.document import Document
 from infinimem.store.view import Rejected
+from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.write import BUFFER, buffered
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
@@ -169,6 +169,15 @@ def test_a_full_buffer_is_consolidated_whatever_the_sessions() -> None:
     library.drive(strategy.observe(library.view(), library.pending()))
     library.drive(strategy.tick(library.view(), "due"))
     assert near(library) == {}
+
+
+def test_what_waits_is_consolidated_after_some_hours_whatever_the_sessions() -> None:
+    library = Library(every_sessions=0, every_hours=24)
+    for day, hour in ((1, 10), (1, 20), (2, 9), (2, 10), (2, 11)):
+        library.say(f"turn of {day}", session=f"s{day}-{hour}", time=f"2024-01-0{day}T{hour:02}:00:00")
+    library.say("nobody knows when", session="s3")
+    observed(library)
+    assert ops(library) == ["write"] * 3 + ["consolidate"] + ["write"] * 3
 
 
 def test_an_unreadable_unit_is_not_written_over() -> None:

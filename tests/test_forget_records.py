@@ -28,7 +28,7 @@ from infinimem.memory import Memory
 from infinimem.model import Put
 from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.strategies.allmem.write import BUFFER, buffered
+from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.codec import rows_of
 from infinimem.strategies.records.record import record_id

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
+from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.write import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.links import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
@@ -78,7 +78,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             self.store.links,
             own.hops if own.expand else 0,
             own.candidates,
-            KINDS if own.recovery_links else (TEMPORAL, SEMANTIC),
+            self.store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
             lambda name: records[name].age,
             priority=own.type_priority,
         )

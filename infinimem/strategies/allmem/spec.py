@@ -30,6 +30,10 @@ class AllmemSettings:
     """Each operator may be switched off by itself."""
     confidence: Harmless[float] = 0.9
     """Least confidence of a proposal (Eq. 28)."""
+    confidence_split: Harmless[float] = 0.0
+    confidence_merge: Harmless[float] = 0.0
+    confidence_update: Harmless[float] = 0.0
+    """The same of one operator's; 0 for that of all (C.4)."""
     coherence: Harmless[float] = 0.7
     """Least mean cosine over the pairs of a merge (Eq. 29)."""
     merge_max: Harmless[int] = 4
@@ -44,11 +48,15 @@ class AllmemSettings:
     degree_semantic: Harmless[int] = 8
     degree_sibling: Harmless[int] = 8
     degree_temporal: Harmless[int] = 1
-    """Most links of a kind that lead from a unit; version links may be any number (Eq. 12)."""
+    degree_version: Harmless[int] = 0
+    """Most links of a kind that lead from a unit (Eq. 12); 0 for any number of version links. Those by which
+    alone a unit is reached stay, however many (B.7)."""
     every_sessions: Harmless[int] = 3
     """Sessions after which the buffer is consolidated; 0 for never."""
     buffer_max: Harmless[int] = 200
     """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
+    every_hours: Harmless[float] = 0.0
+    """Hours after the oldest unit in the buffer was said, at which it is too (C.6); 0 for never."""
     workers: Harmless[int] = 8
     """Calls of a model that run side by side."""
     anchors: Harmless[int] = 10
@@ -78,6 +86,10 @@ class AllmemSettings:
     """Whether version and sibling links are followed before the others."""
     successors_first: Harmless[bool] = True
     """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
+
+    def least(self, op: str) -> float:
+        """Least confidence of a proposal of "split", "merge" or "update"."""
+        return float(getattr(self, f"confidence_{op}")) or self.confidence
 
 
 def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int, int]:
