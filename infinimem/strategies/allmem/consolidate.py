@@ -178,13 +178,6 @@ def consolidation(
 # ── diagnosis (Eq. 5, Appendix C.1) ──────────────────────────────────────────────────────────────
 
 
-class Context(NamedTuple):
-    """A unit under diagnosis, and the neighbours that the model is shown."""
-
-    target: str
-    anchors: tuple[str, ...]
-
-
 class Wording:
     """Compares some texts, each word by how few of them hold it: a name that most hold tells nothing."""
 
@@ -204,8 +197,8 @@ class Wording:
 
 def contexts(
     bank: RecordStore, space: VectorIndex, waiting: Sequence[Buffered], own: AllmemSettings
-) -> list[Context]:
-    """Return the units that wait and are worth a look, with their surroundings, of what is still there.
+) -> dict[str, Sequence[str]]:
+    """Return the units that wait and are worth a look, with the neighbours that a model is shown.
 
     Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
     it, by words and vectors. Where none is, only a long text is looked at. With `likeness` 0 all are
@@ -214,32 +207,36 @@ def contexts(
     most = own.online_anchors
     near = {one.unit: [name for name in one.near if name in bank and name != one.unit] for one in waiting}
     if not own.likeness:
-        return [Context(name, tuple(anchors[:most])) for name, anchors in near.items()]
+        return {name: anchors[:most] for name, anchors in near.items()}
     held = {name for unit, anchors in near.items() for name in (unit, *anchors)} & bank.visible
     names = sorted((name for name in held if bank.records[name].group), key=number_of)
     names.sort(key=lambda name: bank.records[name].age)
-    wording, looked_at = Wording({name: bank.records[name].text for name in names}), []
+    wording, looked_at = (
+        Wording({name: bank.records[name].text for name in names}),
+        dict[str, Sequence[str]](),
+    )
     for at, unit in enumerate(names):
         if unit not in near:
             continue
         cosines = zip(names[:at], space.cosines(space.row(unit), names[:at]), strict=True)
         alike = {name: round((cosine + wording.shared(unit, name)) / 2, DIGITS) for name, cosine in cosines}
         best = sorted(alike, key=lambda name: (-alike[name], number_of(name)))[:most]
-        anchors = tuple(name for name in best if alike[name] >= own.likeness)
+        anchors = [name for name in best if alike[name] >= own.likeness]
         if anchors or tokens.exceeds(bank.text(unit), LONG):
-            looked_at.append(Context(unit, anchors))
+            looked_at[unit] = anchors
     return looked_at
 
 
 def diagnose(
-    bank: RecordStore, looked_at: Sequence[Context], llm: LLM, own: AllmemSettings
+    bank: RecordStore, looked_at: Mapping[str, Sequence[str]], llm: LLM, own: AllmemSettings
 ) -> list[list[Proposal] | str]:
-    """Ask about each context: its proposals, or the code of what cannot be read or goes on and on."""
+    """Ask about each unit: its proposals, or the code of what cannot be read or goes on and on."""
 
-    def ask(context: Context) -> list[Proposal] | str:
+    def ask(target: str) -> list[Proposal] | str:
+        anchors = looked_at[target]
         told = {
-            "target": shown_record(bank, context.target, TARGET),
-            "anchors": [shown_descriptor(bank, name) for name in context.anchors],
+            "target": shown_record(bank, target, TARGET),
+            "anchors": [shown_descriptor(bank, name) for name in anchors],
             "confidence": str(min(map(own.least, OPS))),
         }
         reply = llm.complete(tasks.DIAGNOSE, told)
@@ -247,14 +244,14 @@ def diagnose(
             return unreadable(reply)
         if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
             return "SCHEMA_FAIL"
-        return list(_proposals(context, reply.data))
+        return list(_proposals(target, anchors, reply.data))
 
-    return in_order(ask, looked_at, own.workers)
+    return in_order(ask, [*looked_at], own.workers)
 
 
-def _proposals(context: Context, data: Mapping[str, Any]) -> Iterator[Proposal]:
+def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:
     """In the order of the operators, then of the reply."""
-    shown = frozenset((context.target, *context.anchors))
+    shown = frozenset((target, *anchors))
     named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
         *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
         *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
@@ -262,7 +259,7 @@ def _proposals(context: Context, data: Mapping[str, Any]) -> Iterator[Proposal]:
     ]
     for op, ids, row in named:
         names = (name.strip() for name in ids)
-        resolved = tuple(context.target if name == TARGET else name for name in names)
+        resolved = tuple(target if name == TARGET else name for name in names)
         yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
@@ -45,7 +45,7 @@ from infinimem.strategies.links import Link
 from infinimem.strategies.records.asking import IN_VAIN, unreadable
 from infinimem.strategies.records.edits import edited, settled
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, moment
+from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, moment, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, links
 from infinimem.strategies.records.telling import (
@@ -128,7 +128,11 @@ class AllMem(RecordStrategy):
             if not lacking:
                 return None
             after = bank.copy()
-            new = [_unit(after, one) for one in lacking if not one.failure]
+            new = [
+                replace(one.unit, id=after.own_id(UNIT.prefix, one.turn.seq))
+                for one in lacking
+                if not one.failure
+            ]
             for unit in new:
                 after.put(unit)
             names = [unit.id for unit in new]
@@ -150,8 +154,8 @@ class AllMem(RecordStrategy):
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, space):
             looked_at = contexts(bank, space, buffered(view), self.own)
-            shown = [bank.text(one.target) for one in looked_at]
-            shown += [bank.records[name].text for one in looked_at for name in (one.target, *one.anchors)]
+            shown = [bank.text(name) for name in looked_at]
+            shown += [bank.records[one].text for name, near in looked_at.items() for one in (name, *near)]
             return sum(map(tokens.count, shown))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> UnitSearch:
@@ -181,21 +185,6 @@ class AllMem(RecordStrategy):
 
 
 # ── a unit and its links (Eq. 4) ─────────────────────────────────────────────────────────────────
-
-
-def _unit(bank: RecordStore, one: Described) -> Record:
-    entry, told = one.turn.entry, one.descriptor
-    return Record(
-        bank.own_id(UNIT.prefix, entry.seq),
-        SPEC,
-        told.summary,
-        told.keywords,
-        entry.time,
-        stem(one.turn.doc_id),
-        (Ref(entry.seq),),
-        when=one.when,
-        aux=UNVERIFIED if one.unverified else (),
-    )
 
 
 def _newest(bank: RecordStore, new: Sequence[str]) -> Record | None:
@@ -228,22 +217,13 @@ def _attach(
 # ── describing: several turns in a call ─────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Described:
-    """A turn with its descriptor: the model's, empty for one that says nothing; else the turn's first words.
-
-    Args:
-        when: when what it tells of happened, if the model said so and the words can mean it.
-        wrong: what was wrong with the reply, if anything.
-        unverified: whether it claims what neither the turn nor those before it say.
-        failure: why nothing could be read, "" if something could.
-    """
+class Described(NamedTuple):
+    """A turn as a unit: by the model's descriptor, an empty one if it says nothing, or by its first words;
+    what was wrong with the reply, and why nothing could be read, "" if something could."""
 
     turn: Located
-    descriptor: Descriptor
-    when: str | None = None
+    unit: Record
     wrong: RejectedReply | None = None
-    unverified: bool = False
     failure: str = ""
 
 
@@ -272,7 +252,7 @@ def _described(llm: LLM, view: View, most: int, turns: Sequence[Located]) -> lis
     for turn in asked if len(asked) > 1 else ():
         if found[turn.seq].wrong:
             found |= _cards(llm, view, 0 if found[turn.seq].failure else most, [turn])
-    return [found.get(turn.seq) or Described(turn, EMPTY) for turn in turns]
+    return [found.get(turn.seq) or Described(turn, _unit(turn, EMPTY)) for turn in turns]
 
 
 def _cards(llm: LLM, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
@@ -298,13 +278,20 @@ def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply)
     if card is None:
         missing = f"MISSING: no card of turn {turn.seq}, whose first words stand in"
         why = missing if reply.data is not None else str(unreadable(reply))
-        first = descriptor(turn.text[: 2 * UNDESCRIBED], ()).summary[:UNDESCRIBED].rstrip()
         wrong = RejectedReply(DESCRIBE.name, reply.text, (why,))
-        return Described(turn, Descriptor(first, ()), wrong=wrong, failure=reply.failure or "")
+        first = descriptor(turn.text[: 2 * UNDESCRIBED], ()).summary[:UNDESCRIBED].rstrip()
+        return Described(turn, _unit(turn, Descriptor(first, ())), wrong, reply.failure or "")
     told = descriptor(card["summary"], card["keywords"]).cut()
     if not told.summary:
-        return Described(turn, EMPTY)
+        return Described(turn, _unit(turn, EMPTY))
     when = (card["when"] or "").strip()
     is_meant = when and fits(when, [(turn.text, day_of(turn.entry.time))])
     quotes = (Quote(Ref(one.seq), one.entry.fields.get("speaker"), one.entry.time, one.text) for one in said)
-    return Described(turn, told, when if is_meant else None, unverified=unverified(told, quotes))
+    aux = UNVERIFIED if unverified(told, quotes) else ()
+    return Described(turn, replace(_unit(turn, told), when=when if is_meant else None, aux=aux))
+
+
+def _unit(turn: Located, told: Descriptor) -> Record:
+    name, session = record_id(UNIT.prefix, turn.seq), stem(turn.doc_id)
+    refs = (Ref(turn.seq),)
+    return Record(name, SPEC, told.summary, told.keywords, turn.entry.time, session, refs)

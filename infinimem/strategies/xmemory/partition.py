@@ -184,6 +184,15 @@ class Change(NamedTuple):
     f_after: float
 
 
+class Table(NamedTuple):
+    """All themes, an entry each; `free` are those that may be split and merged."""
+
+    names: list[str]
+    sizes: NDArray[np.int64]
+    free: NDArray[np.bool_]
+    centres: Rows
+
+
 class ThemePartition:
     """Themes with their facts by age.
 
@@ -206,14 +215,10 @@ class ThemePartition:
         self.themes: dict[str, Sequence[str]] = dict(themes)
         self.changes: list[Change] = []
         self._row, self._name, self._older, self._own = row, name, older, own
-        sizes = [len(facts) for facts in themes.values()]
-        known = Theme.all(self._rows([*themes.values()]), sizes) if themes else []
+        self._fixed = fixed
+        known = Theme.all(self._rows(themes.values()), [*map(len, themes.values())]) if themes else []
         self._known = dict(zip(themes, known, strict=True))
-        self._at = {theme: at for at, theme in enumerate(themes)}
-        self._sizes = np.array(sizes, np.int64)
-        """By place, 0 for those that are gone."""
-        self._free = np.array([theme not in fixed for theme in themes], bool)
-        self._centres = np.array([theme.centre for theme in known], np.float64)
+        self._table: Table | None = None
         self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
         """What is split and merged: themes that facts came to. What a merge fills is split once others come,
         or splits and merges of two blocks would undo each other for ever."""
@@ -222,25 +227,24 @@ class ThemePartition:
         return np.stack([self._row(fact) for facts in lists for fact in facts]).astype(np.float64)
 
     def _set(self, theme: str, facts: Sequence[str]) -> None:
-        facts = sorted(facts, key=self._older)
-        new = Theme.of(self._rows([facts]))
-        if theme not in self._at:
-            self._at[theme] = len(self._at)
-            self._sizes, self._free = np.append(self._sizes, 0), np.append(self._free, True)
-            self._centres = np.vstack([self._centres.reshape(-1, len(new.centre)), new.centre])
-        at = self._at[theme]
-        self.themes[theme], self._known[theme] = facts, new
-        self._sizes[at], self._centres[at] = new.size, new.centre
+        self.themes[theme] = sorted(facts, key=self._older)
+        self._known[theme] = Theme.of(self._rows([self.themes[theme]]))
         self._touched.add(theme)
+        self._table = None
 
-    def _cosines(self, theme: str) -> Rows:
-        """Of its centre and those of all."""
-        near: Rows = np.round(self._centres @ self._known[theme].centre, DIGITS)
-        return near
+    @property
+    def _all(self) -> Table:
+        """All themes as they are now."""
+        if self._table is None:
+            sizes = np.array([*map(len, self.themes.values())], np.int64)
+            free = np.array([name not in self._fixed for name in self.themes], bool)
+            centres = np.array([self._known[name].centre for name in self.themes])
+            self._table = Table([*self.themes], sizes, free, centres)
+        return self._table
 
     def _nearest(self, cosines: Rows, among: NDArray[np.bool_], count: int) -> list[str]:
         """So many of these themes, the nearest; of equal ones the older."""
-        places, names = np.flatnonzero(among), [*self._at]
+        places, names = np.flatnonzero(among), self._all.names
         if 0 < count < len(places):
             places = places[cosines[places] >= np.partition(cosines[places], -count)[-count]]
         ranked = sorted((-cosines[at], self._older(names[at]), at) for at in places.tolist())
@@ -248,12 +252,12 @@ class ThemePartition:
 
     def attach(self, fact: str) -> str:
         """Put a fact into the theme whose centre is nearest, of equal ones the smaller, or found one."""
-        own, names = self._own, [*self._at]
-        cosines = np.round(self._centres @ self._rows([[fact]])[0], DIGITS) if names else np.zeros(0)
-        among = (self._sizes > 0) & (self._free | (self._sizes < own.theme_max))
+        own, (names, sizes, free, centres) = self._own, self._all
+        cosines = np.round(centres @ self._rows([[fact]])[0], DIGITS) if names else np.zeros(0)
+        among = free | (sizes < own.theme_max)
         best = cosines[among].max(initial=-inf)
         places = np.flatnonzero(among & (cosines == best)).tolist()
-        size, theme = min(((self._sizes[at], names[at]) for at in places), default=(0, ""))
+        size, theme = min(((sizes[at], names[at]) for at in places), default=(0, ""))
         if best < own.attach and (best < own.attach_room or size >= own.theme_max):
             theme = self._name(fact)
         self._set(theme, [*self.themes.get(theme, ()), fact])
@@ -268,7 +272,7 @@ class ThemePartition:
 
     def _is_crowded(self, theme: str) -> bool:
         count, full = len(self.themes[theme]), max(self._own.theme_max, 2)
-        if count < full or not self._free[self._at[theme]]:
+        if count < full or theme in self._fixed:
             return False
         return count > self._own.theme_max or purity(self._rows([self.themes[theme]])) < self._own.purity
 
@@ -290,9 +294,9 @@ class ThemePartition:
 
     def _context(self, affected: Sequence[str]) -> list[Theme]:
         """The themes nearest to those that change, which f is taken over too."""
-        others = self._sizes > 0
-        others[[self._at[name] for name in affected]] = False
-        near = np.max([self._cosines(name) for name in affected], axis=0)
+        centres = np.stack([self._known[name].centre for name in affected])
+        near = np.round(self._all.centres @ centres.T, DIGITS).max(axis=1)
+        others = np.array([name not in affected for name in self._all.names])
         return [self._known[name] for name in self._nearest(near, others, self._own.context)]
 
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
@@ -307,14 +311,13 @@ class ThemePartition:
 
     def _pairs(self, least: float, *, tiny: bool) -> list[list[str]]:
         """Themes that changed with the nearest that they fit with, older first; `tiny`: with one fact."""
-        pairs = set[tuple[str, ...]]()
-        for theme in self._touched:
-            at, cosines = self._at[theme], self._cosines(theme)
-            fits = self._free & (self._sizes > 0) & (self._sizes + self._sizes[at] <= self._own.theme_max)
-            fits &= (cosines >= least) & self._free[at]
-            if tiny and self._sizes[at] > 1:
-                fits &= self._sizes == 1
-            fits[at] = False
+        pairs, (names, sizes, free, centres) = set[tuple[str, ...]](), self._all
+        for theme in self._touched - {*self._fixed}:
+            size, cosines = len(self.themes[theme]), np.round(centres @ self._known[theme].centre, DIGITS)
+            fits = free & (sizes + size <= self._own.theme_max) & (cosines >= least)
+            if tiny and size > 1:
+                fits &= sizes == 1
+            fits[names.index(theme)] = False
             near = self._nearest(cosines, fits, NEAREST)
             pairs.update(tuple(sorted((theme, other), key=self._older)) for other in near)
         return sorted(map(list, pairs), key=lambda pair: [*map(self._older, pair)])
@@ -333,7 +336,6 @@ class ThemePartition:
             return False
         pair, before, after = best
         kept, gone = sorted(pair, key=lambda name: (-len(self.themes[name]), self._older(name)))
-        self._sizes[self._at[gone]] = 0
         self._touched.discard(gone)
         self._set(kept, [*self.themes[kept], *self.themes.pop(gone)])
         self.changes.append(Change("merge", (kept, gone), (kept,), before, after))
