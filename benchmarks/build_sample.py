@@ -24,6 +24,7 @@ from infinimem import Turn, open_memory
 from infinimem.cli.demo import CONVERSATION
 from infinimem.grounding.when import day_of, settled
 from infinimem.importers import read_turns
+from infinimem.strategies.infini.tasks import keep_summaries
 from infinimem.testing import ScriptedLLM
 
 CONSOLIDATED = ("s02", "s04", "s06", "s08", "s13")
@@ -51,7 +52,8 @@ class Author:
 
     def model(self) -> ScriptedLLM:
         tasks = (self.extract, self.rewrite, self.plan, self.compare, self.layout)
-        return ScriptedLLM({task.__name__: task for task in tasks} | {"merge": _none}, name="written-by-hand")
+        scripts = {task.__name__: task for task in tasks} | {"merge": _none, "summarize": keep_summaries}
+        return ScriptedLLM(scripts, name="written-by-hand")
 
     def extract(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         seqs = {self.ids[turn["text"]]: turn["id"] for turn in asked["turns"]}

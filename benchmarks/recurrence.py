@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.locomo import LoCoMo
+from infinimem.evaluation.datasets.exports import LoCoMo
 from infinimem.evaluation.model import Case
 from infinimem.llm.base import Reply, Task, Wrapper
 from infinimem.llm.offline import OfflineClient

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.locomo import LoCoMo
+from infinimem.evaluation.datasets.exports import LoCoMo
 from infinimem.evaluation.model import Case
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.vector_index import Loaded

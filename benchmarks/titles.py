@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.locomo import LoCoMo
+from infinimem.evaluation.datasets.exports import LoCoMo
 from infinimem.importers import read_turns
 from infinimem.model import Turn
 

@@ -20,8 +20,8 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Evidence, Retrieved
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
-from infinimem.strategies.readers.agentic import Search
-from infinimem.strategies.readers.pipeline import Trace, size
+from infinimem.strategies.readers.collect import Search
+from infinimem.strategies.readers.pipeline import Trace
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""
@@ -44,6 +44,7 @@ class _EvidenceLine:
     speaker: str | None = None
     when: str | None = None
     refers: str | None = None
+    label: str | None = None
     superseded_by: str | None = None
 
     @property
@@ -56,7 +57,7 @@ class _EvidenceLine:
         """As data (llm/tasks.py); what is not known is left out."""
         if self.is_heading:
             return {"heading": self.text.lstrip("#").strip()}
-        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "superseded_by")
+        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "label", "superseded_by")
         return {key: value for key in keys if (value := getattr(self, key))}
 
 
@@ -95,16 +96,12 @@ def answer(
         return Answered(NOTHING, (), evidence)
     variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
     trace, reply = Trace(evidence.trace[:-1]), None
-    while reply is None and search and search.rounds_left:
-        reply = llm.complete(tasks.SEARCHING, {**variables, **search.told})
-        if reply.data is None or not reply.data["answer"].strip():
-            new, step = search.run(reply, items, budget - size(items))
-            trace.add(step)
+    if search:
+        for new in search.rounds(llm, variables, items, budget, trace):
             fresh = list(_lines(new, seen))
             variables["evidence"] = [*variables["evidence"], *_arranged(question, fresh)]
-            items, lines, reply = [*items, *new], [*lines, *fresh], None
-    if search:
-        evidence = trace.evidence(items)
+            items, lines = [*items, *new], [*lines, *fresh]
+        evidence, reply = trace.evidence(items), search.reply
     if not lines:
         return Answered(NOTHING, (), evidence)
     return Answered(*_read(reply or llm.complete(tasks.ANSWER, variables), lines), evidence)
@@ -142,7 +139,7 @@ def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
-        about = (item.speaker, item.when, item.refers)
+        about = (item.speaker, item.when, item.refers, item.label)
         newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None
         yield _EvidenceLine(
             str(item.seqs[0]), _cut(item.text), item.time, item.source, place, *about, superseded_by=newer
@@ -154,7 +151,7 @@ def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
         entry = parse_entry(text)
         if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
-            fields = (entry.fields.get(key) for key in ("speaker", "when", "refers"))
+            fields = (entry.fields.get(key) for key in ("speaker", "when", "refers", "label"))
             yield _EvidenceLine(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *fields)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():

@@ -17,7 +17,8 @@ from infinimem.store.view import View
 _TOOLS, _ROUND = 300, 768
 """Of the agent: descriptions of its tools, and what it is shown at first; an ordinary question takes two
 requests, of which one is the answer."""
-_OFFERED = 200
+_OFFERED, _SUMMARIES, _SEARCHES = 200, 50, 4
+"""Documents of which a model is told to select, and to search; requests of a search that answers nothing."""
 
 
 def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
@@ -59,6 +60,9 @@ def reading(size: int, reader: str | None, settings: Settings) -> Usage:
         return Usage(1, PROMPT + min(docs, _OFFERED) * SUMMARY, REPLY)
     if reader != "agent":
         return Usage()
+    if settings.reader.agent == "paper":
+        each = PROMPT + _TOOLS + min(docs, _SUMMARIES) * SUMMARY + _SEARCHES * _ROUND // 2
+        return Usage(_SEARCHES, _SEARCHES * each, _SEARCHES * REPLY)
     return Usage(1, PROMPT + _TOOLS + 2 * min(size, _ROUND), REPLY)
 
 

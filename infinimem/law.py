@@ -80,7 +80,13 @@ class Verdict:
 
 
 def verify(
-    plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collection[int] = (), *, same: Same
+    plan: Plan,
+    lookup: Lookup,
+    roots: Sequence[str],
+    approved: Collection[int] = (),
+    *,
+    same: Same,
+    files: Sequence[str] | None = None,
 ) -> Verdict:
     """Check a plan against the lines as they are.
 
@@ -91,6 +97,7 @@ def verify(
         approved: lines whose archiving a person approved, even if they are protected or too many; nothing
             else is let pass, and one that may not be archived stays where it is.
         same: what counts as a duplicate.
+        files: the folders of its whole files, where those are not its roots.
     """
     times = Counter(move.seq for move in plan.moves)
     refused = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
@@ -112,7 +119,7 @@ def verify(
         if add.to != CURRENT and not _under(add.to, roots):
             refused.append(Reason("BAD_TARGET", add.origin, add.to))
     for put in plan.records:
-        if not _under(put.doc_id, roots):
+        if not _under(put.doc_id, roots if files is None else files):
             refused.append(Reason("FOREIGN_RECORD", (), put.doc_id))
         if missing := tuple(seq for seq in put.origin if lookup(seq) is None):
             refused.append(Reason("UNKNOWN_SEQ", missing, put.doc_id))

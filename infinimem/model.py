@@ -119,6 +119,7 @@ class NewEntry:
         when: when it happened, if that is not when it was said (grounding/when.py).
         by: "model" if a model phrased it, None if it is verbatim.
         refers: what its pronouns stand for; searched, never shown as evidence.
+        label: what its turn says that its label is.
     """
 
     text: str
@@ -128,6 +129,7 @@ class NewEntry:
     when: str | None = None
     by: Literal["model"] | None = None
     refers: str | None = None
+    label: str | None = None
 
 
 Why = Literal["moved", "split", "merged", "superseded", "duplicate", "reimported"]
@@ -341,6 +343,7 @@ class Retrieved:
     speaker: str | None = None
     when: str | None = None
     refers: str | None = None
+    label: str | None = None
     physical: bool = False
     """Whether `text` is lines of the file with signatures; an entry's is only what was said."""
 

@@ -92,7 +92,7 @@ class Reader:
         sources: Collection[str] | None = None,
     ) -> Evidence:
         """Return evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader
-        the model that answers may search for more.
+        the model that answers may search for more, unless `[reader] agent` is "paper".
 
         Args:
             budget: tokens of evidence; None takes `[reader] evidence_budget`.
@@ -136,7 +136,7 @@ class Reader:
     ) -> tuple[Answer, Evidence]:
         """Return an answer, and all the evidence that was shown for it."""
         from infinimem.answer import answer
-        from infinimem.strategies.readers.agentic import search
+        from infinimem.strategies.readers.collect import search
 
         before, day = self.llm.spent, now or self._clock().date().isoformat()
         with self._spend(max_tokens):

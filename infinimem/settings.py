@@ -140,8 +140,14 @@ class ReaderSettings:
 
     name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"
     """auto: the first of the strategy's."""
+    agent: Harmless[Literal["answering", "paper"]] = "answering"
+    """The agentic reader: whoever answers may ask for more, or one model searches and another answers."""
     max_iterations: Harmless[int] = 7
-    """Requests to the model that one question costs with the agentic reader, at most."""
+    """Requests to the model that one question costs with the agentic reader, at most; of "paper" those of the
+    search."""
+    min_retrieval_tokens: Harmless[int] = 500
+    """Below which what the search of "paper" names is supplemented by partitions, `fallback_topk` of them."""
+    fallback_topk: Harmless[int] = 5
     search_limit: Harmless[int] = 10
     evidence_budget: Harmless[int] = 4096
     retrieve_budget: Harmless[int] = 1024
@@ -175,6 +181,11 @@ class NotesSettings:
     """Patterns as in .gitignore of what is passed over; never of the program's own files."""
 
 
+def preset_names() -> tuple[str, ...]:
+    """Return the presets of all strategies, and "" for none."""
+    return ("", *dict.fromkeys(name for spec in strategies().values() for name in spec.presets))
+
+
 @dataclass(frozen=True)
 class Settings:
     """All groups, and the format number of the folder."""
@@ -182,6 +193,8 @@ class Settings:
     format: Harmless[int] = FORMAT
     strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT
     """Which system keeps the library."""
+    preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
+    """A set of values by name that the strategy brings; what is set beside it goes before them."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
     block_ids: Harmless[bool] = False
@@ -203,7 +216,7 @@ class Settings:
 
 def parse_settings(data: bytes, where: str = SETTINGS) -> Settings:
     """Read infinimem.toml; arguments and errors as of `parse_values`."""
-    return _settings(parse_values(data, where))
+    return _settings(_with_preset(parse_values(data, where)))
 
 
 def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
@@ -227,6 +240,18 @@ def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
     if isinstance(number, int) and number > FORMAT:
         raise FormatTooNew(f"{where} says format {number}, this version knows {FORMAT}; upgrade infinimem")
     return dict(_values(values, where))
+
+
+def _with_preset(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the values with those of the preset that they name; given ones stand, and none that needs trust
+    comes of a preset."""
+    name, strategy = values.get("preset"), str(values.get("strategy", Settings.strategy))
+    presets = strategies()[strategy].presets
+    if name and name not in presets:
+        known = f"it has {', '.join(presets)}" if presets else "it has none"
+        raise SettingsError(f"{strategy} has no preset {name!r}; {known}")
+    held = _values(presets[str(name)], f"preset {name}") if name else ()
+    return {key: value for key, value in held if is_harmless(key, value)} | dict(values)
 
 
 def _settings(values: Mapping[str, object]) -> Settings:
@@ -339,6 +364,7 @@ def template(strategy: str | None = None) -> str:
         " (docs/SECURITY.md).",
         f"format = {FORMAT}",
         f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
+        f"# preset = {_toml(Settings.preset)}",
         f"# git = {_toml(Settings.git)}",
         f"# block_ids = {_toml(Settings.block_ids)}",
     ]
@@ -439,7 +465,9 @@ def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bo
     if library and of_user and not (trusted or user_folders.is_mine(library)):
         del values["git"], origins["git"]
         suspended |= {"git": True} if data else {}
-    return Configuration(values, origins, suspended, proposed)
+    full = _with_preset(values)
+    origins = dict.fromkeys(full, f"preset {values.get('preset')}") | origins
+    return Configuration(full, origins, suspended, proposed)
 
 
 def shown(name: str, value: object) -> str:

@@ -120,12 +120,14 @@ class Way:
             "search" for the search tool over a folder of notes.
         answered_by: the reader whose evidence is answered from, likewise.
         draws: whether anything is made of what was said.
+        preset: of the strategy's, under which it is made and read.
     """
 
     strategy: str
     ranked_by: str | None = None
     answered_by: str | None = None
     draws: bool = True
+    preset: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ class StrategySpec:
         strategy: "module:class" (strategies/base.py); called with a model and settings.
         writes: the folders ("topics/") that its plans may write to.
         archived: the folder of what readers see on request.
+        texts: the folder of texts that a model writes of its documents ("topics.free/"), each under the name
+            of the one that it tells; derived, and never searched.
         buffer: a document outside its folders that readers see too.
         kinds: of its records; none if it keeps signed lines, and a list of the evidence that they were drawn
             from.
@@ -145,6 +149,8 @@ class StrategySpec:
         ledgers: ids of its documents that list records, a JSON object a line.
         settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
             as those of settings.py are.
+        presets: values that one name sets (`preset = "paper"`), as infinimem.toml groups them; what the file
+            gives itself goes before. None of them may need trust.
         readers: its own ways to collect evidence, besides those that all strategies share.
         estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
             turns together, how many they are (at least one), and its settings. None if no model is asked.
@@ -161,11 +167,13 @@ class StrategySpec:
     strategy: str
     writes: tuple[str, ...]
     archived: str
+    texts: str = ""
     buffer: str | None = None
     kinds: tuple[Kind, ...] = ()
     links: tuple[str, ...] = ()
     ledgers: tuple[str, ...] = ()
     settings: type[Any] | None = None
+    presets: Mapping[str, Mapping[str, Mapping[str, object]]] = field(default_factory=dict)
     readers: tuple[str, ...] = ()
     estimate: Callable[[int, int, Any], tuple[int, int, int]] | None = None
     methods: Mapping[str, Way] = field(default_factory=dict)
@@ -280,7 +288,20 @@ def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iter
 @cache
 def owned_folders() -> tuple[str, ...]:
     """Return what the program writes in an initialised library; all else but CURRENT is a person's."""
-    return (*(folder for spec in strategies().values() for folder in spec.folders), "evidence/", "journal/")
+    kept = (folder for spec in strategies().values() for folder in spec.folders)
+    return (*kept, *text_folders(), "evidence/", "journal/")
+
+
+@cache
+def text_folders() -> tuple[str, ...]:
+    """Return the folders of texts that tell documents."""
+    return tuple(spec.texts for spec in strategies().values() if spec.texts)
+
+
+def texts_of(doc_id: str) -> tuple[str, ...]:
+    """Return the ids that a text of a document has; also of an archived one."""
+    told = (one for one in strategies().values() if one.texts and doc_id.startswith(one.folders))
+    return tuple(one.texts + doc_id.split("/", 1)[1] for one in told)
 
 
 @cache
@@ -297,8 +318,8 @@ def archive_folders() -> tuple[str, ...]:
 
 @cache
 def ledger_folders() -> tuple[str, ...]:
-    """Return the folders of records, and of what is kept with them: whole files without signed lines."""
-    return tuple(folder for spec in _of_records() for folder in spec.writes)
+    """Return the folders of records, of what is kept with them, and of texts: files without signed lines."""
+    return (*(folder for spec in _of_records() for folder in spec.writes), *text_folders())
 
 
 @cache

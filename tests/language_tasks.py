@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from infinimem.evaluation import grading
+from infinimem.evaluation import judge
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
@@ -18,7 +18,7 @@ from infinimem.strategies.recmem import tasks as of_episodes
 from infinimem.strategies.xmemory import tasks as of_themes
 
 ALL = (
-    *(*tasks.ALL, *grading.ALL, *of_topics.ALL, *of_units.ALL),
+    *(*tasks.ALL, *judge.ALL, *of_topics.ALL, *of_units.ALL),
     *(*of_episodes.ALL, *of_themes.ALL, *of_network.ALL),
 )
 

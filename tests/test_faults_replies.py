@@ -20,7 +20,7 @@ from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.model import SOURCES, Entry, Plan, RejectedReply
 from infinimem.store.view import View
-from infinimem.strategies.infini import layout
+from infinimem.strategies.infini import documents
 from infinimem.strategies.infini.topics import unsupported, verbatim
 
 SETTINGS = {
@@ -139,7 +139,7 @@ def test_mangled_replies_lose_and_invent_nothing(
     record_property: Callable[[str, object], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(layout, "CROWDED", 3)  # of what is said here nothing gets crowded
+    monkeypatch.setattr(documents, "CROWDED", 3)  # of what is said here nothing gets crowded
     heard: Counter[tuple[str, str, str]] = Counter()
     seed = 0
     while sum(heard.values()) < size:
@@ -165,7 +165,7 @@ def test_mangled_replies_lose_and_invent_nothing(
         record_property(" ".join(key), count)
     assert {how for _, how, _ in heard} == {"drop", "duplicate", "invent", "truncate", "fence", "alter"}
     assert {task for task, _, _ in heard} == {
-        "extract", "rewrite", "plan", "compare", "layout", "merge"
+        "extract", "rewrite", "plan", "compare", "layout", "merge", "summarize"
     }  # fmt: skip
 
 

@@ -260,7 +260,10 @@ def shelf(**settings: Any) -> Library:
     return Library(
         {
             f"topics/{name}": document(
-                f"# {name.upper()}", entry(seq, f"about {name}"), summary=f"on {name}", created_time=created
+                f"# {name.upper()}",
+                entry(seq, f"about {name}"),
+                summary=f"gardens, {name}",
+                created_time=created,
             )
             for name, seq, created in [
                 ("a", 201, "2024-01-03"),
@@ -278,7 +281,7 @@ def test_a_group_moves_into_its_oldest_document() -> None:
     library = shelf()
     llm = reshaped(library, merge=groups(["topics/a", "topics/c", "topics/d"]))
     docs = next(call for call in llm.calls if call.task == "merge").variables["docs"]
-    assert docs[0] == {"id": "topics/a", "title": "A", "summary": "on a", "tokens": docs[0]["tokens"]}
+    assert docs[0] == {"id": "topics/a", "title": "A", "summary": "gardens, a", "tokens": docs[0]["tokens"]}
     assert [plan.op for plan in library.plans] == ["consolidate", "merge"]
     assert library.texts("topics/c") == {"C": ["about c"], "A": ["about a"], "D": ["about d"]}
     assert "topics/a" not in library.documents

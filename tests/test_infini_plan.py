@@ -8,15 +8,15 @@ from cases import each
 from infini_library import Library, assigned, document, entry, ids, outdated
 
 from infinimem.model import CURRENT
-from infinimem.strategies.infini.compare import Claim, Comparison, allowed, compare
+from infinimem.strategies.infini.compare import allowed, claim, compare
 from infinimem.strategies.infini.plan import Planner
 from infinimem.strategies.infini.topics import (
     INBOX,
+    Account,
     Topic,
     entries_of,
     slugify,
 )
-from infinimem.strategies.records.asking import Asker
 from infinimem.testing import ScriptedLLM
 
 FOOD = document("# Drinks", entry(101, "Drinks oat milk"), summary="food and drinks")
@@ -37,7 +37,7 @@ def route(
     library: Library, *replies: Any, sizes: tuple[int, ...] = (), offer: bool = True
 ) -> tuple[dict[str, list[int]], Any, Planner]:
     llm = ScriptedLLM({"plan": replies[0] if callable(replies[0]) else replies})
-    planner = Planner(library.view(), Asker(llm), offer=offer)
+    planner = Planner(library.view(), Account(llm), offer=offer)
     routes = planner.route(topics(library, *sizes))
     return {found.doc_id: [line.seq for line in entries_of(found.topics)] for found in routes}, llm, planner
 
@@ -57,13 +57,12 @@ def test_missing_and_doubled_lines_are_asked_about_once_more() -> None:
     found, llm, _ = route(
         library,
         assigned(("X", [1, 2]), ("Y", [2])),
-        assigned(("Y", [2, 3]), ("Z", [4, 1])),
+        assigned(("X", [1]), ("Y", [2, 3]), ("Z", [4, 1])),
         sizes=(1, 3),
     )
     again = llm.calls[1].variables
     assert again["problems"] == ["MISSING 3, 4", "REPEATED 2"]
-    assert ids(again["topics"]) == ["2", "3", "4"]
-    assert again["planned_titles"] == ["X", "Y"]
+    assert ids(again["topics"]) == ["1", "2", "3", "4"]
     assert found == {"topics/x": [1], "topics/y": [2, 3], "topics/z": [4]}
 
 
@@ -73,7 +72,7 @@ def test_what_no_reply_places_goes_to_the_nearest_document_or_the_inbox() -> Non
     found, llm, planner = route(library, assigned(("X", [])), assigned(("X", [])))
     assert found == {"topics/food": [103], "topics/trips": [104], INBOX: [105]}
     assert len(llm.calls) == 2
-    assert "plan: MISSING 103, 104, 105" in planner.notes
+    assert "plan: MISSING 103, 104, 105" in planner.asker.notes
 
 
 # ── titles, slugs, halves ───────────────────────────────────────────────────────────────────────
@@ -100,13 +99,15 @@ def test_slugs_are_plain_and_short(title: str, slug: str) -> None:
 # ── what repeats and what is outdated ────────────────────────────────────────────────────────────────
 
 
-def compared(library: Library, *replies: Any, standing: str = "") -> tuple[Comparison, ScriptedLLM]:
-    """The buffer compared with itself and with a document."""
+def compared(library: Library, *replies: Any) -> tuple[Any, Any, ScriptedLLM]:
+    """The buffer compared with itself and with all that stands."""
     view = library.view()
     llm = ScriptedLLM({"compare": replies})
     fresh = [place.entry for place in view.buffer.entries]
-    stands = [place.entry for place in view.document(standing).entries] if standing else []
-    return compare(fresh, stands, (), view, Asker(llm)), llm
+    stands = {place.seq: place.entry for place in view.entries()}
+    account = Account(llm)
+    claims = compare(fresh, stands, view, account)
+    return claims, tuple(account.notes), llm
 
 
 @each(
@@ -126,37 +127,37 @@ def test_what_cannot_be_outdated_is_not_shown(lines: tuple[str, str], marks: dic
         told += entry(number + 2, line, **fields).replace(",source=user", f",source=user{origin}") + "\n"
     library.write(CURRENT, told)
     assert len(library.view().buffer.entries) == 2
-    found, llm = compared(library)
-    assert (found.claims, llm.calls) == ((), [])
+    claims, _, llm = compared(library)
+    assert (claims, llm.calls) == ((), [])
 
 
 def test_a_claim_that_names_what_was_not_shown_goes_back_once() -> None:
     library = Library()
     library.buffer("Has 2 cats and a dog", "Has 3 cats and a dog")
     wrong = outdated((1, 77), (9, 2), (2, 2))
-    found, llm = compared(library, wrong, outdated((1, 2)))
+    claims, notes, llm = compared(library, wrong, outdated((1, 2)))
     assert llm.calls[1].variables["problems"] == [
         "UNKNOWN_SURVIVOR 1: 77",
         "UNKNOWN: 9",
         "UNKNOWN_SURVIVOR 2: 2",
     ]
-    assert (found.claims, found.notes) == ((Claim(1, 2, "superseded"),), ())
+    assert (claims, notes) == ((claim(1, 2, "superseded"),), ())
 
 
 def test_a_model_is_told_why_a_line_may_not_go_and_what_it_insists_on_is_withheld() -> None:
     library = Library()
     library.buffer("Has 2 cats and a dog", "Has 3 cats and a dog")
-    found, llm = compared(library, outdated((2, 1)), outdated((2, 1)))
+    claims, notes, llm = compared(library, outdated((2, 1)), outdated((2, 1)))
     assert llm.calls[1].variables["problems"] == ["NOT_NEWER 2, 1"]
-    assert (found.claims, found.notes) == ((), ("withheld: NOT_NEWER 2, 1",))
+    assert (claims, notes) == ((), ("withheld: NOT_NEWER 2, 1",))
 
 
 def test_what_a_person_may_overrule_is_withheld_and_not_asked_again() -> None:
     library = Library({"topics/home": document(entry(11, "Has 2 cats and a dog", source="human"))})
     library.buffer("Has 3 cats and a dog")
-    found, llm = compared(library, outdated((11, 12)))
+    claims, notes, llm = compared(library, outdated((11, 12)))
     assert len(llm.calls) == 1
-    assert (found.claims, found.notes) == ((), ("withheld: PROTECTED 11, 12",))
+    assert (claims, notes) == ((), ("withheld: PROTECTED 11, 12",))
 
 
 @each(
@@ -174,6 +175,6 @@ def test_claims_hold_only_where_the_law_lets_them(
     lines: list[str], claims: list[tuple[int, int, Any]], held: tuple[int, ...]
 ) -> None:
     view = Library().buffer(*lines)
-    found, _ = allowed([Claim(*claim) for claim in claims], range(1, len(lines) + 1), view)
-    assert tuple(claim.seq for claim in found) == held
-    assert all(claim.by not in held for claim in found)
+    found, _ = allowed([claim(*one) for one in claims], range(1, len(lines) + 1), view)
+    assert tuple(move.seq for move in found) == held
+    assert all(move.by not in held for move in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from inspect import unwrap
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infinimem.markdown import header as header_module
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Header, Value, edit_header, flow, header_end, quote, read_header
@@ -118,12 +120,10 @@ HOSTILE = {
     "merge bomb": "a: &a {k: v}\n" + "\n".join(f"b{i}: &b{i} {{<<: [*a, *a]}}" for i in range(20)),
     "billion laughs": "a: &a [lol]\n" + "\n".join(f"b{i}: &b{i} [{'*a, ' * 9}]" for i in range(20)),
     "alias": "a: &x 1\nb: *x",
-    "anchor": "a: &x 1",
     "alias to nothing": "a: *x",
     "tag": "a: !!python/object/apply:os.system ['true']",
-    "local tag": "a: !x 1",
-    "tag on a key": "!!str a: 1",
     "tag on the root": "!!omap\na: 1",
+    "local tag": "a: !x 1",
     "duplicate key": "a: 1\nb: 2\na: 3",
     "duplicate key inside": "a: {b: 1, b: 2}",
     "flow brackets": "a: " + "[" * 16_000,
@@ -156,6 +156,8 @@ def test_a_hostile_header_is_refused_and_kept(
     name: str, loader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(yaml, "CBaseLoader", getattr(yaml, loader))
+    chosen_anew = unwrap(header_module._handlers)  # private: a process takes one loader, libyaml's if it can
+    monkeypatch.setattr("infinimem.markdown.header._handlers", chosen_anew)  # private: as above
     lines = header(HOSTILE[name])
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     found = read_header(lines)
@@ -238,7 +240,6 @@ def test_lines_are_found_where_yaml_breaks_lines_otherwise() -> None:
         {"a": "[1"},
         {"a": "x\nid: forged"},
         {"a": "x\nother: forged"},
-        {"a": "&a x"},
         {"a": "*a"},
         {"a": "x\n---\n# forged"},
         {"a": '"x\n- <seq=1> forged"'},
@@ -256,7 +257,6 @@ def test_a_value_that_is_not_one_value_is_refused(changes: dict[str, str | None]
     [
         (["---", "a: b\u2028c: d", "---"], {"a": "x"}),
         (["---", "a: b\u2028c: d", "---"], {"a": None}),
-        (["---", "? a", ": b", "---"], {"new": "x"}),
     ],
 )
 def test_a_header_that_cannot_be_edited_by_lines_is_refused(

@@ -1,4 +1,4 @@
-"""What packages outside this one add by entry points: a strategy, an embedder, an importer.
+"""What packages outside this one add by entry points: a strategy, an embedder, an importer, a tool.
 
 Each test installs tests/toy_package as any package is, a folder beside its metadata on the path of another
 process.
@@ -28,6 +28,12 @@ toy = toy_memory.spec:SPEC
 letters = toy_memory.embedder:Letters
 [infinimem.importers]
 toy = toy_memory.importer
+"""
+TOOLS = """
+[infinimem.tools]
+longest = toy_memory.tool:longest
+grep = toy_memory.tool:longest
+broken = toy_memory.tool:none
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -132,6 +138,36 @@ def test_an_importer_of_another_package_reads_its_files(cli: Run, tmp_path: Path
     cli("init", str(tmp_path / "m"))
     assert "toy" in cli("import", str(tmp_path / "said.json")).stdout
     assert "Lisbon" in cli("search", "Lisbon").stdout
+
+
+CALLS = """
+import logging, sys
+logging.basicConfig()
+from infinimem import open_memory
+from infinimem.testing import ScriptedLLM
+calls = [{"name": "longest", "arguments": {"k": k}} for k in (2, -1)]
+asked = ScriptedLLM({"answer": [{"answer": answer, "cites": [], "calls": calls} for answer in ("", "two")]})
+memory = open_memory(sys.argv[1], model=asked)
+print(*(tool["name"] for tool in memory.tools.anthropic()), *memory.tools.grep("Lisbon"))
+print(memory.ask("Which documents are long?").text, asked.calls[0].variables["tools"], end="")
+print(*(call["told"] for call in asked.calls[1].variables["calls"]))
+print(memory.tools.text("longest", {"k": 1}))
+"""
+
+
+def test_a_tool_of_another_package_is_offered_and_called(
+    run: Run, cli: Run, site: Path, tmp_path: Path
+) -> None:
+    install(site, TOOLS, "tools.dist-info")
+    cli("init", str(tmp_path / "m"))
+    cli("add", "I moved to Lisbon.")
+    done = run("-c", CALLS, str(tmp_path / "m"))
+    names, told, calls, *text = done.stdout.splitlines()
+    assert names.startswith("grep grep_doc search list_docs read_lines longest matches"), "ours stay ours"
+    assert told == "two longest(k): Name the longest documents."
+    assert "longest {\"k\": 2}', 'CURRENT " in calls and "RuntimeError: fewer than none" in calls
+    assert any(line.startswith("CURRENT ") for line in text)
+    assert "the tool broken is left out: toy_memory.tool:none cannot be used" in done.stderr
 
 
 def test_a_broken_package_is_told_in_one_line_and_hinders_nothing_else(

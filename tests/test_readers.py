@@ -14,18 +14,15 @@ from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence, Retrieved
-from infinimem.settings import ReaderSettings
 from infinimem.store.sources import only
 from infinimem.store.spec import STANDING
 from infinimem.store.view import View
+from infinimem.strategies.infini.documents import may_change
 from infinimem.strategies.infini.plan import open_documents
-from infinimem.strategies.infini.split_merge import may_change
-from infinimem.strategies.readers.agentic import search
-from infinimem.strategies.readers.collect import collect
+from infinimem.strategies.readers.collect import collect, search
 from infinimem.strategies.readers.pipeline import standing
 from infinimem.testing import ScriptedLLM
 
-SETTINGS = ReaderSettings()
 QUIET = view_of(LISBON | {"CURRENT": ""})
 QUESTION = "Where did Ana move, and what of the violin?"
 
@@ -38,11 +35,10 @@ def read(
     reader: str,
     llm: Any,
     view: View,
-    settings: ReaderSettings = SETTINGS,
     budget: int = 4096,
     question: str = QUESTION,
 ) -> Evidence:
-    return collect(llm, view, question, reader, settings, budget)
+    return collect(llm, view, question, reader, budget)
 
 
 def steps(evidence: Evidence) -> list[tuple[str, list[str], str]]:
@@ -54,21 +50,24 @@ def places(evidence: Evidence) -> list[tuple[str, int, int]]:
     return [(item.doc_id, item.start_line, item.end_line) for item in evidence.items]
 
 
-def test_hybrid_reads_selected_documents_whole_and_nothing_else() -> None:
+def test_hybrid_reads_selected_documents_whole_and_the_best_partitions_of_all_others() -> None:
     llm = ScriptedLLM({"select": [{"ids": ["topics/home", "made-up", "topics/home"]}]})
     evidence = read("hybrid", llm, QUIET)
-    assert places(evidence) == [("topics/home", 5, 12)]
-    assert steps(evidence) == [("select", ["topics/home"], "")]
+    assert places(evidence)[:2] == [("topics/home", 5, 12), ("notes/todo", 1, 4)]
+    assert steps(evidence) == [
+        ("select", ["topics/home"], ""),
+        ("partitions", [one.id for one in evidence.trace[-1].found[1:]], ""),
+    ]
     shown = llm.calls[0].variables
     assert shown["limit"] == "10"
     assert {"id": "topics/home", "summary": "where Ana lives"} in shown["docs"]
     assert not any(doc["id"].startswith(("archive/", "evidence/")) for doc in shown["docs"])
 
 
-def test_hybrid_without_a_readable_selection_is_bm25() -> None:
+def test_hybrid_without_a_readable_selection_is_partitions_of_all_documents() -> None:
     evidence = read("hybrid", ScriptedLLM({"select": ["what?"]}), QUIET)
-    assert places(evidence) == places(read("bm25", SILENT, QUIET))
-    assert steps(evidence)[0] == ("select", [], "JSON_PARSE_FAIL") and len(steps(evidence)[1][1]) == 4
+    assert steps(evidence)[0] == ("select", [], "JSON_PARSE_FAIL")
+    assert {doc_id for doc_id, _, _ in places(evidence)} >= {"topics/home", "notes/todo"}
 
 
 def test_summary_reads_only_what_was_selected() -> None:
@@ -123,7 +122,7 @@ def grep(pattern: str, **others: Any) -> Call:
 
 
 def ask(llm: Any, view: View = QUIET, question: str = ASKED, budget: int = 4096) -> Answered:
-    evidence = collect(llm, view, question, "agent", view.settings.reader, budget)
+    evidence = collect(llm, view, question, "agent", budget)
     return answer(llm, question, evidence, "2024-01-01", budget, search(view, question, "agent"))
 
 

@@ -13,7 +13,7 @@ from openai import OpenAI
 from server import HastyClient
 
 from infinimem import Turn, open_memory
-from infinimem.evaluation.grading import JUDGE
+from infinimem.evaluation.judge import JUDGE
 from infinimem.llm import reading
 from infinimem.llm.base import Failure, Task
 from infinimem.llm.tasks import ANSWER
@@ -65,7 +65,7 @@ TALK = (
 def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, model_url: str) -> None:
     root = tmp_path / "m"
     open_memory(root, model="offline", create=True)
-    (root / "infinimem.toml").write_text('[infini]\nplan_retries = 0\n[reader]\nname = "hybrid"\n')
+    (root / "infinimem.toml").write_text('[reader]\nname = "hybrid"\n')
     client = HastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     memory = open_memory(root, model=client)
     memory.observe(

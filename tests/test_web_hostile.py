@@ -47,7 +47,8 @@ POLICY = (
 TAGS = frozenset(
     "html head meta title link script body a header nav main h1 h2 h3 h4 h5 h6 p section article div span "
     "time form input select option button textarea label output datalist dialog details summary ul li dl dt "
-    "dd blockquote pre code mark s del ins strong kbd br svg path circle text".split()
+    "dd blockquote pre code mark s del ins strong em kbd br hr ol table thead tbody tr th td svg path circle "
+    "text".split()
 )
 """What pages are made of."""
 ATTRIBUTES = frozenset(

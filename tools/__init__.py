@@ -1,7 +1,8 @@
-"""The five tools by which an agent, a client or a person reads a library.
+"""The five tools by which an agent, a client or a person reads a library, and those that packages add.
 
-The functions of `Toolbox` are the one table of them: JSON schemas are derived from their signatures and
-docstrings.
+The functions of `Toolbox` are the one table of the five: JSON schemas are derived from their signatures and
+docstrings. Of a package's tool an entry point of the group "infinimem.tools" names the function, in the same
+form: it takes a `View` and arguments, and returns what one of the five may return, or {"rows": lines}.
 """
 
 import json
@@ -11,10 +12,12 @@ from inspect import signature
 from types import MethodType
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec
 
+from infinimem.log import log
+from infinimem.spec import load, plugins, unusable
 from infinimem.store.view import View
 
 from .compact import rows
-from .tool import Result, Rule, Tool
+from .tool import Result, Rule, Tool, described
 
 NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
 
@@ -162,8 +165,19 @@ class Toolbox:
     def _tools(self) -> dict[str, Tool]:
         return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, self), rows) for name in NAMES}
 
+    @cached_property
+    def _added(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in _added(self._view)}
+
+    @property
+    def extra(self) -> str:
+        """The tools that packages add, a line each, as a prompt that knows the five lists them."""
+        added = self._added.values()
+        told = ((tool.name, ", ".join(tool.parameters["properties"]), tool.description) for tool in added)
+        return "".join(f"{name}({arguments}): {description}\n" for name, arguments, description in told)
+
     def __iter__(self) -> Iterator[Tool]:
-        return iter(self._tools.values())
+        return iter([*self._tools.values(), *self._added.values()])
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
         """Run a tool as a model asked for it.
@@ -175,20 +189,22 @@ class Toolbox:
         Returns:
             The tool's result, or {"error": one line} for whatever is wrong with the call.
         """
-        tool, read = self._tools.get(name), _read(arguments)
+        tool, read = self._tools.get(name) or self._added.get(name), _read(arguments)
         if tool is None:
-            return {"error": f"there is no tool {name[:40]!r}; there are {', '.join(NAMES)}"}
+            return {
+                "error": f"there is no tool {name[:40]!r}; there are {', '.join(tool.name for tool in self)}"
+            }
         return {"error": "the arguments are not a JSON object"} if read is None else tool.run(read)
 
     def text(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """The same as text for a model: `Tool.told`."""
-        tool, result = self._tools.get(name), self.call(name, arguments)
+        tool, result = self._tools.get(name) or self._added.get(name), self.call(name, arguments)
         return tool.told(result) if tool else str(result["error"])
 
     def functions(self) -> list[Callable[..., str]]:
-        """The tools as functions that return text for a model, as `text` does: for frameworks that make tools
+        """The five as functions that return text for a model, as `text` does: for frameworks that make tools
         of functions."""
-        return [tool.telling(getattr(self, tool.name)) for tool in self]
+        return [self._tools[name].telling(getattr(self, name)) for name in NAMES]
 
     def openai(self) -> list[Result]:
         """The tools as OpenAI's chat API lists them."""
@@ -197,6 +213,31 @@ class Toolbox:
     def anthropic(self) -> list[Result]:
         """The tools as Anthropic's messages API lists them."""
         return [tool.anthropic() for tool in self]
+
+
+def _added(view: Callable[[], View]) -> Iterator[Tool]:
+    """Those of other packages, but for names of ours; one that cannot be used is told in the log."""
+    for name, value in sorted(plugins("tools").items()):
+        try:
+            if name not in NAMES:
+                yield _tool(name, value, view)
+        except Exception as error:  # whatever the code of others may raise
+            log.warning("the tool %s is left out: %s", name, error)
+
+
+def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:
+    function = load(value)
+    description, parameters = described(function)
+
+    def call(**arguments: Any) -> Result:
+        try:
+            result: Result = function(view(), **arguments)
+            list(rows(result))
+        except Exception as error:  # as above
+            raise unusable(value, f"{type(error).__name__}: {error}") from error
+        return result
+
+    return Tool(name, description, parameters, call, rows)
 
 
 def _read(arguments: Mapping[str, Any] | str) -> dict[str, Any] | None:

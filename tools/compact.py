@@ -19,7 +19,7 @@ from typing import Any
 from infinimem.markdown.characters import name
 from infinimem.markdown.signature import parse_entry, unsign
 
-from .tool import Result
+from .tool import Result, shown
 
 _NOTED = ("when", "refers")
 
@@ -39,7 +39,8 @@ def rows(
     dated: Callable[[str], str] | None = None,
     raw: Callable[[str, int], str] | None = None,
 ) -> Iterator[str]:
-    """A result of search, grep, grep_doc, read_lines or list_docs; the last row is a total.
+    """A result of search, grep, grep_doc, read_lines or list_docs, whose last row is a total; or rows as they
+    are.
 
     Args:
         result: as the tool gave it.
@@ -47,6 +48,9 @@ def rows(
         dated: how a day is told; None for the day alone.
         raw: gives a line as it stands in the file; all are told so, headers and blank lines too.
     """
+    if "rows" in result:
+        yield from map(shown, result["rows"])
+        return
     if "docs" in result:
         yield from _catalog(result)
         return

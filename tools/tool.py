@@ -119,7 +119,7 @@ def described(function: Callable[..., Result]) -> tuple[str, dict[str, Any]]:
     properties: dict[str, Any] = {}
     required = []
     for name, argument in signature(function, eval_str=True).parameters.items():
-        if name == "self":
+        if name in ("self", "view"):
             continue
         properties[name] = {**_rule(argument.annotation), "description": descriptions.get(name, "")}
         if argument.default is argument.empty:

@@ -15,12 +15,12 @@ import click
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
-from infinimem.evaluation.methods.groups import GROUPS
+from infinimem.evaluation.methods.spec import GROUPS
 from infinimem.results import counted
 
 if TYPE_CHECKING:
-    from infinimem.evaluation.estimate import Estimate
     from infinimem.evaluation.runner import Request, Run
+    from infinimem.evaluation.spending import Estimate
     from infinimem.llm.base import LLM
 
 DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
@@ -154,8 +154,8 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
-    from infinimem.evaluation.book import OtherRun
-    from infinimem.evaluation.datasets.registry import benchmark
+    from infinimem.evaluation.database import OtherRun
+    from infinimem.evaluation.datasets import benchmark
     from infinimem.evaluation.runner import Run
 
     first = f"bench-{name}-{date.today().isoformat()}"
@@ -189,8 +189,8 @@ def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
 
 def _show_estimate(out: Output, size: Estimate) -> None:
     rows = [
-        (row.method, row.phase, row.usage.calls, row.usage.tokens_in, row.usage.tokens_out)
-        for row in size.rows
+        (method, phase, usage.calls, usage.tokens_in, usage.tokens_out)
+        for (method, phase), usage in size.usage.items()
     ]
     names = ("method", "phase", "calls", "tokens_in", "tokens_out")
     data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}

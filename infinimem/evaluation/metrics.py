@@ -13,12 +13,11 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from infinimem.errors import UsageError
+from infinimem.errors import ModelNotConfigured
 from infinimem.terms import fold
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 CUTS = (5, 10, 20, 50)
 """Ranks at which a list is cut."""
-RESAMPLES = 10_000
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -127,17 +125,14 @@ def stems(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
-    stem: str = _stemmer().stem(word)
-    return stem
-
-
-@cache
-def _stemmer() -> Any:
     try:
         from nltk.stem.porter import PorterStemmer
     except ImportError as error:
-        raise UsageError("answers are scored with nltk: pip install 'infinimem[bench]'") from error
-    return PorterStemmer()
+        raise ModelNotConfigured(
+            "words are compared by nltk's stems: pip install 'infinimem[bench]'"
+        ) from error
+    stem: str = PorterStemmer().stem(word)
+    return stem
 
 
 def token_f1(answer: str, expected: str) -> float:
@@ -152,16 +147,7 @@ def parts_f1(answer: str, expected: str) -> float:
 
 
 def locomo_f1(answer: str, expected: str, category: str) -> float:
-    """Return LoCoMo's F1 under the rule of the question's category.
-
-    Args:
-        answer: as it was given.
-        expected: one answer of the data set; not looked at for "adversarial".
-        category: "multi-hop" splits at commas; "open-domain" takes what is expected before a ";";
-            "adversarial" is right where the answer says that there is none.
-    """
-    if category == "adversarial":
-        return float(says_nothing(answer))
+    """Return LoCoMo's F1: of "multi-hop" by parts, of "open-domain" to what is expected before a ";"."""
     if category == "multi-hop":
         return parts_f1(answer, expected)
     if category == "open-domain":
@@ -226,55 +212,28 @@ def percentile(values: Iterable[float], share: float) -> float:
     return ordered[min(max(math.ceil(share * len(ordered)), 1), len(ordered)) - 1]
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The mean of one method minus the other over the same questions, and the ends of its interval."""
-
-    mean: float
-    low: float
-    high: float
-    questions: int
-
-    @property
-    def sure(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
-
-
-def paired_differences(
-    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    resamples: int = RESAMPLES,
-    seed: int = 7,
-    level: float = 0.95,
-) -> dict[str, Difference]:
-    """Draw questions with replacement, both methods' scores of each together (paired bootstrap).
+def paired_difference(
+    differences: Sequence[float], resamples: int = 10_000, seed: int = 7
+) -> dict[str, float]:
+    """Return the mean of two methods' differences over the same questions, and where it lies (bootstrap).
 
     Args:
-        pairs: for each measure one method's score of each question and the other's, in the same order.
-        resamples: how often.
+        differences: one method's score of each question, less the other's.
+        resamples: how often questions are drawn with replacement.
         seed: the same seed gives the same interval.
-        level: of confidence; the interval lies between percentiles (Efron and Tibshirani, 1993).
 
-    Raises:
-        ValueError: two that belong together are not of one length.
+    Returns:
+        "mean", and "low" and "high", between which 95 % of the resamples lie (Efron and Tibshirani, 1993).
     """
     import numpy as np
 
-    if any(len(ours) != len(theirs) for ours, theirs in pairs.values()):
-        raise ValueError("a paired difference needs two scores for each question")
-    differences = {name: Difference(0.0, 0.0, 0.0, 0) for name in pairs}
-    tail = (1 - level) / 2
-    for count in sorted({len(ours) for ours, _ in pairs.values()} - {0}):
-        names = [name for name, (ours, _) in pairs.items() if len(ours) == count]
-        ours, theirs = (np.array([pairs[name][side] for name in names]).T for side in (0, 1))
-        means = _times_drawn(count, resamples, seed) @ np.asarray(ours - theirs, dtype=np.float32) / count
-        lows, highs = np.quantile(means, [tail, 1 - tail], axis=0)
-        for name, middle, low, high in zip(names, (ours - theirs).mean(axis=0), lows, highs, strict=True):
-            differences[name] = Difference(float(middle), float(low), float(high), count)
-    return differences
+    scores = np.array(differences, dtype=np.float32)
+    means = _times_drawn(len(differences), resamples, seed) @ scores / len(differences)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {"mean": mean(differences), "low": float(low), "high": float(high)}
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float32]:
     """Return how often each resample draws each question: the same for all measures and methods of a run."""
     import numpy as np

@@ -1,4 +1,4 @@
-"""The nouns of a benchmark run, and its two seams: data sets and methods."""
+"""The nouns of a benchmark run, and its two protocols: data sets and methods."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Ingested:
         usage: tokens and calls by phase (a language task's name).
         seconds: of wall clock.
         sizes: tokens of each document that was made.
-        written: what became of what was said (evaluation/written.py).
+        written: what became of what was said (methods/library.py: written_of).
         turns: that were taken in.
         disk: bytes of the library's files.
     """
@@ -99,37 +99,6 @@ class Ingested:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one method made of one question.
-
-    Args:
-        found: best first.
-        answer: None where only retrieval is measured.
-        failed: why the answerer's reply could not be used (llm/base.py: Failure); what stands in for an
-            answer then is scored 0, and nothing is judged.
-        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
-        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
-        usage: tokens and calls by phase.
-        seconds: of finding and answering, without the judge.
-        steps: what the reader did, as its trace tells.
-    """
-
-    method: str
-    case: str
-    question: str
-    category: str
-    counted: bool
-    found: tuple[Found, ...]
-    answer: str | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-    verdicts: Mapping[str, Any] = field(default_factory=dict)
-    usage: Mapping[str, Usage] = field(default_factory=dict)
-    seconds: float = 0.0
-    steps: tuple[Mapping[str, Any], ...] = ()
-    failed: str | None = None
-
-
-@dataclass(frozen=True)
 class Drawn:
     """What a method made of a question.
 
@@ -137,13 +106,35 @@ class Drawn:
         found: best first.
         answer: None where none was asked for.
         steps: of the reader, as its trace tells them; the last one of an answer names the lines cited.
-        failed: why the answerer's reply could not be used; None where it could.
+        failed: why the answerer's reply could not be used (llm/base.py: Failure); None where it could.
     """
 
     found: tuple[Found, ...]
     answer: str | None = None
     steps: tuple[Mapping[str, Any], ...] = ()
     failed: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method made of one question, and what that is worth.
+
+    Args:
+        drawn: what stands in for an answer that failed is scored 0, and nothing is judged.
+        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
+        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
+        usage: tokens and calls by phase.
+        seconds: of finding and answering, without the judge.
+    """
+
+    method: str
+    case: str
+    question: Question
+    drawn: Drawn
+    scores: Mapping[str, float] = field(default_factory=dict)
+    verdicts: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Benchmark(Protocol):
@@ -152,21 +143,17 @@ class Benchmark(Protocol):
     name: str
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """The cases of the official file, read as they are asked for.
+        """Yield the cases of the official file, with at most `limit` questions of each category.
 
-        Args:
-            path: the file.
-            limit: at most so many questions of each category.
+        Raises:
+            UsageError: a file cannot be read or is not as it should be.
         """
-        ...
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """Measures of a ranking, by name ("R@5"); none for a question without known evidence."""
-        ...
+        """Return measures of a ranking, by name ("R@5"); none for a question without known evidence."""
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Measures of an answer that need no judge."""
-        ...
+        """Return measures of an answer that need no judge."""
 
 
 class Method(Protocol):
@@ -174,16 +161,9 @@ class Method(Protocol):
 
     def ingest(self, case: Case) -> Ingested:
         """Take in a history."""
-        ...
 
-    def retrieve(self, question: Question, budget: int | None) -> Drawn:
-        """What is found for a question; threads may ask at once.
-
-        Args:
-            budget: tokens; None for all that is ranked.
-        """
-        ...
+    def retrieve(self, question: Question) -> Drawn:
+        """Return all that is ranked for a question; threads may ask at once."""
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        """An answer, and what it was drawn from; threads may ask at once."""
-        ...
+        """Return an answer, and what it was drawn from; threads may ask at once."""

@@ -1,28 +1,63 @@
-"""The report of a run: report.md for people, report.json for programs, plots."""
+"""The report of a run: its rows added up (report.json), the tables made of that (report.md), and plots."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from infinimem.evaluation import plots
-from infinimem.evaluation.metrics import mean, percentile
-from infinimem.evaluation.table import percent
-from infinimem.evaluation.tables import headline, primary, tables
-from infinimem.evaluation.tally import WORDS, Tallies, Tally, read
-from infinimem.evaluation.written import written_figures
-from infinimem.model import Usage
+from infinimem.evaluation.database import read
+from infinimem.evaluation.methods.spec import OWN
+from infinimem.evaluation.metrics import mean, paired_difference, percentile
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
+PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
+"""By which methods are ranked: the first of these that a run measured."""
+HEADLINE = (
+    *("judge strict", "judge lenient", "judge parts", "judge rubric", "match", "F1", "BLEU-1", "ROUGE-L"),
+    *("R@5", "N@5", "MRR", "doc R@5", "doc N@5", "doc MRR", "R@10", "R@50", "hit@5", "all@5"),
+    *("own R@5", "own N@5", "own turn R@5", "own turn N@5"),
+    *("R in 512", "R in 1024", "R in 2048", "R in 4096", "R in 8192"),
+    *("turns in 1024", "turns in 2048", "turns in 4096"),
+    *("answer@1", "answer@5", "answer@10", "answer@50"),
+)
+"""The measures that tables show, in this order; report.json holds all."""
+_COMPARED = (
+    *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
+    *("R in 1024", "R in 4096", "turns in 2048", "answer@5"),
+)
+_BESIDE_COSTS = (
+    *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5"),
+    *("R in 1024", "turns in 1024", "answer@5"),
+)
 _SHOWN = 7
 """Measures in the short table that the command prints."""
+_BASELINES = ("bm25", "dense")
+"""Methods that others are compared with, beside the first of the run and our own that extract nothing."""
+_ABOUT = {
+    "data": "data",
+    "corrections": "label corrections",
+    "limit": "questions of each category, at most",
+    "retrieval_only": "retrieval only",
+    "budget": "tokens of evidence, at most",
+    "models": "models",
+    "embedders": "embedders",
+    "versions": "versions",
+}
+_NONE = "–"
+"""Of a figure that there is not."""
+
+Report = Mapping[str, Any]
+"""What report.json holds."""
 
 
 def write_report(folder: Path) -> dict[str, Any]:
-    """Write report.md, report.json and the plots beside the run's files.
+    """Write report.md, report.json and the plots beside the run's file.
 
     Args:
         folder: of the run; one that has not ended is reported as far as it is.
@@ -33,62 +68,186 @@ def write_report(folder: Path) -> dict[str, Any]:
     Raises:
         UsageError: the folder holds no run.
     """
-    tallies = read(folder)
-    drawn = plots.draw(tallies, primary(tallies), folder)
-    report = _figures(tallies) | {"plots": [name for name, _ in drawn or ()]}
+    with read(folder) as rows:
+        report = _figures(rows)
+    pictures = plots.draw(report, folder)
+    report["plots"] = list(pictures or ())
     text = json.dumps(report, ensure_ascii=False, indent=1) + "\n"
     (folder / "report.json").write_text(text, encoding="utf-8")
-    (folder / "report.md").write_text(_markdown(tallies, drawn), encoding="utf-8")
+    count = len(report["methods"])
+    parts = [
+        f"# {report['config'].get('benchmark', 'A run')}: {count} method{'s' if count != 1 else ''}",
+        "\n".join(_about(report)),
+        *([NO_PLOTS] if pictures is None else (f"![{title}]({name})" for name, title in pictures.items())),
+        *_tables(report),
+    ]
+    (folder / "report.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return report
 
 
-def _markdown(tallies: Tallies, drawn: list[tuple[str, str]] | None) -> str:
-    pictures = [NO_PLOTS] if drawn is None else [f"![{title}]({name})" for name, title in drawn]
-    parts = [
-        f"# {tallies.config.get('benchmark', 'A run')}: {_methods(len(tallies.methods))}",
-        "\n".join(_about(tallies)),
-        *pictures,
-        *(table.markdown() for table in tables(tallies)),
-    ]
-    return "\n\n".join(parts) + "\n"
+# ── rows, added up: of one method, ?1 ───────────────────────────────────────────────────────────
+
+_ASKED = "SELECT count(*), sum(counted), avg(shown) FROM result WHERE method = ?1"
+_FAILED = "SELECT failed, count(*) FROM result WHERE method = ?1 AND failed IS NOT NULL GROUP BY failed"
+_SECONDS = "SELECT seconds FROM result WHERE method = ?1"
+_MEANS = "SELECT measure, avg(value) FROM scored WHERE method = ?1 AND counted GROUP BY measure"
+_MACRO = """
+SELECT measure, avg(average) FROM (
+    SELECT measure, avg(value) AS average FROM scored WHERE method = ?1 AND counted GROUP BY measure, category
+) GROUP BY measure"""
+_CATEGORIES = "SELECT category, max(counted) FROM result GROUP BY category ORDER BY 2 DESC, 1"
+_BY_CATEGORY = "SELECT measure, avg(value) FROM scored WHERE method = ?1 AND category = ?2 GROUP BY measure"
+_IN_CATEGORY = "SELECT count(*) FROM result WHERE method = ?1 AND category = ?2"
+_GRADED = """
+SELECT count(*), avg(value) FROM scored
+WHERE method = ?1 AND counted AND failed IS NULL AND measure IN ('judge strict', 'judge rubric')"""
+_UNGRADED = """
+SELECT count(*) FROM result WHERE method = ?1 AND json_extract(record, '$.answer') IS NOT NULL AND 2 > (
+    SELECT total(iif(measure = 'judge rubric', 2, 1)) FROM score
+    WHERE score.result = result.id AND measure IN ('judge strict', 'judge lenient', 'judge rubric'))"""
+_UNTIL = """
+SELECT coalesce((SELECT value FROM score WHERE score.result = result.id AND measure = ?2), 9e999) FROM result
+WHERE method = ?1 AND counted
+AND EXISTS (SELECT 1 FROM score WHERE score.result = result.id AND measure LIKE '% in %')"""
+_PAIRS = """
+SELECT scored.measure, scored.value, theirs.value FROM scored
+JOIN result AS other
+    ON other.method = ?2 AND other.history = scored.history AND other.question = scored.question
+JOIN score AS theirs ON theirs.result = other.id AND theirs.measure = scored.measure
+WHERE scored.method = ?1 AND scored.counted ORDER BY scored.id"""
+_MADE = "SELECT count(*), total(turns), total(seconds), total(disk) FROM made WHERE method = ?1"
+_SIZES = "SELECT value FROM made, json_each(sizes) WHERE method = ?1 ORDER BY value"
+_SPENT = """
+SELECT phase, sum(calls), sum(tokens_in), sum(tokens_out) FROM spent
+WHERE method = ?1 AND (question = '') = ?2 GROUP BY phase"""
+_WRITTEN = """
+SELECT key, iif(key = 'uncited', sum(json_array_length(written, '$.uncited')), sum(value))
+FROM made, json_each(written) WHERE method = ?1 GROUP BY key"""
+_UNSHOWN = """
+SELECT count(*) FROM (
+    SELECT history, turn.value FROM made, json_each(written, '$.uncited') AS turn WHERE method = ?1
+    EXCEPT
+    SELECT history, turn.value FROM result, json_each(record, '$.found') AS piece,
+        json_each(piece.value, '$.turns') AS turn WHERE method = ?1)"""
 
 
-def _about(tallies: Tallies) -> list[str]:
-    config = tallies.config
-    lines = [f"- {label}: {_said(config[key])}" for label, key in _ABOUT if config.get(key) is not None]
-    most = max(len(tally.asked) for tally in tallies.methods)
-    short = [
-        f"{tally.name} ({len(tally.asked)} of {most})" for tally in tallies.methods if len(tally.asked) < most
+def _figures(rows: sqlite3.Connection) -> dict[str, Any]:
+    config = {name: json.loads(value) for name, value in rows.execute("SELECT name, value FROM config")}
+    there = {name for (name,) in rows.execute("SELECT DISTINCT method FROM result")}
+    names = [name for name in config["methods"] if name in there]
+    own = [name for name, way in OWN.items() if not way.draws]
+    bases = {name: name.partition(":")[0] for name in names}
+    usual = [name for base in _BASELINES for name in names if bases[name] == base]
+    baselines = dict.fromkeys([names[0], *usual, *(name for name in names if bases[name] in own)])
+    methods = {name: _method(rows, name, [one for one in baselines if one != name]) for name in names}
+    measures = [name for (name,) in rows.execute("SELECT DISTINCT measure FROM scored ORDER BY measure")]
+    shown = [name for name in HEADLINE if name in measures][:_SHOWN]
+    return {
+        "config": config,
+        "measures": measures,
+        "baselines": list(baselines),
+        "primary": next((name for name in (*PRIMARY, *measures) if name in measures), ""),
+        "columns": ["method", "questions", *shown],
+        "rows": [
+            [name, one["counted"], *(_percent(one["mean"].get(measure)) for measure in shown)]
+            for name, one in methods.items()
+        ],
+        "methods": methods,
+    }
+
+
+def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> dict[str, Any]:
+    def select(query: str, *more: str | bool) -> list[Any]:
+        return rows.execute(query, (name, *more)).fetchall()
+
+    def spent(building: bool) -> dict[str, dict[str, int]]:
+        kinds = ("calls", "tokens_in", "tokens_out")
+        return {phase: dict(zip(kinds, of, strict=True)) for phase, *of in select(_SPENT, building)}
+
+    ((questions, counted, shown),) = select(_ASKED)
+    ((cases, turns, seconds, disk),) = select(_MADE)
+    ((graded, passed),) = select(_GRADED)
+    written = dict(select(_WRITTEN))
+    return {
+        "questions": questions,
+        "counted": counted,
+        "failed": dict(select(_FAILED)),
+        "ungraded": select(_UNGRADED)[0][0],
+        "graded": graded,
+        "passed": passed or 0.0,
+        "cases": cases,
+        "turns": turns,
+        "mean": dict(select(_MEANS)),
+        "macro": dict(select(_MACRO)),
+        "categories": {
+            category: {
+                "questions": select(_IN_CATEGORY, category)[0][0],
+                "counted": bool(counts),
+                "mean": dict(select(_BY_CATEGORY, category)),
+            }
+            for category, counts in rows.execute(_CATEGORIES)
+        },
+        "differences": {other: _differences(select(_PAIRS, other)) for other in baselines},
+        "tokens_until_all": _until(select(_UNTIL, "tokens to all")),
+        "tokens_until_words": _until(select(_UNTIL, "tokens to words")),
+        "construction": spent(True),
+        "construction_seconds": seconds,
+        "disk": disk,
+        "querying": spent(False),
+        "question_seconds": _percentiles([value for (value,) in select(_SECONDS)], 50, 90),
+        "evidence_tokens": shown,
+        "document_tokens": [size for (size,) in select(_SIZES)],
+        "written": written and {**written, "unshown": select(_UNSHOWN)[0][0]},
+    }
+
+
+def _differences(pairs: Iterable[tuple[str, float, float]]) -> dict[str, dict[str, float]]:
+    by_measure = defaultdict(list)
+    for measure, ours, theirs in pairs:
+        by_measure[measure].append(ours - theirs)
+    return {measure: paired_difference(values) for measure, values in sorted(by_measure.items())}
+
+
+def _until(values: Sequence[tuple[float]]) -> dict[str, float | None]:
+    needed = [value for (value,) in values]
+    reached = mean([value < inf for value in needed])
+    return {"questions": len(needed), "reached": reached, **_percentiles(needed, 50, 90)} if needed else {}
+
+
+def _percentiles(values: Sequence[float], *shares: int) -> dict[str, float | None]:
+    """None stands for what is never reached."""
+    found = {f"p{share}": percentile(values, share / 100) for share in shares}
+    return {name: None if value == inf else value for name, value in found.items()}
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _about(report: Report) -> list[str]:
+    config, methods = report["config"], report["methods"]
+    lines = [
+        f"- {label}: {_said(config[key])}" for key, label in _ABOUT.items() if config.get(key) is not None
     ]
-    if short:
-        lines.append(f"- Not finished: {', '.join(short)}. Compare differences, which are paired, not means.")
-    failed = [
-        f"{tally.name} ({sum(tally.failed.values())} of {len(tally.asked)}: {_said(tally.failed)})"
-        for tally in tallies.methods
-        if tally.failed
-    ]
-    if failed:
-        told = ", ".join(failed)
-        lines.append(f"- Not answered, the answerer's reply was unusable: {told}. They are scored 0.")
-    ungraded = [(tally.name, tally.ungraded(), len(tally.asked)) for tally in tallies.methods]
-    if any(count for _, count, _ in ungraded):
-        told = ", ".join(f"{name} ({count} of {asked})" for name, count, asked in ungraded if count)
-        lines.append(
-            f"- Not graded, the judge's reply was unreadable: {told}. They are in no mean of its grades."
-        )
+    most = max(one["questions"] for one in methods.values())
+    notes = {
+        "Not finished: {}. Compare differences, which are paired, not means.": {
+            name: f"{one['questions']} of {most}" for name, one in methods.items() if one["questions"] < most
+        },
+        "Not answered, the answerer's reply was unusable: {}. They are scored 0.": {
+            name: f"{sum(one['failed'].values())} of {one['questions']}: {_said(one['failed'])}"
+            for name, one in methods.items()
+            if one["failed"]
+        },
+        "Not graded, the judge's reply was unreadable: {}. They are in no mean of its grades.": {
+            name: f"{one['ungraded']} of {one['questions']}"
+            for name, one in methods.items()
+            if one["ungraded"]
+        },
+    }
+    for note, those in notes.items():
+        if those:
+            lines.append("- " + note.format(", ".join(f"{name} ({what})" for name, what in those.items())))
     return lines
-
-
-_ABOUT = (
-    ("data", "data"),
-    ("label corrections", "corrections"),
-    ("questions of each category, at most", "limit"),
-    ("retrieval only", "retrieval_only"),
-    ("tokens of evidence, at most", "budget"),
-    ("models", "models"),
-    ("embedders", "embedders"),
-    ("versions", "versions"),
-)
 
 
 def _said(value: Any) -> str:
@@ -99,79 +258,193 @@ def _said(value: Any) -> str:
     return str(value)
 
 
-def _methods(count: int) -> str:
-    return f"{count} method" + ("s" if count != 1 else "")
-
-
-def _figures(tallies: Tallies) -> dict[str, Any]:
-    measures = headline(tallies)[:_SHOWN]
-    rows = [
-        [tally.name, len(tally.counted), *(percent(tally.mean(name)) for name in measures)]
-        for tally in tallies.methods
+def _tables(report: Report) -> list[str]:
+    """Those that the run has figures for."""
+    methods, measures = report["methods"], [name for name in HEADLINE if name in report["measures"]]
+    compared = [name for name in _COMPARED if name in measures]
+    tables = [
+        _quality(methods, "questions", "mean", measures),
+        _quality(methods, "categories", "macro", measures),
+        *(_comparison(methods, baseline, compared) for baseline in report["baselines"] if compared),
+        *(_by_category(methods, measure) for measure in compared),
+        _reading(methods, "all evidence is there", "tokens_until_all"),
+        _reading(methods, "all words of the answer are", "tokens_until_words"),
+        _costs(report, [name for name in _BESIDE_COSTS if name in measures]),
+        _phases(methods),
+        _documents(methods),
+        _written(methods),
+        _everything(methods, measures),
     ]
-    return {
-        "config": tallies.config,
-        "primary": primary(tallies),
-        "columns": ["method", "questions", *measures],
-        "rows": rows,
-        "methods": {tally.name: _method(tally, tallies) for tally in tallies.methods},
+    return [table for table in tables if table]
+
+
+def _quality(methods: Report, what: str, key: str, measures: Sequence[str]) -> str:
+    rows = _rows(methods, lambda one: [one["counted"], *_percents(one[key], measures)])
+    note = "A measure is taken over the questions that have it."
+    return _table(f"Quality, mean over {what}", ["method", "questions", *measures], rows, note)
+
+
+def _comparison(methods: Report, baseline: str, measures: Sequence[str]) -> str:
+    def cells(one: Report) -> list[str]:
+        to = one["differences"].get(baseline)
+        return [] if to is None else [_difference(to.get(measure)) for measure in measures]
+
+    note = "Points, with the 95 % interval of a paired bootstrap; bold where the interval leaves out 0."
+    return _table(f"Difference to {baseline}", ["method", *measures], _rows(methods, cells), note)
+
+
+def _difference(of: Mapping[str, float] | None) -> str:
+    if of is None:
+        return _NONE
+    text = f"{100 * of['mean']:+.1f} [{100 * of['low']:+.1f}, {100 * of['high']:+.1f}]"
+    return f"**{text}**" if of["low"] > 0 or of["high"] < 0 else text
+
+
+def _by_category(methods: Report, measure: str) -> str:
+    shown = {
+        name: _in_brackets(name, of)
+        for one in methods.values()
+        for name, of in one["categories"].items()
+        if measure in of["mean"]
     }
 
+    def cells(one: Report) -> Iterable[str]:
+        means = [one["mean"], one["macro"], *(one["categories"][name]["mean"] for name in shown)]
+        return (_percent(mean.get(measure)) for mean in means)
 
-def _until(needed: Sequence[float]) -> dict[str, float | None]:
-    shares = {f"p{share}": percentile(needed, share / 100) for share in (50, 90)} if needed else {}
-    return {share: None if value == inf else value for share, value in shares.items()}
-
-
-def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
-    return {
-        "questions": len(tally.asked),
-        "counted": len(tally.counted),
-        "failed": dict(tally.failed),
-        "ungraded": tally.ungraded(),
-        "graded": len(tally.grades),
-        "passed": _round(mean(tally.grades)),
-        "cases": len(tally.ingested),
-        "mean": _rounded({name: tally.mean(name) for name in tallies.measures}),
-        "macro": _rounded({name: tally.macro(name) for name in tallies.measures}),
-        "categories": {
-            name: {
-                "questions": len(tally.categories.get(name, ())),
-                "counted": counts,
-                "mean": _rounded({measure: tally.mean(measure, name) for measure in tallies.measures}),
-            }
-            for name, counts in tallies.categories
-        },
-        "differences": {
-            baseline.name: {
-                name: {"mean": _round(found.mean), "low": _round(found.low), "high": _round(found.high)}
-                for name, found in sorted(tally.differences(baseline).items())
-            }
-            for baseline in tallies.baselines
-            if baseline is not tally
-        },
-        "tokens_until_all": _until(tally.until_all()),
-        "tokens_until_words": _until(tally.until_all(WORDS)),
-        "construction": _spent(tally.construction),
-        "construction_seconds": _round(sum(item.seconds for item in tally.ingested)),
-        "querying": _spent(tally.querying),
-        "question_seconds": {f"p{share}": _round(tally.seconds(share / 100)) for share in (50, 90)},
-        "evidence_tokens": _round(mean([item.context for item in tally.asked])),
-        "document_tokens": tally.sizes,
-        "written": written_figures(tally),
-    }
+    columns = ["method", "over questions", "over categories", *shown.values()]
+    note = "A category in brackets is in no mean." if list(shown) != list(shown.values()) else ""
+    return _table(f"{measure} by category", columns, _rows(methods, cells), note)
 
 
-def _spent(usages: Mapping[str, Usage]) -> dict[str, dict[str, int]]:
-    return {
-        phase: {"calls": usage.calls, "tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
-        for phase, usage in sorted(usages.items())
-    }
+def _reading(methods: Report, what: str, key: str) -> str:
+    def cells(one: Report) -> list[object]:
+        of = one[key]
+        shares = [_whole(of[share]) for share in ("p50", "p90")] if of else []
+        return [of["questions"], _percent(of["reached"]), *shares] if of and of["reached"] else []
+
+    columns = ["method", "questions", "all found", "tokens, p50", "tokens, p90"]
+    note = "Pieces are read best first; a question for which not all is found takes endless tokens."
+    return _table(f"Tokens read until {what}", columns, _rows(methods, cells), note)
 
 
-def _rounded(values: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: _round(value) for name, value in values.items() if value is not None}
+def _costs(report: Report, measures: Sequence[str]) -> str:
+    ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
+
+    def cells(one: Report) -> Iterator[str]:
+        yield from _percents(one["mean"], measures)
+        for amount, digits in (
+            (_sum(one["construction"], "calls"), 2),
+            (_sum(one["construction"]), 0),
+            (1000 * one["construction_seconds"], 0),
+            (one["disk"] / 1024, 1),
+        ):
+            yield f"{amount / one['turns']:,.{digits}f}" if one["turns"] else _NONE
+        yield f"{_sum(one['querying'], 'calls') / one['questions']:,.1f}"
+        yield _whole(_sum(one["querying"]) / one["questions"])
+        until = one["tokens_until_all"]
+        yield (_whole(until["p50"]) if until else _NONE) if ranks else _whole(one["evidence_tokens"])
+        yield f"{1000 * one['question_seconds']['p50']:,.0f}"
+
+    columns = [
+        *("method", *measures, "calls a turn", "tokens a turn", "ms a turn", "KB a turn"),
+        *("calls a question", "tokens a question"),
+        *("tokens to all evidence" if ranks else "evidence tokens", "ms a question"),
+    ]
+    note = (
+        "Tokens are of models, in and out, without the judge's. Of the offline rules, the prompts count that "
+        "a model would have been sent, and their replies. Methods that share a library each carry what "
+        "making it took. KB: of the library's files, without indexes and vectors. Milliseconds on the clock, "
+        "of a question the median"
+    ) + ("; of half of the questions all evidence is in so many tokens, or fewer." if ranks else ".")
+    return _table("Quality and costs", columns, _rows(report["methods"], cells), note)
 
 
-def _round(value: float) -> float:
-    return round(value, 6)
+def _phases(methods: Report) -> str:
+    rows = [
+        [name, when, phase, *(_whole(of[kind]) for kind in ("calls", "tokens_in", "tokens_out"))]
+        for name, one in methods.items()
+        for when, spent in (("construction", one["construction"]), ("question", one["querying"]))
+        for phase, of in sorted(spent.items(), key=lambda pair: (-_sum(dict([pair])), pair[0]))
+        if of["calls"]
+    ]
+    columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
+    return _table("Calls and tokens by phase, of the whole run", columns, rows)
+
+
+def _documents(methods: Report) -> str:
+    def cells(one: Report) -> list[object]:
+        sizes = one["document_tokens"]
+        shares = _percentiles(sizes, 10, 50, 90, 100).values()
+        return [len(sizes), _whole(mean(sizes)), *map(_whole, shares)] if sizes else []
+
+    columns = ["method", "documents", "tokens, mean", "p10", "p50", "p90", "largest"]
+    return _table("Sizes of the documents that were made", columns, _rows(methods, cells))
+
+
+def _written(methods: Report) -> str:
+    def cells(one: Report) -> list[object]:
+        of = one["written"]
+        if not of:
+            return []
+        shares = (1 - of[key] / of["gold"] if of["gold"] else None for key in ("uncited", "unshown"))
+        counts = (of[key] for key in ("entries", "verbatim", "discarded", "undone"))
+        times = [of[key] for key in ("relative", "dated", "unsettled")]
+        return [of["gold"], *map(_percent, shares), *counts, *times, times[0] - times[1] - times[2]]
+
+    columns = [
+        *("method", "gold turns", "cited, %", "cited or shown, %", "entries", "word for word", "discarded"),
+        *("came back", "relative times", "with when", "not settled", "left out"),
+    ]
+    note = (
+        "Gold turns hold the evidence of the questions that were asked. Relative times: entries whose words "
+        "name another day than theirs, without its date; not settled: their words can mean several."
+    )
+    return _table("What was written", columns, _rows(methods, cells), note)
+
+
+def _everything(methods: Report, measures: Sequence[str]) -> str:
+    rows = [
+        [name, _in_brackets(category, of), f"{of['questions']}", *_percents(of["mean"], measures)]
+        for name, one in methods.items()
+        for category, of in one["categories"].items()
+        if of["questions"]
+    ]
+    return _table("Every category", ["method", "category", "questions", *measures], rows)
+
+
+def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:
+    """A row for each method that has cells."""
+    rows = {name: [str(cell) for cell in cells(one)] for name, one in methods.items()}
+    return [[name, *row] for name, row in rows.items() if row]
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
+    """As Markdown, with numbers to the right; "" without rows."""
+    if not rows:
+        return ""
+    marks = ["---", *["---:"] * (len(columns) - 1)]
+    lines = [columns, marks, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join(filter(None, (f"## {title}", note, text)))
+
+
+def _in_brackets(category: str, of: Report) -> str:
+    return category if of["counted"] else f"({category})"
+
+
+def _percents(values: Mapping[str, float], measures: Iterable[str]) -> Iterator[str]:
+    return (_percent(values.get(measure)) for measure in measures)
+
+
+def _percent(value: float | None) -> str:
+    return _NONE if value is None else f"{100 * value:.1f}"
+
+
+def _whole(value: float | None) -> str:
+    return "never" if value is None else f"{value:,.0f}"
+
+
+def _sum(spent: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
+    """Over all phases; of tokens in and out, if nothing is said."""
+    return sum(of[kind] for of in spent.values() for kind in kinds or ("tokens_in", "tokens_out"))

@@ -1,4 +1,7 @@
-"""What a run's model calls take: counted for whoever asks, and held below a ceiling.
+"""What a run will take, roughly, before it takes it; and what its model calls take, held below a ceiling.
+
+The estimate knows the sizes of turns and questions; the rest are the shapes of the prompts
+(infinimem/estimate.py), and models differ in how much they say.
 
 Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
 the account of what it works on, and threads that it starts for it (llm/parallel.py) book there too.
@@ -8,22 +11,27 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from infinimem import tokens
-from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
+from infinimem.estimate import answering, making, reading
+from infinimem.evaluation.methods.spec import Spec
+from infinimem.evaluation.model import Case, Question
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.llm.connect import OFFLINE
 from infinimem.model import Usage
+from infinimem.spec import PROMPT, REPLY
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Matrix
+    from infinimem.embedders.base import Embedder, Matrix
 
 EMBEDDING = "embedding"
 """The phase under which an embedder's calls are booked."""
@@ -37,28 +45,22 @@ class Spending:
     """
 
     def __init__(self, ceiling: int | None = None) -> None:
-        self.ceiling = ceiling
         self.total = Usage()
+        self._ceiling = inf if ceiling is None else ceiling
         self._stopped = ""
         self._lock = threading.Lock()
-        self._loose: dict[str, Usage] = {}
-        self._account = ContextVar("account", default=self._loose)
+        loose: dict[str, Usage] = {}
+        self._account = ContextVar("account", default=loose)
         self._is_question = ContextVar("is_question", default=False)
 
-    @property
-    def tokens(self) -> int:
-        """Spent so far."""
-        return self.total.tokens_in + self.total.tokens_out
-
     @contextmanager
-    def question(self) -> Iterator[dict[str, Usage]]:
-        """The account of one question, which is not begun above the ceiling, but ended above it: half of it
-        would be lost, and paid once more."""
+    def question(self) -> Iterator[None]:
+        """One question, which is not begun above the ceiling, but ended above it: half of it would be lost,
+        and paid once more."""
         self.demand()
         mark = self._is_question.set(True)
         try:
-            with self.account() as usage:
-                yield usage
+            yield
         finally:
             self._is_question.reset(mark)
 
@@ -80,17 +82,17 @@ class Spending:
         """Refuse every further call."""
         self._stopped = why
 
-    def demand(self, paid: bool = True) -> None:
+    def demand(self) -> None:
         """Raise where no further call may be made.
 
         Raises:
-            SpendingCapReached: someone called `stop`, or the ceiling is reached and the call is paid.
+            SpendingCapReached: someone called `stop`, or the ceiling is reached.
         """
         if self._stopped:
             raise SpendingCapReached(self._stopped)
-        is_bound = paid and not self._is_question.get()
-        if is_bound and self.ceiling is not None and self.tokens >= self.ceiling:
-            raise SpendingCapReached(f"the cap of {self.ceiling} tokens is spent")
+        spent = self.total.tokens_in + self.total.tokens_out
+        if spent >= self._ceiling and not self._is_question.get():
+            raise SpendingCapReached(f"the cap of {self._ceiling} tokens is spent")
 
     def add(self, phase: str, usage: Usage, paid: bool = True) -> None:
         """Book a call; one that is not paid takes nothing of the ceiling."""
@@ -134,40 +136,25 @@ class Metered(Wrapper):
         return replace(reply, usage=used)
 
 
-@runtime_checkable
-class Counts(Protocol):
-    """What adds up the tokens that it takes; an embedder that does is paid for."""
-
-    usage: dict[str, Usage]
-
-
 class Booked:
     """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own.
 
     Args:
-        embedder: makes the vectors.
-        counts: the same one, which counts what they take.
+        embedder: makes the vectors, and counts in `usage` what they take.
         spending: of the run.
     """
 
-    def __init__(self, embedder: Embedder, counts: Counts, spending: Spending) -> None:
-        self._embedder = embedder
-        self._counts = counts
+    def __init__(self, embedder: Embedder, spending: Spending) -> None:
+        self.name, self.semantic = embedder.name, embedder.semantic
+        self._embedder: Any = embedder
         self._spending = spending
         self._lock = threading.Lock()
 
     @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def semantic(self) -> bool:
-        return self._embedder.semantic
-
-    @property
     def size(self) -> int:
         with self._booking():
-            return self._embedder.size
+            size: int = self._embedder.size
+        return size
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`.
@@ -177,14 +164,118 @@ class Booked:
         """
         self._spending.demand()
         with self._booking():
-            return self._embedder.embed(texts)
+            vectors: Matrix = self._embedder.embed(texts)
+        return vectors
 
     @contextmanager
     def _booking(self) -> Iterator[None]:
         with self._lock:
-            before = sum(self._counts.usage.values(), Usage())
+            before = sum(self._embedder.usage.values(), Usage())
             try:
                 yield
             finally:
-                if (spent := sum(self._counts.usage.values(), Usage()) - before).calls:
+                if (spent := sum(self._embedder.usage.values(), Usage()) - before).calls:
                     self._spending.add(EMBEDDING, spent)
+
+
+# ── before it is spent ──────────────────────────────────────────────────────────────────────────
+
+_TEXTS = 256
+"""That are embedded with one call."""
+
+
+@dataclass
+class Estimate:
+    """Sums up cases as they come.
+
+    Args:
+        paid: which of "keeper", "answerer" and "judge" take tokens.
+        budget: tokens of evidence of an answer.
+        retrieval_only: nothing is answered or judged.
+        embeds: texts of the methods whose vectors take tokens.
+        questions: still to be asked, over all methods.
+        cases: still to be taken in, over all methods.
+        usage: by method and phase: "making", "embedding", "reading", "answering" or "judging".
+    """
+
+    paid: Collection[str]
+    budget: int
+    retrieval_only: bool
+    embeds: Collection[str] = ()
+    questions: int = 0
+    cases: int = 0
+    usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
+
+    def add(
+        self,
+        case: Case,
+        left: Iterable[tuple[Spec, Sequence[Question]]],
+        taken_in: Collection[tuple[str, str]],
+    ) -> None:
+        """Count one case.
+
+        Args:
+            case: its turns are what is read.
+            left: for each method the questions still to be asked.
+            taken_in: the methods and cases whose libraries are made.
+        """
+        size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
+        made: set[str] = set()
+        for spec, questions in left:
+            is_new = (spec.text, case.name) not in taken_in
+            self.cases += 1
+            self.questions += len(questions)
+            sizes = [tokens.estimate(question.text) for question in questions]
+            if spec.way is not None:
+                if spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
+                    made.add(spec.library)  # methods that are made alike share a library
+                    self._count(spec, "making", making(size, len(case.turns), spec.parsed, spec.way.strategy))
+                for _ in sizes if "answerer" in self.paid else ():
+                    self._count(spec, "reading", reading(size, spec.way.answered_by, spec.parsed))
+            if spec.text in self.embeds:
+                self._embed(spec, size, len(case.turns), sizes, is_new, made)
+            shown = {"full": size, "none": 0}.get(spec.name, min(size, self.budget))
+            for question, length in zip(() if self.retrieval_only else questions, sizes, strict=False):
+                if "answerer" in self.paid:
+                    self._count(spec, "answering", answering(shown, length))
+                if "judge" in self.paid:
+                    self._count(spec, "judging", _judging(question, length))
+
+    @property
+    def total(self) -> Usage:
+        return sum(self.usage.values(), Usage())
+
+    def __str__(self) -> str:
+        total = self.total
+        if not total.calls:
+            return "no tokens: no model is asked"
+        phases: Counter[str] = Counter()
+        for (_, phase), usage in self.usage.items():
+            phases[phase] += usage.tokens_in + usage.tokens_out
+        parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
+        size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
+        return f"about {total.calls:,} calls, {size} ({parts})"
+
+    def _embed(
+        self, spec: Spec, size: int, turns: int, sizes: Sequence[int], is_new: bool, made: set[str]
+    ) -> None:
+        """Baselines share vectors, and make them at each start; a library keeps its own."""
+        is_library = spec.way is not None
+        key = f"{EMBEDDING} {spec.embedder}" + (f" {spec.library}" if is_library else "")
+        if key not in made and (is_new or not is_library):
+            made.add(key)
+            times = 2 if is_library and spec.draws else 1  # what was drawn is about as long as what was said
+            self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
+        self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
+
+    def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
+        key = spec.text, phase
+        self.usage[key] = self.usage.get(key, Usage()) + usage
+
+
+def _judging(question: Question, length: int) -> Usage:
+    """Two rules are asked, or once for all items of a rubric, each of which has a verdict of its own."""
+    if not question.rubric:
+        return Usage(2, 2 * (PROMPT + length + 2 * REPLY), 2 * REPLY)
+    items = sum(map(tokens.estimate, question.rubric))
+    return Usage(1, PROMPT + length + items + REPLY, len(question.rubric) * REPLY)

@@ -13,7 +13,7 @@ from typing import Any
 
 from infinimem.markdown.characters import name, one_line
 
-_NOTED = ("when", "refers", "superseded_by")
+_NOTED = ("when", "refers", "label", "superseded_by")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _INDENT = "\n" + 8 * " "
 """Before what goes on on another line: no text can pass for a line of its own."""

@@ -1,7 +1,7 @@
 """Language tasks: names, variables, reply schemas, and the rules that answer them offline. Their wording
 stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
-Those of a strategy stand in its own tasks.py, those of the bench in evaluation/grading.py.
+Those of a strategy stand in its own tasks.py, those of the bench in evaluation/judge.py.
 
 Ids in variables and replies are short strings ("12" for seq 12): models copy them more faithfully than
 line text, and code moves what they name (STRATEGIES: reference rewriting).
@@ -84,17 +84,32 @@ ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TE
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon."""
 
+CALLS = list_of(name=TEXT, arguments={"type": "object"})
+
 SEARCHING = Task(
     ANSWER.name,
-    ANSWER.variables | {"catalog", "calls", "rounds_left"},
-    object_of(answer=TEXT, cites=IDS, calls=list_of(name=TEXT, arguments={"type": "object"})),
+    ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
+    object_of(answer=TEXT, cites=IDS, calls=CALLS),
     ANSWER.rule,
     ANSWER.max_tokens,
 )
-"""The same, or calls of tools that show more (prompt E). `catalog` and `calls` are what a model is told of
-documents, and of its calls so far."""
+"""The same, or calls of tools that show more. `catalog` and `calls` are what a model is told of documents,
+and of its calls so far; `tools` are those that packages add."""
 
-ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING)
+SEEK = task(
+    "seek",
+    "question catalog calls rounds_left tools",
+    1024,
+    "where:seek",
+    done={"type": "boolean"},
+    calls=CALLS,
+    relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
+    relevant_docs=IDS,
+)
+"""What an answer is to be read from, or calls of tools (prompt E); `calls` holds the lines that they found,
+too."""
+
+ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, SEEK)
 """Those that belong to no strategy, and not to the bench."""
 
 

@@ -5,26 +5,26 @@ a `problem`, and its bytes are never rewritten. Editing touches the lines of the
 ever dumped anew. The headers of other programs, TOML between two `+++` and a JSON object, are read the same
 way, and never edited.
 
-YAML is read from parser events: strings, lists and mappings only. Nothing recurses, and the parser is stopped
-at the first event that a header may not hold, so a bomb costs no more than its first bytes. The yaml package
-is slow to import, so the first header imports it.
+python-frontmatter reads them all, with handlers of ours: only what is short is parsed, and YAML becomes
+strings, lists and mappings, never types, aliases or merges, so a bomb costs no more than its bytes. It and
+yaml are slow to import, so the first header imports them.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 from infinimem.markdown.characters import clean_text, sound
 
 MAX_BYTES = 16 * 1024
 MAX_DEPTH = 8
-MAX_EVENTS = 20_000
 _CLOSING = {"---": "---", "+++": "+++", "{": "}"}
 """What ends a header, by what begins it."""
 
@@ -38,20 +38,15 @@ _TYPED = re.compile(
     re.I,
 )
 """What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
+_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
+_EDGES = re.compile(r"\A.+\n|^.+\Z", re.MULTILINE)
+"""The lines that a header stands between; where it ends is known before it is read."""
 _BEGINS_KEY = re.compile(r"[\w-]++:(?:\s|\Z)")
 """What makes an opening --- the beginning of a header."""
 _DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
-
-
-class _Key(NamedTuple):
-    """A top-level key; its line counts from 0 and has the delimiter before it."""
-
-    name: str
-    line: int
-    column: int
 
 
 @dataclass(frozen=True)
@@ -95,36 +90,9 @@ def read_header(lines: Sequence[str]) -> Header:
         return Header(problem="the header has no closing ---" if meant else None)
     foreign = not lines[0].startswith("---")
     try:
-        values = _load_foreign(lines[:end]) if foreign else _load(lines, end)[0]
-        return Header(values, None, end, foreign)
-    except (ValueError, RecursionError) as refused:
+        return Header(_load(lines[:end]), None, end, foreign)
+    except ValueError as refused:
         return Header({}, f"the header is not read: {str(refused)[:200]}", end, foreign)
-
-
-def _load_foreign(lines: Sequence[str]) -> dict[str, Any]:
-    """Return the values of a header in TOML or JSON; raises as `_load`."""
-    import tomllib
-
-    _must_be_short(lines)
-    toml = lines[0].startswith("+")
-    text = "\n".join(line.removesuffix("\r") for line in (lines[1:-1] if toml else lines))
-    return dict(_strings(tomllib.loads(text) if toml else json.loads(text), MAX_DEPTH))
-
-
-def _strings(value: Any, depth: int) -> Any:
-    """Return a value of TOML or JSON with all that is single in it as YAML would have it: a string."""
-    if isinstance(value, dict | list) and depth == 0:
-        raise RefusedError("it is nested too deeply")
-    if isinstance(value, dict):
-        return {sound(key): _strings(one, depth - 1) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_strings(one, depth - 1) for one in value]
-    return sound(value if isinstance(value, str) else json.dumps(value, default=str).strip('"'))
-
-
-def _must_be_short(lines: Sequence[str]) -> None:
-    if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines) > MAX_BYTES:
-        raise RefusedError(f"it is longer than {MAX_BYTES // 1024} KiB")
 
 
 def edit_header(
@@ -145,8 +113,8 @@ def edit_header(
     eol = newline[:-1]
     if not end and all(value is None for value in changes.values()):
         return list(lines), read_header(lines)
-    before, keys = _load(lines, end)
-    spans, indent = _spans(lines, end, keys), " " * (keys[0].column if keys else 0)
+    before = _load(lines[:end])
+    spans, indent = _spans(lines[:end])
     head = list(lines[:end]) or ["---" + eol, "---" + eol]
     written = {
         key: [indent + line.rstrip(" ") + eol for line in f"{quote(key, flow=True)}: {value}".split("\n")]
@@ -159,7 +127,7 @@ def edit_header(
         first, last = spans[key]
         head[first:last] = written.get(key, [])
     try:
-        after = _load(head, len(head))[0]
+        after = _load(head)
     except ValueError as refused:
         raise ValueError(f"the header cannot take these values of {sorted(changes)}: {refused}") from None
     if header_end(head) != len(head) or any(
@@ -201,89 +169,105 @@ def flow(value: Value) -> str:
     return "[" + ", ".join(map(flow, value)) + "]"
 
 
-def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], list[_Key]]:
-    """Return the values of a header and its top-level keys.
-
-    Raises:
-        ValueError: it is too large, or holds what a header may not.
-    """
-    _must_be_short(lines[:end])  # before YAML sees it
-    return _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1])) if end else ({}, [])
-
-
-def _spans(lines: Sequence[str], end: int, keys: Sequence[_Key]) -> dict[str, tuple[int, int]]:
-    """Return the lines of each top-level key, without blank and comment lines before the next."""
-    spans: dict[str, tuple[int, int]] = {}
-    for key, after in zip_longest(keys, keys[1:]):
-        last = after.line if after else end - 1
-        while last > key.line + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
-            last -= 1
-        spans[key.name] = (key.line, last)
-    return spans
-
-
 class RefusedError(ValueError):
     """Why a header is not read; one line."""
 
 
-def _parse(text: str) -> tuple[dict[str, Any], list[_Key]]:
-    """Return values and top-level keys, in order, of the YAML between the delimiters of a header.
+def _load(lines: Sequence[str]) -> dict[str, Any]:
+    """Return the values of a header, its delimiters included.
 
     Raises:
-        RefusedError: an alias, an anchor, a tag, a key that stands twice, too much of anything, or no YAML.
+        ValueError: it is too long, or holds what a header may not.
     """
+    if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines) > MAX_BYTES:
+        raise RefusedError(f"it is longer than {MAX_BYTES // 1024} KiB")
+    if not lines:
+        return {}
+    import frontmatter
     import yaml
 
+    text = "\n".join(line.removesuffix("\r") for line in lines)
     try:
-        return _collect(text)
+        return dict(_strings(frontmatter.parse(text, handler=_handlers()[text[0]])[0], MAX_DEPTH))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         raise RefusedError(f"{error.problem or error.context} (line {line})") from None
     except (yaml.YAMLError, UnicodeError):
         raise RefusedError("it holds bytes or characters that YAML does not allow") from None
+    except RecursionError:
+        raise RefusedError("it is nested too deeply") from None
 
 
-def _collect(text: str) -> tuple[dict[str, Any], list[_Key]]:
+def _strings(value: Any, depth: int) -> Any:
+    """Return a value with all that is single in it as a string."""
+    if isinstance(value, dict | list) and depth == 0:
+        raise RefusedError("it is nested too deeply")
+    if isinstance(value, dict):
+        return {sound(key): _strings(one, depth - 1) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_strings(one, depth - 1) for one in value]
+    return sound(value if isinstance(value, str) else json.dumps(value, default=str).strip('"'))
+
+
+def _spans(lines: Sequence[str]) -> tuple[dict[str, tuple[int, int]], str]:
+    """Return the lines of each top-level key of a header that `_load` reads, without blank and comment lines
+    before the next, and what stands before each key."""
     import yaml
 
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # both refuse the same headers
-    keys: list[_Key] = []
-    root: list[Any] = []
-    stack: list[tuple[Any, list[str]]] = [(root, [])]  # a container, and the key that waits for its value
-    for count, event in enumerate(yaml.parse(text, Loader=loader)):
-        if count > MAX_EVENTS or len(stack) > MAX_DEPTH + 1:
-            raise RefusedError("it is nested too deeply or holds too many values")
-        if isinstance(event, yaml.DocumentStartEvent) and (root or event.version or event.tags):
-            raise RefusedError("it holds a second YAML document or a directive")
-        if isinstance(event, yaml.AliasEvent):
-            raise RefusedError("aliases are not allowed")
-        if isinstance(event, yaml.CollectionEndEvent):
-            stack.pop()
-        if not isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent)):
-            continue
-        if event.anchor is not None or event.tag is not None:
-            raise RefusedError("anchors and tags are not allowed")
-        if not root and not (isinstance(event, yaml.MappingStartEvent) and not event.flow_style):
-            raise RefusedError("it does not consist of `key: value` lines")
-        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-        if isinstance(event, yaml.ScalarEvent):
-            value = event.value
-        container, waiting = stack[-1]
-        if isinstance(container, list):
-            container.append(value)
-        elif waiting:
-            container[waiting.pop()] = value
-        elif not isinstance(value, str):
-            raise RefusedError("a key is not a plain string")
-        elif value in container:
-            raise RefusedError(f"the key {value[:40]!r} stands twice")
-        else:
-            container[value] = ""
-            waiting.append(value)
-            if container is root[0] and event.start_mark:
-                # Not the mark's own line: YAML breaks lines at more than "\n".
-                at = event.start_mark.index
-                keys.append(_Key(value, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at) - 1))
-        if not isinstance(event, yaml.ScalarEvent):
-            stack.append((value, []))
-    return (root[0] if root else {}), keys
+    text = "".join(line.removesuffix("\r") + "\n" for line in lines[1:-1])
+    root = yaml.compose(text, Loader=_handlers()["-"].loader)
+    if root is None:
+        return {}, ""
+    spans: dict[str, tuple[int, int]] = {}
+    end = len(lines) - 1
+    for key, _ in reversed(root.value):
+        # Not the mark's own line: YAML breaks lines at more than "\n".
+        first = text.count("\n", 0, key.start_mark.index) + 1
+        while end > first + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+            end -= 1
+        spans[key.value] = (first, end)
+        end = first
+    return spans, " " * root.start_mark.column
+
+
+@cache
+def _handlers() -> dict[str, Any]:
+    """Return what reads a header, by its first character."""
+    import yaml
+    from frontmatter.default_handlers import BaseHandler, JSONHandler, YAMLHandler
+
+    class Strings(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+        """Knows no types, and refuses what a header may not hold."""
+
+        def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+            if not self.constructed_objects and (not isinstance(node, yaml.MappingNode) or node.flow_style):
+                raise RefusedError("it does not consist of `key: value` lines")
+            if node in self.constructed_objects:
+                raise RefusedError("aliases are not allowed")
+            if node.tag not in _TAGS:
+                raise RefusedError("tags are not allowed")
+            self.constructed_objects[node] = None
+            if isinstance(node, yaml.SequenceNode):
+                return [self.construct_object(one) for one in node.value]
+            if isinstance(node, yaml.ScalarNode):
+                return node.value
+            values: dict[str, Any] = {}
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise RefusedError("a key is not a plain string")
+                if key.value in values:
+                    raise RefusedError(f"the key {key.value[:40]!r} stands twice")
+                values[key.value] = self.construct_object(value)
+            return values
+
+    class Yaml(YAMLHandler):
+        loader = Strings
+
+        def load(self, fm: str, **kwargs: object) -> Any:
+            return super().load(fm, Loader=self.loader)
+
+    class Toml(BaseHandler):
+        def load(self, fm: str) -> Any:
+            return tomllib.loads(fm)
+
+    return {"-": Yaml(_EDGES), "+": Toml(_EDGES), "{": JSONHandler(_EDGES)}

@@ -29,26 +29,22 @@ def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
 
 
 _MATCHES = {"matches": "array", "total_matches": "integer", "truncated": "boolean"}
-_TITLES: Mapping[str, str] = {
-    "grep": "Find a pattern in all documents",
-    "grep_doc": "Find a pattern in one document",
-    "search": "Search memory",
-    "list_docs": "List documents",
-    "read_lines": "Read lines of a document",
-    "remember": "Remember",
-    "ask": "Ask memory",
-}
-_OUTPUTS: Mapping[str, dict[str, Any]] = {
-    "grep": _object(**_MATCHES),
-    "grep_doc": _object(doc_id="string", **_MATCHES),
-    "search": _object(hits="array"),
-    "list_docs": _object(docs="array", total="integer", has_more="boolean"),
-    "read_lines": _object(doc_id="string", lines="array", total_lines="integer"),
-    "remember": _object(
-        recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"
+_SHOWN: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "grep": ("Find a pattern in all documents", _object(**_MATCHES)),
+    "grep_doc": ("Find a pattern in one document", _object(doc_id="string", **_MATCHES)),
+    "search": ("Search memory", _object(hits="array")),
+    "list_docs": ("List documents", _object(docs="array", total="integer", has_more="boolean")),
+    "read_lines": (
+        "Read lines of a document",
+        _object(doc_id="string", lines="array", total_lines="integer"),
     ),
-    "ask": _object(answer="string", citations="array"),
+    "remember": (
+        "Remember",
+        _object(recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"),
+    ),
+    "ask": ("Ask memory", _object(answer="string", citations="array")),
 }
+"""Of each tool its name for people, and the schema of its result."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the seven tools by name, of a read-only library all but `remember`."""
+    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`."""
     asking = [ask_tool(reading)]
     if not memory.library.read_only:
         asking.insert(0, remember_tool(memory, trust_user))
@@ -81,7 +77,8 @@ def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[st
     found = {}
     for tool in (*reading.tools, *asking):
         name, asks = tool.name, tool in asking
-        found[name] = Offer(tool, _TITLES[name], _OUTPUTS[name], asks, name == "remember", asks and outward)
+        known = _SHOWN.get(name, (name, _object()))
+        found[name] = Offer(tool, *known, asks, name == "remember", asks and outward)
     return found
 
 

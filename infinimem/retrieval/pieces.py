@@ -159,6 +159,7 @@ class Pieces:
             speaker=self._speaker(place, self._origins.behind(place)),
             when=self._when(place),
             refers=entry.fields.get("refers"),
+            label=entry.fields.get("label"),
         )
 
     def _when(self, place: Located) -> str | None:

@@ -39,7 +39,9 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
     roots = _WRITES.get(plan.op, now.spec.writes)
-    return law.verify(_current(plan, base, now), now.entry, roots, approved, same=is_repetition)
+    files = (now.spec.texts,) if now.spec.has_entries and plan.op not in _WRITES else None
+    current = _current(plan, base, now)
+    return law.verify(current, now.entry, roots, approved, same=is_repetition, files=files)
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:

@@ -133,12 +133,9 @@ class _PlanRenderer:
         speakers = {entry.fields.get("speaker") for entry in origins}
         if len(speakers) == 1 and (speaker := speakers.pop()):
             fields["speaker"] = speaker
-        if add.by:
-            fields["by"] = add.by
-        if add.refers:
-            fields["refers"] = one_line(clean_text(add.refers))
-        if add.when:
-            fields["when"] = add.when
+        refers = one_line(clean_text(add.refers or ""))
+        told = {"by": add.by, "refers": refers, "when": add.when, "label": add.label}
+        fields |= {key: value for key, value in told.items() if value}
         return format_entry(
             seq,
             one_line(clean_text(add.text)),

@@ -84,9 +84,8 @@ def home(asked: Asked) -> Page:
 
 def topics(asked: Asked) -> Page:
     """List documents."""
-    start = asked.start
-    found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED))
-    return Page("topics.html", found, {"start": start, "step": LISTED})
+    found = told(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
+    return Page("topics.html", found, {"start": asked.start, "step": LISTED})
 
 
 def document(asked: Asked) -> Page | Moved:
@@ -121,13 +120,12 @@ def line(asked: Asked) -> Page:
     view, seq = asked.reader.view, seq_of(asked.path["seq"])
     events = history(view, seq)
     place = view.entry(seq)
-    said = [event for event in events if event.event == "said"]
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
     steps = recorded(view).steps(seq)
     shown = {
         "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
         "seq": seq,
-        "turns": [(turn, around(view, turn.seq)) for turn in said],
+        "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
@@ -182,8 +180,7 @@ def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str
     for start, end in asked_for(text, terms, words):
         found += [(text[at:start], False), (text[start:end], True)]
         at = end
-    joined = [*found, (text[at:], False)]
-    return [(piece, hit) for piece, hit in joined if piece]
+    return [(piece, hit) for piece, hit in [*found, (text[at:], False)] if piece]
 
 
 @dataclass(frozen=True)
@@ -206,8 +203,8 @@ def timeline(asked: Asked) -> Page:
     about, start = asked.query.get("document", ""), asked.start
     view = asked.reader.view
     every = recorded(view).receipts
-    found = [one for one in every[::-1] if not about or about in _documents(one)]
-    changed = {doc_id for one in every for doc_id in _documents(one)}
+    found = [one for one in every[::-1] if not about or about in [name for name, *_ in one.files]]
+    changed = {name for one in every for name, *_ in one.files}
     topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
@@ -215,10 +212,6 @@ def timeline(asked: Asked) -> Page:
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
     return Page("timeline.html", log_json(some), {**shown, "topics": topics})
-
-
-def _documents(receipt: Receipt) -> set[str]:
-    return {name for name, *_ in receipt.files}
 
 
 def receipt(asked: Asked) -> Page:
@@ -291,9 +284,14 @@ def recall(asked: Asked) -> Page:
     else:
         text = recalled.text(Event("SessionStart", cwd=folder))
         hits = [hit for part in recalled.opening(folder) for hit in part]
-    trusted = is_mine(asked.memory.library.root)
-    shown = {"prompt": prompt, "folder": folder, "hits": hits, "count": tokens.count(text)}
-    return Page("recall.html", recall_json(text, hits), {**shown, "trusted": trusted})
+    shown = {
+        "prompt": prompt,
+        "folder": folder,
+        "hits": hits,
+        "count": tokens.count(text),
+        "trusted": is_mine(asked.memory.library.root),
+    }
+    return Page("recall.html", recall_json(text, hits), shown)
 
 
 def graph(asked: Asked) -> Page:
@@ -404,8 +402,7 @@ def ask(asked: Asked) -> Page:
     moment = days[at] if at < len(days) else ""
     reader = asked.site.reader(moment)
     found = reader.ask(question)
-    view = reader.view
-    cited = [(one, [fact(p) for seq in one.seqs if (p := view.entry(seq))]) for one in found.citations]
+    cited = [(one, [fact(p) for seq in one.seqs if (p := reader.view.entry(seq))]) for one in found.citations]
     shown = {
         **_question(asked, question, moment),
         "found": found,

@@ -1,15 +1,19 @@
 """A document as blocks to read: headings, facts with the lines that they superseded, what people wrote.
 
 In: a document and a range of its lines. Out: blocks in order. Promise: every line of the range that says
-something stands in one of them, as it is.
+something stands in one of them. What people wrote is set as Markdown; HTML, links and images in it are text.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from infinimem.markdown.characters import visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import Located
@@ -19,9 +23,10 @@ from infinimem.store.view import View
 
 PAGE = 400  # lines of a document on a page
 AROUND = 3  # turns before and after one that are shown with it
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_ITEM = re.compile(r"( *)(?:[-*+>|]|\d+[.)])(?: |$)")
-"""What begins a line of its own: an item, a quotation, a row of a table."""
+_LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.disable(["html_block", "html_inline", "link", "image", "autolink", "reference", "entity"])
+_MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
 
 
 @dataclass(frozen=True)
@@ -45,18 +50,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class Block:
-    """What stands together.
+    """What stands together: a heading, whose level on the page is below that of its title, 1; or facts; or
+    what people wrote, as HTML."""
 
-    Args:
-        kind: "heading", "facts", "text", "item" or "code".
-        level: of a heading on the page, whose title is 1; of an item, how deep it is.
-        lines: number and text of each, of all but facts.
-    """
-
-    kind: str
-    lines: tuple[tuple[int, str], ...] = ()
+    line: int = 0
+    title: str = ""
     level: int = 2
     facts: tuple[Fact, ...] = ()
+    html: str = ""
 
 
 _NOTHING: ByLine = {}
@@ -99,49 +100,55 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
     headings = {heading.line: heading for heading in document.headings}
     end = min(start + PAGE - 1, len(document.lines))
     found: list[Block] = []
-    run: list[tuple[int, str]] = []
-    fence, inside = "", 0  # the last line of the fact that is being passed
+    run: list[str] = []
+    inside = 0  # the last line of the fact or heading that is being passed
 
-    def close(kind: str = "text") -> None:
-        if run:
-            found.append(Block(kind, tuple(run)))
-            run.clear()
+    def close(after: int) -> None:
+        if any(run):
+            found.append(Block(html=_html(run, after - len(run))))
+        run.clear()
 
     for number in range(max(start, document.header_end + 1), end + 1):
-        text = document.text_line(number)
-        opens = _FENCE.match(text)
         if number <= inside:
             continue
-        if fence:
-            run.append((number, text))
-            if opens and opens[1] == fence and text.strip().strip(fence[0]) == "":
-                fence = ""
-                close("code")
-        elif one := facts.get(number):
-            close()
+        if one := facts.get(number):
+            close(number)
             inside = number + one.text.count("\n")
-            before = found.pop().facts if found and found[-1].kind == "facts" else ()
-            found.append(Block("facts", facts=(*before, one)))
+            before = found.pop().facts if found and found[-1].facts else ()
+            found.append(Block(facts=(*before, one)))
         elif heading := headings.get(number):
-            close()
-            found.append(Block("heading", ((number, heading.title),), min(heading.level + 1, 6)))
-        elif opens:
-            close()
-            fence = opens[1]
-            run.append((number, text))
-        elif not text.strip():
-            close()
-        elif item := _ITEM.match(text):
-            close()
-            depth = min(len(item[1]) // 2, 3)
-            found.append(Block("item", ((number, text),), depth))
-        elif not run and found and found[-1].kind == "item" and found[-1].lines[-1][0] == number - 1:
-            last = found.pop()  # it goes on
-            found.append(Block("item", (*last.lines, (number, text)), last.level))
+            close(number)
+            inside = number + heading.rows - 1
+            found.append(Block(number, heading.title, min(heading.level + 1, 6)))
         else:
-            run.append((number, text))
-    close("code" if fence else "text")
+            run.append(visible(document.text_line(number), turned=False))
+    close(end + 1)
     return found
+
+
+def _html(lines: Sequence[str], first: int) -> str:
+    """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
+    what begins at a line, the first of which is given, is called after it."""
+    text = "\n".join(lines)
+    tokens = _MARKDOWN.parse(text) if len(text) <= _LONGEST else []
+    begins: dict[int, Token] = {}
+    for token in tokens:
+        token.attrs.pop("style", None)  # the pages' policy allows none
+        if token.type == "fence":
+            token.content, token.info = f"{token.info.strip()}\n{token.content}".lstrip("\n"), ""
+        line = first + token.map[0] if token.map else 0
+        if line and token.type != "inline":
+            token.attrSet("dir", "auto")
+            begins.setdefault(line, token).attrSet("id", f"L{line}")
+        for child in token.children or ():
+            if child.type in ("softbreak", "hardbreak"):
+                line += 1
+                ends = "<br>" if child.type == "hardbreak" else ""
+                child.type, child.content = "html_inline", f'{ends}\n<span id="L{line}"></span>'
+    shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
+    if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
+        return f'<pre dir="auto" id="L{first}">{escape(text)}</pre>'
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
 
 
 def around(view: View, seq: int) -> tuple[Fact, ...]:
@@ -151,8 +158,7 @@ def around(view: View, seq: int) -> tuple[Fact, ...]:
         return ()
     turns = view.document(place.doc_id).entries
     at = next(n for n, one in enumerate(turns) if one.seq == seq)
-    marks = view.derived(drawn)
-    return tuple(fact(one, drawn=marks) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
+    return tuple(fact(one, drawn=view.derived(drawn)) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
 
 
 def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from infinimem.strategies.infini.tasks import keep_summaries
+
 SAMPLE = Path(__file__).parents[2] / "sample_library"
 OFFLINE = ("--model", "offline")
 
@@ -26,6 +28,7 @@ def filing(doc_id: str) -> dict[str, Reply]:
         "rewrite": lambda v: {"topics": [{"title": "Things", "fact_ids": ids(v["facts"])}]},
         "plan": lambda v: {"assign": [{"doc_id": doc_id, "new_title": None, "fact_ids": ids(v["topics"])}]},
         "compare": lambda _: {"superseded": []},
+        "summarize": keep_summaries,
     }
 
 

@@ -277,7 +277,7 @@ def test_an_error_leaves_the_library_as_it_was(tmp_path: Path) -> None:
     before = lines(root)
     lies = [{"topics": [{"title": "Things", "fact_ids": ["1", "99999"]}]}, "no JSON", {"assign": []}, {}]
     for lie in lies:
-        tasks = ("rewrite", "plan", "compare", "layout", "merge")
+        tasks = ("rewrite", "plan", "compare", "layout", "merge", "summarize")
         script: dict[str, Any] = {task: lambda _, lie=lie: lie for task in tasks}
         try:
             open_memory(root, model=ScriptedLLM(script)).consolidate()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from infinimem.evaluation import book
-from infinimem.evaluation.model import Case, Found, Question, Result
+from infinimem.evaluation.database import FILE
+from infinimem.evaluation.model import Case, Found, Question
 from infinimem.evaluation.runner import Request
 from infinimem.llm.offline import OfflineClient
-from infinimem.model import Turn
+from infinimem.model import Turn, Usage
 
 SAID = (
     ("Ann", "I moved to Lisbon with my cat Olive in March."),
@@ -75,10 +78,20 @@ def request(folder: Path, *methods: str, **more: Any) -> Request:
     return Request(data, methods, folder / "out", **given)
 
 
-def results(out: Path) -> list[Result]:
-    """All results of a run, by method and question."""
-    found = [one for path in sorted((out / "raw").glob("*.jsonl")) for one in book.results(path)]
-    return sorted(found, key=lambda result: (result.method, result.case, result.question))
+def results(out: Path) -> list[Any]:
+    """All results of a run, by method and question: its rows, with what belongs to each."""
+    with closing(sqlite3.connect(out / FILE)) as rows:
+        rows.row_factory = sqlite3.Row
+        found = [dict(row) for row in rows.execute("SELECT * FROM result ORDER BY method, history, question")]
+        for row in found:
+            row |= json.loads(row["record"])
+            scores = rows.execute("SELECT measure, value FROM score WHERE result = ?", (row["id"],))
+            row["scores"] = dict(tuple(score) for score in scores)
+            key = (row["method"], row["history"], row["question"])
+            spent = "SELECT * FROM spent WHERE (method, history, question) = (?, ?, ?)"
+            row["usage"] = {one["phase"]: Usage(*tuple(one)[4:]) for one in rows.execute(spent, key)}
+            row["found"] = [Found(**piece) for piece in row["found"]]
+    return [SimpleNamespace(**row) for row in found]
 
 
 def locomo_file(path: Path) -> Path:

@@ -132,8 +132,9 @@ def test_a_run_tells_abilities_apart(tmp_path: Path) -> None:
     answerer = ScriptedLLM({"answer": lambda told: replies.get(told["question"], broken)})
     wanted = request(tmp_path, "recent", answerer=answerer)
     judged = Run(replace(wanted, data=data, judge=answerer), benchmark("beam")).estimate()
-    assert [(row.phase, row.usage.calls) for row in judged.rows] == [("answering", 3), ("judging", 3)]
-    assert judged.rows[1].usage.tokens_out == 60 * 5, "a verdict on each item"
+    usage = {phase: spent.calls for (_, phase), spent in judged.usage.items()}
+    assert usage == {"answering": 3, "judging": 3}
+    assert judged.usage["recent", "judging"].tokens_out == 60 * 5, "a verdict on each item"
     run = Run(replace(wanted, data=data), benchmark("beam"))
     assert run.estimate().questions == 3
     assert run.start(lambda *_: None, 0).failed == 0

@@ -88,7 +88,7 @@ def test_a_model_that_is_gone_is_one_line_and_leaves_a_run(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         ran = shell(*f"-q bench locomo --data {data} --methods none --answerer small --out o --yes".split())
     ran.failed(1, "0 questions are done and kept in o, the same command goes on from there")
-    assert (shell.library / "o/config.json").exists()
+    assert (shell.library / "o/run.db").exists()
 
 
 def test_a_judge_has_a_server_of_its_own(shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,7 @@ def test_a_run_that_goes_on_or_is_repeated_asks_nothing_twice(
         assert asked == len(kept) > 20
         assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
         found = json.loads((shell.library / "o/report.json").read_text())["methods"]
-        for folder in ("o/raw", "o/cases"):
-            shutil.rmtree(shell.library / folder)
+        (shell.library / "o/run.db").unlink()
         assert shell(*command).code == 0 and len(server.requests) == asked
         again = json.loads((shell.library / "o/report.json").read_text())["methods"]
         for name, one in found.items():

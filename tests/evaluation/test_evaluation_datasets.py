@@ -11,7 +11,7 @@ import pytest
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.datasets.locomo import NOT_MENTIONED
+from infinimem.evaluation.datasets.exports import NOT_MENTIONED
 from infinimem.evaluation.model import Benchmark, Case, Found
 from infinimem.importers import read_turns
 
@@ -222,7 +222,7 @@ class TestFactConsolidation:
         ("longmemeval", [longmemeval("q") | {"haystack_sessions": 1}], "no list of sessions"),
         ("longmemeval", [longmemeval("q") | {"haystack_sessions": []}], "nothing to import"),
         ("factconsolidation", [FACTS[0] | {"answers": []}], "not an answer for each question"),
-        ("factconsolidation", [FACTS[0] | {"context": 1}], "without a text"),
+        ("factconsolidation", [FACTS[0] | {"context": 1}], "no text and questions"),
     ],
 )
 def test_a_file_of_another_shape_is_one_line(

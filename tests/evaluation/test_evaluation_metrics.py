@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Sequence
 
 import pytest
 from cases import each
 
-from infinimem.evaluation import grading, metrics
+from infinimem.errors import ModelError
+from infinimem.evaluation import judge, metrics
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
 
@@ -25,8 +27,13 @@ def drawn_texts(seed: int = 1, count: int = 60) -> list[tuple[str, str]]:
     ]
 
 
-def _difference(ours: Sequence[float], theirs: Sequence[float]) -> metrics.Difference:
-    return metrics.paired_differences({"": (ours, theirs)})[""]
+def _difference(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    return metrics.paired_difference([a - b for a, b in zip(ours, theirs, strict=True)])
+
+
+def _is_sure(found: dict[str, float]) -> bool:
+    """Whether the interval leaves out 0."""
+    return found["low"] > 0 or found["high"] < 0
 
 
 class TestRetrieval:
@@ -79,6 +86,12 @@ class TestAnswers:
         assert metrics.stems("The cats, and a dog's fences!") == ("cat", "dog", "fenc")
         assert metrics.stems("and the") == ()
 
+    def test_without_nltk_a_run_ends_in_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Not in a line of errors.jsonl for each question."""
+        monkeypatch.setitem(sys.modules, "nltk.stem.porter", None)
+        with pytest.raises(ModelError, match=r"pip install 'infinimem\[bench\]'"):
+            metrics.stems("heronless")
+
     @each(
         ("given", "expected", "score"),
         [
@@ -103,8 +116,6 @@ class TestAnswers:
         assert metrics.locomo_f1("camping, pottery", "pottery", "single-hop") == pytest.approx(2 / 3)
         assert metrics.locomo_f1("Likely no", "Likely no; since it went badly", "open-domain") == 1
         assert metrics.locomo_f1("Likely no", "Likely no; since it went badly", "temporal") < 1
-        assert metrics.locomo_f1("It is not mentioned.", "self-care", "adversarial") == 1
-        assert metrics.locomo_f1("self-care", "self-care", "adversarial") == 0
 
     @each(
         "text",
@@ -118,9 +129,9 @@ class TestAnswers:
         ],
     )
     def test_ways_to_say_nothing(self, text: str) -> None:
-        assert metrics.locomo_f1(text, "", "adversarial") == 1
+        assert metrics.says_nothing(text) and not metrics.says_nothing("self-care")
         asked = {"answer": text, "kind": "unanswerable", "expected": []}
-        assert grading.strict(asked)["correct"], "the offline judge takes the same ways"
+        assert judge.strict(asked)["correct"], "the offline judge takes the same ways"
 
     def test_nothing_in_common_is_zero(self) -> None:
         for given, expected in (("", "cat"), ("dog", "cat")):
@@ -155,9 +166,7 @@ class TestAnswers:
 class TestStatistics:
     def test_a_difference_that_is_always_there_is_sure(self) -> None:
         found = _difference([0.6, 0.4, 0.9], [0.5, 0.3, 0.8])
-        assert found.questions == 3
-        assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
-        assert found.sure
+        assert list(found.values()) == pytest.approx([0.1, 0.1, 0.1], abs=1e-6)
 
     def test_the_interval_is_that_of_the_normal_law_for_many_questions(self) -> None:
         draw = random.Random(5)
@@ -167,15 +176,15 @@ class TestStatistics:
         differences = [a - b for a, b in zip(ours, theirs, strict=True)]
         middle = metrics.mean(differences)
         spread = math.sqrt(metrics.mean([(value - middle) ** 2 for value in differences]) / 2000)
-        assert found.mean == pytest.approx(middle)
-        assert found.low == pytest.approx(middle - 1.96 * spread, abs=0.1 * spread)
-        assert found.high == pytest.approx(middle + 1.96 * spread, abs=0.1 * spread)
+        assert found["mean"] == pytest.approx(middle)
+        assert found["low"] == pytest.approx(middle - 1.96 * spread, abs=0.1 * spread)
+        assert found["high"] == pytest.approx(middle + 1.96 * spread, abs=0.1 * spread)
 
     def test_it_is_paired_and_seeded(self) -> None:
         draw = random.Random(6)
         hard = [draw.random() for _ in range(300)]
         easier = [value + draw.choice((0.0, 0.02)) for value in hard]
         found = _difference(easier, hard)
-        assert found.sure, "scores vary much from question to question, the difference does not"
+        assert _is_sure(found), "scores vary much from question to question, the difference does not"
         assert found == _difference(easier, hard)
-        assert not _difference(hard, random.Random(1).sample(hard, 300)).sure
+        assert not _is_sure(_difference(hard, random.Random(1).sample(hard, 300)))

@@ -104,7 +104,7 @@ def test_a_run_over_notes(folder: Path, tmp_path: Path) -> None:
         hits = found[method, "til-1"]
         assert hits.scores["R@5"] == 1
         assert {turn for item in hits.found for turn in item.turns} <= blocks
-    assert found["infini-search", "EIPs-1"].found[0].turns == ("EIPs/EIPS/eip-1.md:13-15",)
+    assert found["infini-search", "EIPs-1"].found[0].turns == ["EIPs/EIPS/eip-1.md:13-15"]
     with pytest.raises(UsageError, match="holds a run with other data"):
         (folder / "til/git/undo.md").write_text("# Undo A Commit\n\nNo.\n")
         Run(asked, benchmark("notes")).estimate()

@@ -11,34 +11,31 @@ from typing import Any
 import pytest
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.book import to_json
-from infinimem.evaluation.model import Found, Ingested, Result
+from infinimem.evaluation.database import FILE, opened
+from infinimem.evaluation.model import Drawn, Found, Ingested, Question, Result
 from infinimem.evaluation.report import write_report
-from infinimem.evaluation.tally import UNTIL
 
 
 def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:
     counted = category != "adversarial"
-    given = {"found": (Found("text", ("D1:1",), 100),), "seconds": 0.5, **rest}
-    return Result(method, "conv-1", question, category, counted, scores=scores, **given)
+    asked = Question(question, "", category, (), counted=counted)
+    return Result(
+        method, "conv-1", asked, Drawn((Found("text", ("D1:1",), 100),)), scores, seconds=0.5, **rest
+    )
 
 
 def write(out: Path, results: Sequence[Result], ingested: Sequence[Ingested] = (), **config: Any) -> Path:
-    (out / "raw").mkdir(parents=True)
-    (out / "cases").mkdir()
     methods = list(dict.fromkeys(item.method for item in results))
     given = {"benchmark": "locomo", "data": {"file": "locomo10.json", "sha256": "ab12"}, "methods": methods}
-    (out / "config.json").write_text(json.dumps(given | config))
-    for folder, records in (("raw", results), ("cases", ingested)):
-        for number, method in enumerate(methods):
-            lines = [to_json(item) + "\n" for item in records if item.method == method]
-            (out / folder / f"{number}.jsonl").write_text("".join(lines))
+    with opened(out, given | config, write=True) as rows:
+        for record in (*results, *ingested):
+            rows.add(record)
     return out
 
 
 RETRIEVAL = [
     # bm25: temporal 1 and 0.5, single-hop 0; infini-retrieve: 1, 1, 1
-    result("bm25", "q1", "temporal", {"R@5": 1.0, "R in 512": 1.0, "R in 1024": 1.0, UNTIL: 300.0}),
+    result("bm25", "q1", "temporal", {"R@5": 1.0, "R in 512": 1.0, "R in 1024": 1.0, "tokens to all": 300.0}),
     result("bm25", "q2", "temporal", {"R@5": 0.5, "R in 512": 0.5, "R in 1024": 0.5}),
     result(
         "bm25", "q3", "single-hop", {"R@5": 0.0, "R in 512": 0.0, "R in 1024": 1.0, "tokens to all": 900.0}
@@ -109,8 +106,8 @@ def test_a_difference_is_bold_where_it_is_sure(tmp_path: Path, no_plots: None) -
 def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run"):
         write_report(tmp_path)
-    (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(UsageError, match="no object"):
+    (tmp_path / FILE).write_text("[]" * 99)
+    with pytest.raises(UsageError, match="cannot be read"):
         write_report(tmp_path)
     out = write(tmp_path / "empty", [])
     with pytest.raises(UsageError, match="no results yet"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from evaluation_data import Small, request, results
 
 from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.evaluation.database import FILE
+from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
@@ -42,7 +45,7 @@ def test_a_run_of_retrieval(tmp_path: Path) -> None:
     assert len(found) == 16 and {result.scores["R@5"] for result in found} == {1.0}
     assert all(result.answer is None and not result.verdicts for result in found)
     assert not (tmp_path / "out/work").exists()
-    config = json.loads((tmp_path / "out/config.json").read_text())
+    config = write_report(tmp_path / "out")["config"]
     assert config["methods"] == list(RETRIEVAL) and config["models"]["judge"] is None
     assert config["data"]["file"] == "small.json" and len(config["data"]["sha256"]) == 64
 
@@ -84,14 +87,15 @@ def test_an_answer_that_failed_is_scored_zero(tmp_path: Path) -> None:
 def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
     first, second = answerer(), answerer()
     start(request(tmp_path, "bm25", answerer=first))
-    raw = tmp_path / "out/raw/bm25.jsonl"
-    lines = raw.read_bytes().splitlines(keepends=True)
-    torn = b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2]
-    raw.write_bytes(torn)
+    with closing(sqlite3.connect(tmp_path / "out" / FILE)) as rows, rows:
+        rows.execute("DELETE FROM score WHERE result > 3")
+        rows.execute("DELETE FROM spent WHERE question > 'one-q2'")
+        rows.execute("DELETE FROM result WHERE id > 3")
+    before = (tmp_path / "out" / FILE).read_bytes()
     assert Run(request(tmp_path, "bm25", answerer=second), Small()).estimate().questions == 5
-    assert raw.read_bytes() == torn, "an estimate writes nothing: another process may be at it"
+    assert (tmp_path / "out" / FILE).read_bytes() == before, "an estimate writes nothing"
     assert start(request(tmp_path, "bm25", answerer=second)).done == 8
-    assert (len(first.calls), second.calls) == (8, []), "three are whole, of the others the replies are"
+    assert (len(first.calls), second.calls) == (8, []), "three are there, of the others the replies are"
     assert len({result.question for result in results(tmp_path / "out")}) == 8
     shutil.copytree(tmp_path / "out/replies", tmp_path / "two/replies")
     other = replace(request(tmp_path, "bm25", answerer=second, run=2), out=tmp_path / "two")

@@ -39,11 +39,7 @@ class Beam:
     name = "beam"
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each conversation, one at a time in memory.
-
-        Raises:
-            UsageError: a file cannot be read or is not as it should be.
-        """
+        """A case for each conversation, one at a time in memory."""
         quota = Quota(limit)
         for record in _records(path):
             name = file_name(f"{as_text(record.get('size', ''))}-{as_text(record.get('chat_id', ''))}")

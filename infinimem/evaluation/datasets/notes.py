@@ -23,7 +23,6 @@ from infinimem.markdown.sections import partitions
 from infinimem.model import Turn
 
 COLLECTIONS = ("til", "EIPs")
-SPLITS = ("dev", "held")
 CUTS = (5, 10)
 
 
@@ -34,8 +33,8 @@ class Notes:
         split: "dev", or "held" for the questions that no choice may be made by.
     """
 
-    def __init__(self, split: str = SPLITS[0]) -> None:
-        self.name = "notes" if split == SPLITS[0] else f"notes-{split}"
+    def __init__(self, split: str = "dev") -> None:
+        self.name = "notes" if split == "dev" else f"notes-{split}"
         self._split = split
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
@@ -53,7 +52,8 @@ class Notes:
         for name in COLLECTIONS:
             notes = read(path, name)
             found += len(notes)
-            rows = [row for row in asked if row["split"] == self._split and _collection(row) == name]
+            rows = [row for row in asked if row["split"] == self._split]
+            rows = [row for row in rows if row["gold"][0][0].startswith(f"{name}/")]
             taken = quota.take(_question(row, notes) for row in rows) if notes else ()
             if taken:
                 blocks = (turn for doc, data in notes.items() for turn in _blocks(doc, data))
@@ -134,11 +134,6 @@ def _packed(archive: Path) -> dict[str, bytes]:
     return found
 
 
-def _collection(row: Mapping[str, Any]) -> str:
-    first: str = row["gold"][0][0]
-    return first.partition("/")[0]
-
-
 def _question(row: Mapping[str, Any], notes: Mapping[str, bytes]) -> Question:
     gold = frozenset(_section(notes, *label) for label in row["gold"])
     docs = frozenset(_place(section)[0] for section in gold)
@@ -147,35 +142,23 @@ def _question(row: Mapping[str, Any], notes: Mapping[str, bytes]) -> Question:
 
 def _section(notes: Mapping[str, bytes], doc: str, title: str, ordinal: int = 1) -> str:
     """The lines of a section with those of the sections in it."""
-    document = _document(doc, notes.get(doc, b""))
+    document = Document.parse(doc, notes.get(doc, b""))
     named = [heading for heading in document.headings if heading.title == title]
     if len(named) < ordinal:
-        raise UsageError(
-            f"{doc} has no section {title!r}: these are not the notes that the questions are about"
-        )
+        raise UsageError(f"{doc} has no section {title!r}: the questions are about other notes")
     head = named[ordinal - 1]
-    after = (
-        other.line for other in document.headings if other.line > head.line and other.level <= head.level
-    )
+    below = (other for other in document.headings if other.line > head.line)
+    after = (other.line for other in below if other.level <= head.level)
     return _id(doc, head.line, next(after, len(document.lines) + 1) - 1)
 
 
 def _blocks(doc: str, data: bytes) -> Iterator[Turn]:
-    document = _document(doc, data)
-    if document.header.end:
-        yield _turn(doc, 1, document.header.end, document)
-    for part in partitions(document):
-        yield _turn(doc, part.start_line, part.end_line, document)
-
-
-def _turn(doc: str, first: int, last: int, document: Document) -> Turn:
     """The note's path stands where a speaker does, so that baselines know it too."""
-    text = document.text(first, last)
-    return Turn(text, speaker=document.id, session=doc, turn=_id(doc, first, last))
-
-
-def _document(doc: str, data: bytes) -> Document:
-    return Document.parse(doc.removesuffix(".md"), data)
+    document = Document.parse(doc.removesuffix(".md"), data)
+    header = [(1, document.header.end)] if document.header.end else []
+    for first, last in (*header, *((part.start_line, part.end_line) for part in partitions(document))):
+        text = document.text(first, last)
+        yield Turn(text, speaker=document.id, session=doc, turn=_id(doc, first, last))
 
 
 def _id(doc: str, first: int, last: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from infinimem.terms import STOP_WORDS
 _UNFIT = re.compile(r"[^\w.-]+")
 
 
-def entries(path: Path, fields: Iterable[str], what: str) -> Iterator[Json]:
+def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
     """The records of a JSON list or of JSON lines, plain or packed (.gz, .xz), one after the other.
 
     Args:
@@ -32,35 +33,23 @@ def entries(path: Path, fields: Iterable[str], what: str) -> Iterator[Json]:
     Raises:
         UsageError: the file cannot be read, is damaged, or holds records of another shape.
     """
-    wanted = tuple(fields)
     count = 0
     try:
         with opened(path) as sources:
             for source in sources:
                 for record in records(source, path.name):
                     count += 1
-                    if not isinstance(record, dict):
-                        raise _other(path, count, what, "it is no object")
-                    missing = [name for name in wanted if name not in record]
-                    if missing:
-                        raise _other(path, count, what, f"it has no {missing[0]!r}")
+                    is_object = isinstance(record, dict)
+                    missing = [name for name in fields if name not in record] if is_object else []
+                    if missing or not is_object:
+                        why = f"it has no {missing[0]!r}" if missing else "it is no object"
+                        where = f"record {count} of {path.name}"
+                        raise UsageError(f"{where} is not as {what} has it ({why}): give the official file")
                     yield record
     except ImportFormatError as error:
         raise UsageError(str(error)) from error
     if not count:
         raise UsageError(f"{path.name} holds no record: give the official file of {what}")
-
-
-def objects(record: Json, field: str, path: Path, what: str) -> list[Json]:
-    """A list of objects in a record.
-
-    Raises:
-        UsageError: something else stands there.
-    """
-    values = record.get(field)
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise UsageError(f"{path.name} is not as {what} has it: {field!r} is no list of objects")
-    return values
 
 
 def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
@@ -93,40 +82,35 @@ class Quota:
     """Takes the first questions of each category, all where no limit is set."""
 
     def __init__(self, limit: int | None) -> None:
-        self._limit = limit
-        self._taken: Counter[str] = Counter()
+        self._left = defaultdict[str, float](lambda: inf if limit is None else limit)
 
     def take(self, questions: Iterable[Question]) -> tuple[Question, ...]:
         """Those that are asked."""
-        return tuple(question for question in questions if self._wants(question.category))
-
-    def _wants(self, category: str) -> bool:
-        self._taken[category] += 1
-        return self._limit is None or self._taken[category] <= self._limit
+        taken = []
+        for question in questions:
+            self._left[question.category] -= 1
+            taken += [question] if self._left[question.category] >= 0 else []
+        return tuple(taken)
 
 
 def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) -> dict[str, float]:
-    """Measures of the turns that were found, by rank and as they are read; none without evidence."""
+    """Measures of the turns that were found, by rank and as they are read; none without evidence.
+
+    "tokens to words": those read until each telling word of the expected answer was seen. Source: xMemory
+    (arXiv 2602.02007), section 5.2 (evidence coverage).
+    """
     if not question.scored:
         return {}
-    ranked = [turn for item in found for turn in item.turns]
-    scores = metrics.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
-    needed = words_read(found, question)
-    return scores if needed is None else {**scores, "tokens to words": float(needed)}
-
-
-def words_read(found: Sequence[Found], question: Question) -> int | None:
-    """Tokens read until each telling word of the expected answer was seen; None where one never is.
-
-    Source: xMemory (arXiv 2602.02007), section 5.2 (evidence coverage).
-    """
+    scores = metrics.measures([turn for item in found for turn in item.turns], question.turns)
+    scores |= read_within(found, question.turns, budgets)
     words = {word for answer in question.expected[:1] for word in metrics.stems(answer)}
     telling = words.difference(*(metrics.stems(word) for word in STOP_WORDS))
     pieces = ((set(metrics.stems(item.text)), item.tokens) for item in found)
-    return metrics.tokens_until(pieces, telling) if telling else None
+    needed = metrics.tokens_until(pieces, telling) if telling else None
+    return scores if needed is None else {**scores, "tokens to words": float(needed)}
 
 
-def evidence_read(
+def read_within(
     found: Sequence[Found], gold: frozenset[str], budgets: Iterable[int], label: str = "R"
 ) -> dict[str, float]:
     """Measures of what a reader has read: "R in 512", …, and "tokens to all" where all of `gold` is found."""
@@ -136,7 +120,11 @@ def evidence_read(
     return scores if needed is None else {**scores, "tokens to all": float(needed)}
 
 
-def _other(path: Path, number: int, what: str, why: str) -> UsageError:
-    return UsageError(
-        f"record {number} of {path.name} is not as {what} has it ({why}): give the official file"
-    )
+def by_words(
+    question: Question, answer: str, f1: Callable[[str, str], float] = metrics.token_f1
+) -> dict[str, float]:
+    """Measures of an answer's words; of a question about what was never said, whether the answer says so."""
+    if not question.answerable:
+        return {"F1": float(metrics.says_nothing(answer))}
+    measures = {"F1": f1, "BLEU-1": metrics.bleu1, "ROUGE-L": metrics.rouge_l}
+    return {name: metrics.best(of, answer, question.expected) for name, of in measures.items()}

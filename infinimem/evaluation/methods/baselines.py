@@ -18,8 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from infinimem import tokens
-from infinimem.evaluation.methods.answering import ALL, Means, drawn, failure_of, found_of, now_of
-from infinimem.evaluation.methods.embedding import Embedding
+from infinimem.evaluation.methods.means import ALL, Embedding, Means, drawn, failure_of, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
@@ -38,12 +37,7 @@ Ranker = Callable[[str], Sequence[int]]
 
 
 class Baseline:
-    """A method without a memory (evaluation/model.py: Method).
-
-    Args:
-        spec: which one.
-        means: what it works with.
-    """
+    """A method without a memory (evaluation/model.py: Method)."""
 
     def __init__(self, spec: Spec, means: Means) -> None:
         self._spec = spec
@@ -61,10 +55,9 @@ class Baseline:
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
-    def retrieve(self, question: Question, budget: int | None) -> Drawn:
-        """The turns in their order, within a budget."""
-        items = self._items(question)
-        return Drawn(found_of(items if budget is None else pack(items, budget), self._turn_of))
+    def retrieve(self, question: Question) -> Drawn:
+        """The turns in their order."""
+        return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
         """An answer from the turns that fit; `full` shows them all."""
@@ -88,32 +81,27 @@ class Baseline:
         return Drawn((), text, ({"cited": []},), failure_of(reply))
 
     def _items(self, question: Question) -> list[Retrieved]:
-        turns = self._case.turns
+        ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))
         return [
-            _item(turns[position], position, 1 / rank)
-            for rank, position in enumerate(self._rank(question.text), 1)
+            Retrieved(
+                turn.session or "turns",
+                seq,
+                seq,
+                turn.text,
+                1 / rank,
+                seqs=(seq,),
+                origin=(seq,),
+                time=turn.time,
+                source=_SOURCES.get(turn.role, "tool"),
+                speaker=turn.speaker,
+            )
+            for rank, (seq, turn) in enumerate(ranked, 1)
         ]
 
 
 def said(turn: Turn | Retrieved) -> str:
     """A turn as an answerer is shown it."""
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
-
-
-def _item(turn: Turn, position: int, score: float) -> Retrieved:
-    seq = position + 1
-    return Retrieved(
-        turn.session or "turns",
-        seq,
-        seq,
-        turn.text,
-        score,
-        seqs=(seq,),
-        origin=(seq,),
-        time=turn.time,
-        source=_SOURCES.get(turn.role, "tool"),
-        speaker=turn.speaker,
-    )
 
 
 def _shown_tokens(items: Sequence[Retrieved]) -> Callable[[str], int]:

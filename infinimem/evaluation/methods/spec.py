@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from infinimem.errors import SettingsError, UsageError
-from infinimem.evaluation.methods.groups import GROUPS, spelled_out
 from infinimem.settings import Settings, defaults, parse_settings
 from infinimem.spec import Way, spec_of, strategies
 
@@ -28,6 +28,13 @@ BASELINES: Mapping[str, Collection[str]] = {
 }
 """What they are compared with, each with the settings that it takes."""
 NAMES = (*OWN, *BASELINES)
+
+_BESIDE = dict.fromkeys(("five", "five-answers"), ("dense", "bm25"))
+"""What stands for itself in a group, after the methods of all strategies that name it."""
+GROUPS: dict[str, tuple[str, ...]] = {}
+for _groups in (*(spec.groups for spec in strategies().values()), _BESIDE):
+    for _name, _those in _groups.items():
+        GROUPS[_name] = (*GROUPS.get(_name, ()), *_those)
 
 _TAKEN = frozenset({"reader.name", "reader.evidence_budget", "reader.retrieve_budget"})
 """What the name of a method says already, and what is the same for all methods of a run."""
@@ -50,13 +57,8 @@ class Spec:
 
     text: str
     name: str
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Groups
     embedder: str | None = None
-
-    @property
-    def file(self) -> str:
-        """Fit for a file's name, and different for different methods."""
-        return _fit(self.text)
 
     @property
     def way(self) -> Way | None:
@@ -79,22 +81,17 @@ class Spec:
         assert self.way is not None
         settings = (
             f"{group}.{key}={value}"
-            for group, values in self.building.items()
+            for group, values in self._groups(building=True).items()
             for key, value in values.items()
         )
         linked = () if self.linked_by is None else (f"embedder={self.linked_by}",)
-        first = self.way.strategy if self.draws else self.name
-        return _fit(":".join((first, *settings, *linked)))
+        first = f"{self.way.strategy}{self.way.preset and '-'}{self.way.preset}" if self.draws else self.name
+        return _UNFIT.sub("_", ":".join((first, *settings, *linked)))
 
     @property
     def takes_embedder(self) -> bool:
         """Whether its vectors come from an embedder that can be named."""
-        return _takes_embedder(self.name)
-
-    @property
-    def building(self) -> Groups:
-        """The settings under which the library is made."""
-        return _some(self.settings, builds=True)
+        return self.name in OWN or "embedder" in BASELINES[self.name]
 
     @property
     def parsed(self) -> Settings:
@@ -103,14 +100,22 @@ class Spec:
 
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
-        groups = self.building if building else self.settings
         lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
-        lines += [
-            line
-            for group, values in groups.items()
-            for line in (f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items()))
-        ]
+        lines += [f"preset = {_toml(self.way.preset)}"] if self.way and self.way.preset else []
+        for group, values in self._groups(building).items():
+            lines += [f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
         return "\n".join([*lines, ""])
+
+    def _groups(self, building: bool) -> Groups:
+        if not building:
+            return self.settings
+        made: Groups = {}
+        for group, values in sorted(self.settings.items()):
+            for key, value in sorted(values.items()):
+                own = group in strategies() and key not in strategies()[group].reads
+                if own or (group, key) == ("search", "language"):
+                    made.setdefault(group, {})[key] = value
+        return made
 
 
 def parse(text: str) -> Spec:
@@ -134,12 +139,12 @@ def parse(text: str) -> Spec:
         if key in given:
             raise UsageError(f"method {text!r} has {key} twice; give it once")
         given[key] = value
-    embedder = given.pop("embedder", None) if _takes_embedder(name) else None
-    groups: Groups = {}
+    spec = Spec(":".join((name, *parts)), name, {})
+    if spec.takes_embedder:
+        spec = replace(spec, embedder=given.pop("embedder", None))
     for key, value in given.items():
         group, setting = _place(name, key)
-        groups.setdefault(group, {})[setting] = _value(value)
-    spec = Spec(":".join((name, *parts)), name, groups, embedder)
+        spec.settings.setdefault(group, {})[setting] = _value(value)
     try:
         spec.parsed  # noqa: B018 - to be told now what does not fit
     except SettingsError as error:
@@ -153,18 +158,33 @@ def parse_all(texts: Sequence[str]) -> tuple[Spec, ...]:
     Raises:
         UsageError: as `parse`; none at all, or one of them twice.
     """
-    specs = tuple(parse(text) for text in spelled_out(texts) if text.strip())
+    specs = tuple(parse(text) for text in _spelled_out(texts) if text.strip())
     if not specs:
         raise UsageError(f"no method is named; there are {_KNOWN}")
-    files = [spec.file for spec in specs]
-    for spec in specs:
-        if files.count(spec.file) > 1:
-            raise UsageError(f"method {spec.text!r} is named twice; name it once")
+    for text, count in Counter(spec.text for spec in specs).items():
+        if count > 1:
+            raise UsageError(f"method {text!r} is named twice; name it once")
     return specs
 
 
-def _takes_embedder(name: str) -> bool:
-    return name in OWN or "embedder" in BASELINES[name]
+def _spelled_out(methods: Sequence[str]) -> list[str]:
+    """The methods, each group in its place as those that it stands for.
+
+    Settings behind a group's name go to each of them that does not have its own; one that was named before is
+    not named again.
+    """
+    found: list[str] = []
+    for method in methods:
+        name, *settings = method.strip().split(":")
+        if name not in GROUPS:
+            found.append(method)
+            continue
+        for member in GROUPS[name]:
+            own = {part.partition("=")[0] for part in member.split(":")}
+            parts = [*member.split(":"), *(one for one in settings if one.partition("=")[0] not in own)]
+            if all(set(parts) != set(other.split(":")) for other in found):
+                found.append(":".join(parts))
+    return found
 
 
 def _place(name: str, key: str) -> tuple[str, str]:
@@ -192,20 +212,6 @@ def _value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     return found if isinstance(found, bool | int | float) else text
-
-
-def _some(groups: Mapping[str, Mapping[str, Any]], builds: bool) -> Groups:
-    chosen: Groups = {}
-    for group, values in sorted(groups.items()):
-        for key, value in sorted(values.items()):
-            own = group in strategies() and key not in strategies()[group].reads
-            if (own or (group, key) == ("search", "language")) == builds:
-                chosen.setdefault(group, {})[key] = value
-    return chosen
-
-
-def _fit(text: str) -> str:
-    return _UNFIT.sub("_", text)
 
 
 def _toml(value: Any) -> str:

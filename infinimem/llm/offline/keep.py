@@ -1,67 +1,56 @@
-"""What is kept of what was said: what people state, word for word.
+"""What is kept of what was said: what people state, word for word; and its words that tell what it is about.
 
-Not kept are greetings, thanks, acknowledgements, questions, requests to do something, praise without a word
-that tells, and what an assistant says again of what it was told. The sentences that are left of a message
-stand together, up to some sixty words; nothing is phrased, so nothing can be phrased wrongly.
+Not kept are greetings, thanks, acknowledgements, questions, requests to do something, praise, what names
+nothing, and what an assistant says again of what it was told. The sentences that are left of a message stand
+together, up to some sixty words; nothing is phrased, so nothing can be phrased wrongly.
+
+English is known by english.txt, here and of grounding; elsewhere its words match nothing and do no harm.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib import resources
+from itertools import pairwise
 from pathlib import PurePath
+from textwrap import wrap
 from typing import Any, NamedTuple
 
-from infinimem.grounding.sentences import any_of, listed, sentences
-from infinimem.grounding.when import day_of, settled
-from infinimem.llm.offline.words import CONTINUES, content_terms, fact_text, short_names
-from infinimem.terms import DAYS, MONTHS, fold
+from infinimem.grounding.sentences import any_of, common_terms, listed, sentences
+from infinimem.grounding.when import day_of, settled, tells_of_past
+from infinimem.terms import STOP_WORDS, fold, tokens
 
 WORDS, LONGEST = 60, 1000
 """Words of an entry, about; characters of one at most."""
 LONG = 8
-"""Words of a sentence that states something though none of them tells what it is about."""
+"""Words of an exclamation that is more than praise."""
 NO_TOPIC = "#"
 """The topic of an entry that is to be sorted with others: a heading without words."""
 
+
+def _patterns() -> dict[str, re.Pattern[str]]:
+    text = (resources.files("infinimem.llm.offline") / "english.txt").read_text(encoding="utf-8")
+    rows = re.findall(r"^([a-z ]+?)  +(.+(?:\n .+)*)", text.partition("\n\n")[2], re.MULTILINE)
+    joined = {name: re.sub(r"\n\s+", "", pattern) for name, pattern in rows}
+    return {
+        name: re.compile(re.sub("%([a-z ]+)%", lambda named: any_of(named[1]), pattern), re.IGNORECASE)
+        for name, pattern in joined.items()
+    }
+
+
+ENGLISH = _patterns()
 _BLOCK = re.compile(r"\n\s*\n|(?<=[.!?;|])[^\S\n]*\n|\n(?=\s*(?:[-*+•‣◦]|\(?\d{1,6}[.):])\s)")
 """Between paragraphs, items of a list, and rows that end like sentences."""
 _BULLET = re.compile(r"\A\s*[-*+•‣◦]\s+")
-_OPENING = re.compile(rf"{any_of('openings')}\b[,.!…\s–—-]*", re.IGNORECASE)
-_THANKS = re.compile(rf"{any_of('thanks')}\b", re.IGNORECASE)
-_TAKEN_NOTE = re.compile(
-    rf"{any_of('acknowledgements')}\b[\s,.!–—-]*(?:[\w'’.-]+\s*){{0,4}}\W*\Z", re.IGNORECASE
-)
-_FEELS = re.compile(rf"{any_of('feelings')}\b", re.IGNORECASE)
-_ECHO = re.compile(rf"\W*{any_of('echoes')}\b", re.IGNORECASE)
-_REQUEST = re.compile(
-    rf"(?:(?:please|now|then|and|also|just),? )*{any_of('requests')}\b(?! ?[:=(]| (?:is|are|was|were)\b)"
-    r"|.{3,80}\bplease\W*\Z",
-    re.IGNORECASE,
-)
-_MINE = re.compile(r"\b(?:I|my|we|our)\b", re.IGNORECASE)
-_YOURS = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
-_FIXED = re.compile(rf"\d|\b(?:{'|'.join((*DAYS, *MONTHS))})\b|[\"“«„]|\w ,?(?!I\b|[A-Z]\w+\W*\Z)[A-Z]")
-"""A number, a day, a quotation, a name inside a sentence: what may be asked for."""
-_OTHER = re.compile(r"[^\W\d_a-zA-Z]{2}|[äöüßéèñçøåłÄÖÜÉ]")
-"""Letters of other languages."""
-_STATED = re.compile(r"(?:I|We|My|Our)\b.{8,}?[,;–—] ")
-"""How a question begins by stating something: "I have two dogs, what do they eat?" """
-_ONWARD = "(?:from now on|going forward|in (?:the )?future)"
-_INSTRUCTION = re.compile(
-    r"(?=(?:\S+\s+){2}\S)(?!never (?:say never|give up))(?:(?:please|and|so|but|also|just),? )*(?:"
-    rf"(?:always|never|(?:don['’]?t|do not) ever) {any_of('orders')}\b"
-    rf"|{_ONWARD},? (?:(?:please|always|never|don['’]?t|do not) )*{any_of('orders')}\b"
-    r"|(?:when|whenever|every time) (?:I|you)\b[^,]*, (?:please )?(?:always|never|don['’]?t|do not)\b"
-    rf"|{any_of('orders')}\b.*\b{_ONWARD}|call me (?-i:[A-Z]))",
-    re.IGNORECASE,
-)
-_PREFERENCE = re.compile(
-    r"\bI(?:['’]d| would)?(?: (?!to\b)\w+){0,2} prefer\b|\bmy (?:\w+ )?preference is\b", re.I
-)
+_FOREIGN = re.compile(r"[^\W\d_a-zA-Z]{2}|[äöüßéèñçøåłÄÖÜÉ]")
 _STAMP = re.compile(r"\s*\b(?:\d{4}-\d\d-\d\d|(?=\w*\d)[0-9a-f]{8,})\Z")
 _CODED = re.compile(r"[_/\\]|\w\d\w*-|\b[a-z]{0,4}\d+\b")
+_CALLED = re.compile(r"(\w+)[,.!?]\s*")
+_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_OWNING = re.compile(r"['’]s\Z")
+_ASIDE = re.compile(r"(?<!\[)\[[^\[\]\n]*+\](?![\](])")
 
 
 class Statement(NamedTuple):
@@ -76,65 +65,10 @@ def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `extract`."""
     entries: list[dict[str, Any]] = []
     for turn, text, what in statements(variables["turns"], variables["context"]):
-        entry: dict[str, Any] = {
-            "text": text,
-            "from": [turn["id"]],
-            "when": settled(text, day_of(turn.get("time"))),
-        }
-        wish = {"standing": what} if what and turn["role"] == "user" else {}
-        entries.append(entry | {"refers": None, "topic": place(turn) or NO_TOPIC} | wish)
+        when, topic = settled(text, day_of(turn.get("time"))), place(turn) or NO_TOPIC
+        entry = {"text": text, "from": [turn["id"]], "when": when, "refers": None, "topic": topic}
+        entries.append(entry | ({"standing": what} if what and turn["role"] == "user" else {}))
     return {"entries": entries}
-
-
-def statements(
-    turns: Sequence[Mapping[str, Any]], context: Sequence[Mapping[str, Any]] = ()
-) -> Iterator[Statement]:
-    """What is kept of turns; `context` are those before them."""
-    around = (*context, *turns)
-    names = frozenset(name for turn in around if (name := turn.get("speaker")))
-    told = {term for turn in around if turn["role"] == "user" for term in content_terms(turn["text"])}
-    before = context[-1]["text"] if context else ""
-    for turn in turns:
-        echoes = told if told and turn["role"] != "user" else None
-        parts = kept(turn["text"], names, echoes, answers=before.rstrip().endswith("?"))
-        yield from (Statement(turn, *part) for part in parts)
-        before = turn["text"]
-
-
-def kept(
-    text: str, names: Collection[str] = (), told: Collection[str] | None = None, *, answers: bool = False
-) -> Iterator[tuple[str, str | None]]:
-    """The parts of a message that are kept, each with what it asks for once and for all (`standing`).
-
-    Args:
-        text: the message.
-        names: of those who take part.
-        told: of an assistant's message the terms of what people said.
-        answers: the message follows a question.
-    """
-    for block in _BLOCK.split(text):
-        run, kind, end = list[str](), None, 0
-        pieces = [p for one in sentences(" ".join(_BULLET.sub("", block).split())) for p in _cut(one)]
-        for piece in [*pieces, ""]:
-            what = standing(piece)
-            worth = 2 if what else _worth(piece, names, answers) if told is None else 2 * _adds(piece, told)
-            worth = 2 if worth and run and CONTINUES.match(piece) and not _YOURS.search(piece) else worth
-            answers = False
-            room = " ".join((*run[:end], piece))
-            full = len(room.split()) > WORDS or len(room) > LONGEST
-            if run and (not worth or what != kind or full):
-                yield " ".join(run[:end]), kind
-                run = []
-            if worth == 2 or run:
-                run, kind = [*run, piece], what
-                end = len(run) if worth == 2 else end
-
-
-def standing(sentence: str) -> str | None:
-    """ "instruction", "preference", or None for what is neither."""
-    if _INSTRUCTION.match(sentence):
-        return "instruction"
-    return "preference" if _PREFERENCE.search(sentence) else None
 
 
 def place(turn: Mapping[str, Any]) -> str:
@@ -147,45 +81,150 @@ def place(turn: Mapping[str, Any]) -> str:
     return title if content_terms(" ".join(telling)) and not _CODED.search(title) else ""
 
 
+def statements(
+    turns: Sequence[Mapping[str, Any]], context: Sequence[Mapping[str, Any]] = ()
+) -> Iterator[Statement]:
+    """What is kept of turns; `context` are those before them."""
+    around = (*context, *turns)
+    names = short_names(around)
+    told = {term for turn in around if turn["role"] == "user" for term in content_terms(turn["text"])}
+    before = context[-1]["text"] if context else ""
+    for turn in turns:
+        echoes = told if turn["role"] != "user" else set()
+        answers = before.rstrip().endswith("?")
+        before = turn["text"]
+        for block in _BLOCK.split(before):
+            run, kind, end = list[str](), None, 0
+            whole = sentences(" ".join(_BULLET.sub("", block).split()))
+            for piece in (*(part for one in whole for part in wrap(one, LONGEST)), ""):
+                what = standing(piece)
+                worth = 2 if what else 2 * _adds(piece, echoes) if echoes else _worth(piece, names, answers)
+                if worth and run and ENGLISH["continues"].match(piece) and not ENGLISH["yours"].search(piece):
+                    worth = 2
+                answers = answers and worth < 2
+                room = " ".join((*run[:end], piece))
+                if run and (not worth or what != kind or len(room.split()) > WORDS or len(room) > LONGEST):
+                    yield Statement(turn, " ".join(run[:end]), kind)
+                    run = []
+                if worth == 2 or run:
+                    run, kind = [*run, piece], what
+                    end = len(run) if worth == 2 else end
+
+
+def standing(sentence: str) -> str | None:
+    """ "instruction", "preference", or None for what is neither."""
+    if ENGLISH["instruction"].match(sentence):
+        return "instruction"
+    return "preference" if ENGLISH["preference"].search(sentence) else None
+
+
 def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
     """What a person's sentence is worth: 0 for a question or request, which ends what stands together; 1 for
     what says something only between others; 2 for what states something by itself."""
     said = bare = fact_text(sentence)
     if said != sentence:
         return 2  # what a picture shows
-    while opening := _OPENING.match(bare) or _caller(frozenset(names)).match(bare):
+    while opening := ENGLISH["opening"].match(bare) or _CALLED.match(bare):
+        if opening.lastindex and fold(opening[1]) not in names:
+            break
         bare = bare[opening.end() :]
-    mine, fixed = _MINE.search(bare) is not None, _FIXED.search(bare) is not None
-    if not re.search(r"\w", said) or (said.endswith("?") and not _STATED.match(said)):
+    mine, yours = ENGLISH["mine"].search(bare), ENGLISH["yours"].search(bare)
+    fixed = ENGLISH["fixed"].search(bare)
+    if not re.search(r"\w", said) or (said.endswith("?") and not ENGLISH["stated"].match(said)):
         return 0
-    if _REQUEST.match(bare) and not re.search(r"\b(?:I|we)\b", bare):
+    if ENGLISH["request"].match(bare) and not re.search(r"\b(?:I|we)\b", bare):
         return 0
-    if not bare or (not mine and (_THANKS.match(bare) or (_TAKEN_NOTE.match(said) and not fixed))):
+    thanks = any(map(ENGLISH["thanks"].match, (bare, said)))
+    noted = ENGLISH["taken note"].match(said) and not fixed
+    if len(bare) <= 4 or (not mine and (thanks or noted)):
         return 1
-    if fixed or answers or _OTHER.search(bare) or set(content_terms(bare)).difference(short_names(names)):
-        return 2 if len(bare) > 4 else 1
-    length = len(bare.split())
-    if _YOURS.search(bare) or (length < LONG and (_FEELS.match(bare) or bare.endswith("!"))):
+    if fixed or answers or _FOREIGN.search(bare):
+        return 2
+    points = ENGLISH["continues"].match(bare)
+    praises = (points or bare != said) and bare.endswith("!") and len(bare.split()) < LONG
+    if not mine and (yours or praises):
         return 1
-    return 2 if length >= LONG or (mine and length > 2) else 1
-
-
-@lru_cache(maxsize=64)
-def _caller(names: frozenset[str]) -> re.Pattern[str]:
-    known = "|".join(map(re.escape, sorted(short_names(names)))) or "(?!)"
-    return re.compile(rf"(?:{known})\b[,.!?]\s*", re.IGNORECASE)
+    words = [word for word in content_words(bare) if fold(word.surface) not in names]
+    if any(word.noun or not points for word in words):
+        return 2
+    acts = mine and not ENGLISH["feels"].match(bare)
+    return 2 if acts and (words or tells_of_past(bare) or ENGLISH["my"].match(bare)) else 1
 
 
 def _adds(sentence: str, told: Collection[str]) -> bool:
     """Whether an assistant says more than people told it, and than what it does."""
-    if not sentence or sentence.endswith("?") or _ECHO.match(sentence):
+    if not sentence or sentence.endswith("?") or ENGLISH["echo"].match(sentence):
         return False
     return len(set(content_terms(sentence)).difference(told)) > 1 or not sentence.isascii()
 
 
-def _cut(sentence: str) -> Iterator[str]:
-    """A sentence, or parts of one without end."""
-    words = sentence.split(" ")
-    for at in range(0, len(words), 2 * WORDS):
-        part = " ".join(words[at : at + 2 * WORDS])
-        yield from (part[begin : begin + LONGEST] for begin in range(0, len(part), LONGEST))
+# ── words ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Word(NamedTuple):
+    """A word that tells something, as it is written, and the telling word right before it."""
+
+    term: str
+    surface: str
+    named: bool
+    """Capitalised inside a sentence."""
+    noun: bool
+    before: str
+
+
+@lru_cache(maxsize=1 << 13)
+def content_words(text: str) -> tuple[Word, ...]:
+    """The words that say what a text is about, in its order; numbers and common words are none of them.
+
+    A noun is told by what stands before and behind it, and by how it ends.
+    """
+    found = [*_WORD.finditer(text)]
+    terms = [_term(match.group()) for match in found]
+    joined = [text[one.end() : other.start()] == " " for one, other in pairwise(found)]
+    words = []
+    for at, term in enumerate(terms):
+        if term:
+            surface = _OWNING.sub("", found[at].group())
+            left = found[at - 1].group() if at and joined[at - 1] else ""
+            right = found[at + 1].group() if at + 1 < len(found) and joined[at] else ""
+            named = surface[0].isupper() and (bool(left) or surface.isupper())
+            noun = named or _is_noun(fold(surface), fold(left), fold(right))
+            words.append(Word(term, surface, named, noun, left if at and terms[at - 1] else ""))
+    return tuple(words)
+
+
+def _is_noun(form: str, left: str, right: str) -> bool:
+    """Whether a word between these two may be a noun that stands by itself."""
+    verbs = listed("before verbs")
+    if right and right not in STOP_WORDS and right not in verbs:
+        return False
+    if ENGLISH["noun"].match(form) or (form.endswith("ing") and left in {"", *listed("before nouns")}):
+        return True
+    return not ENGLISH["no noun"].search(form) and left not in verbs
+
+
+@lru_cache(maxsize=1 << 14)
+def _term(word: str) -> str:
+    telling = [
+        term
+        for term in tokens(_OWNING.sub("", word))
+        if term not in common_terms() and not term[0].isdigit() and (len(term) > 2 or not term.isascii())
+    ]
+    return "-".join(telling)
+
+
+def content_terms(text: str) -> list[str]:
+    """The terms of `content_words`, with repeats."""
+    return [term for match in _WORD.finditer(text) if (term := _term(match.group()))]
+
+
+def fact_text(text: str) -> str:
+    """What a line says itself, without asides in brackets such as a picture's caption."""
+    said = _ASIDE.sub(lambda aside: "" if " " in aside[0] else aside[0], text)
+    return said if said.strip() else text
+
+
+def short_names(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """How speakers of turns or facts may be called: their names, and short forms from three letters on."""
+    parts = {part for row in rows for part in fold(row.get("speaker") or "").split()}
+    return frozenset(part[:end] for part in parts for end in range(min(3, len(part)), len(part) + 1))

@@ -21,7 +21,7 @@ from infinimem.model import CURRENT, Receipt
 from infinimem.operations.forget import BEGUN, residue
 from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, choose, readings, redact
 from infinimem.operations.forget.residue import Residue, Texts, git_advice
-from infinimem.spec import ledger_folders, record_folders
+from infinimem.spec import ledger_folders, record_folders, texts_of
 from infinimem.store import receipts
 from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.files import digest
@@ -198,6 +198,7 @@ def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
     names = {was: now}
     if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
         names = {folder + was.split("/", 1)[1]: folder + now.split("/", 1)[1] for folder in (TOPICS, ARCHIVE)}
+        names |= {one: new for one, new in zip(texts_of(was), texts_of(now), strict=True) if one in view}
     old = next((view.document(one) for one in names if one in view), Document.empty(was))
     stem = was.rpartition("/")[2]
     if was.startswith(EVIDENCE):

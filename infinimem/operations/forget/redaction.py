@@ -163,6 +163,10 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     """The documents that change, and what the receipt of this number says of them: no word."""
     seqs, sums = choice.seqs, receipts.Checksums(number)
     records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
+    stay = {doc_id: record for doc_id, record in records.items() if record}
+    told = _held(view, choice, records.keys() - stay)
+    told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
+    records |= {one: None for one in told if one in view and one.startswith(spec.text_folders())}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
     for doc_id in view.ids("all"):
         is_note = view.is_note(doc_id) and not doc_id.startswith(MEMORIES)
@@ -172,10 +176,8 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
         if (new := _without(old, choice)) != old:
             done.documents[doc_id] = new
             done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in seqs]
-    stay = {doc_id: record for doc_id, record in records.items() if record}
     back = (reverse_diff(one, view.document(one), record) for one, record in stay.items())
     done.reverse_diffs = list(chain(*back))  # they lost links alone: numbers
-    told = _held(view, choice, records.keys() - stay)
     for doc_id in view.below(JOURNAL):
         old = view.document(doc_id)
         lines = tuple(_receipt(old, choice, told, told.union(done.documents.keys() - stay), sums))

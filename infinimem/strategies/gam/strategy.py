@@ -24,14 +24,14 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.read import TopicSearch, is_verified
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
-from infinimem.strategies.gam.tasks import RELATE, TOPIC
+from infinimem.strategies.gam.tasks import RELATE, TOPIC, VERIFY
 from infinimem.strategies.links import Link
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.edits import Step, edited, run
 from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.open_turns import ended_by, open_turns, open_until
-from infinimem.strategies.records.record import Ref
+from infinimem.strategies.records.record import UNVERIFIED, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
 from infinimem.strategies.records.telling import (
@@ -63,6 +63,15 @@ class Part(NamedTuple):
 
     turns: Turns
     forced: bool = False
+
+
+class Told(NamedTuple):
+    """A part with its descriptor, and whether a model doubts that; or why there is none."""
+
+    part: Part
+    found: Descriptor
+    unverified: bool
+    failure: str
 
 
 class Gam(RecordStrategy):
@@ -119,8 +128,8 @@ class Gam(RecordStrategy):
         return 2 * sum(map(size, _active(view)))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
-        """Turns by rank, or under the summaries of their topics. Calls no model."""
-        return TopicSearch(view, held, query, budget, self.own)
+        """Turns by rank, or under the summaries of their topics; only for these it may ask for time cues."""
+        return TopicSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How much is active, and how large the network is."""
@@ -198,32 +207,38 @@ class Network:
         cut = in_order(partial(parts, self._llm, own), due, own.workers)
         ended = [part for some, _ in cut for part in some]
         unanswered: dict[int, str] = {}
-        for part, told, failure in chain.from_iterable(in_order(self._told, ended, own.workers)):
-            if failure:
-                unanswered |= {turn.seq: failure for turn in part.turns}
+        for told in chain.from_iterable(in_order(self._told, ended, own.workers)):
+            if told.failure:
+                unanswered |= {turn.seq: told.failure for turn in told.part.turns}
             else:
-                self._add(part, told)
+                self._add(told)
         return [*(one for _, some in cut for one in some), *self._asker.rejected()], unanswered
 
-    def _told(self, part: Part) -> list[tuple[Part, Descriptor, str]]:
+    def _told(self, part: Part) -> list[Told]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit."""
         asker = Asker(self._llm)
         data = asker.ask(TOPIC, turns=shown_turns(part.turns))
         if asker.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
             return [told for some in halves for told in self._told(some)]
-        self._asker.take(asker)
         found = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
-        return [(part, found, asker.failure or ("" if found.summary else "EMPTY"))]
+        failure = asker.failure or ("" if found.summary else "EMPTY")
+        wrong = None
+        if self._own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
+            wrong = asker.ask(VERIFY, summary=found.summary, turns=shown_turns(part.turns))
+        self._asker.take(asker)
+        return [Told(part, found, bool(wrong and wrong["unsupported"]), failure)]
 
-    def _add(self, part: Part, found: Descriptor) -> None:
+    def _add(self, told: Told) -> None:
         """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
-        store, first, own = self.store, part.turns[0], self._own
-        aux = [FORCED] if part.forced else []
+        store, part, found, own = self.store, told.part, told.found, self._own
+        first = part.turns[0]
         name = store.own_id(KIND.prefix, first.seq)
         refs = (Ref(turn.seq) for turn in part.turns)
+        aux = [FORCED] if part.forced else []
         topic = narrated(store, name, found.summary, refs, aux, found.keywords)
-        store.put(replace(topic, session=stem(first.doc_id)))
+        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if told.unverified else ())))
+        store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
         self._index.sync(store, (name,))
         names = self._candidates(name)
         calls = [names] if own.relations == "one" and names else [[one] for one in names]

@@ -1,73 +1,89 @@
-"""SAFE_PLAN_UPDATE: which document each topic goes to; existing ones are named, new ones are titled.
+"""REWRITE_CURRENT and SAFE_PLAN_UPDATE: the buffer's lines by topic, and which document each topic goes to.
 
-The planner sees the documents that are lexically nearest, never all. A reply that cannot be read is asked
-for again, then its content is cut in two; what no reply places goes to the nearest document or the inbox.
+Lines under a heading have their topic from extraction; a model groups the others, with `grouping = "rewrite"`
+all, and where it forgets, doubles or invents lines, the lines win. The planner sees the documents that are
+lexically nearest, never all. Of a reply that cannot be read the content is cut in two; what no reply places
+goes to the nearest document or the inbox.
 
-Source: Infini Memory, algorithm 2 and prompt C.
+Source: Infini Memory, section 3.3, prompts B and C, algorithm 2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
-from infinimem.llm.base import CUT
+from infinimem import tokens
 from infinimem.llm.shown import shown as line_of
-from infinimem.model import Entry, Reason
+from infinimem.markdown.characters import normalised
+from infinimem.model import Entry, Located, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
+from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import PLAN
-from infinimem.strategies.infini.topics import (
-    INBOX,
-    Slugs,
-    Topic,
-    brief,
-    clean_title,
-    entries_of,
-    halves,
-    joined,
-    listed,
-    once,
-    packed,
-    parted,
-    same,
-    seq_of,
-    seqs_of,
-    shown,
-    size,
-    slugify,
-    title_of,
-)
-from infinimem.strategies.records.asking import Asker, Data, unreadable
+from infinimem.strategies.infini.tasks import PLAN, REWRITE
+from infinimem.strategies.infini.topics import INBOX, Account, Topic, entries_of, size, title_of
+from infinimem.strategies.records.asking import Data
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
 MAX_DEPTH = 10
 FIRST = 2
 """Facts by which a topic is told."""
-GIVE_UP = 12
+GIVE_UP = 4
 """After so many unreadable replies in a row the model is not asked again in this plan."""
+
+# ── rewrite ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
+    """Group the buffer's first lines; what is too large for one call goes in parts."""
+    settings = view.settings.of(InfiniSettings)
+    every, untitled = settings.grouping == "rewrite", ("", of.unsorted(view))
+    titled: list[Located] = []
+    others: list[Located] = []
+    for place in of.movable(view.buffer, view)[:count]:
+        (others if every or of.heading_of(place) in untitled else titled).append(place)
+    topics = [replace(topic, given=True) for topic in of.sections(titled)]
+    open_ids = open_documents(view) if others else {}
+    sizes, limit = [size([place.entry]) for place in others], settings.plan_split_threshold
+    calls = max(1, -(-sum(sizes) // max(limit, 1)))
+    share = min(limit, -(-sum(sizes) // calls) + max(sizes, default=0))  # a few lines alone are grouped badly
+    for part in tokens.packed(others, share, lambda place: size([place.entry])):
+        rows = near(view, (place.entry for place in part), open_ids)
+        docs = [{"title": title_of(row.id, view), "tokens": row.tokens} for row in rows]
+        topics += _grouped(part, docs, asker, view)
+    return of.joined(topics)
+
+
+def _grouped(
+    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Account, view: View
+) -> list[Topic]:
+    known, untitled = {place.seq: place for place in places}, of.unsorted(view)
+    facts = [of.fact(place.entry) for place in places]
+    groups, wrong = of.ask_groups(asker, REWRITE, {"facts": facts, "docs": docs}, known)
+    asker.note(*(f"rewrite: {reason}" for reason in wrong))
+    topics = [
+        Topic(of.clean_title(group.item["title"]) or untitled, tuple(known[seq].entry for seq in group.seqs))
+        for group in groups or ()
+    ]
+    settled = {entry.seq for entry in entries_of(topics)}
+    missing = (place for place in places if place.seq not in settled)
+    return [*topics, *of.sections(missing, untitled)]
+
+
+# ── plan ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class Route:
-    """Topics on their way to a document, which may not exist yet."""
+    """Topics on their way to a document; one without an id yet goes to that of its title, or a new one."""
 
     doc_id: str
     title: str
     topics: tuple[Topic, ...]
-
-
-@dataclass(frozen=True)
-class _Assigned:
-    """One item of a plan: an existing document's id, or else a title."""
-
-    doc_id: str | None
-    title: str
-    seqs: Sequence[int]
 
 
 @dataclass
@@ -75,180 +91,130 @@ class Planner:
     """One plan in the making; a split does not `offer` documents that exist, it makes new ones only."""
 
     view: View
-    asker: Asker
+    asker: Account
     offer: bool = True
-    notes: list[str] = field(default_factory=list)
     _titles: dict[str, None] = field(default_factory=dict)
     _failures: int = 0
-    _given: frozenset[str] = frozenset()
 
     @cached_property
     def _open(self) -> Mapping[str, str]:
         return open_documents(self.view) if self.offer else {}
 
-    def route(self, topics: Sequence[Topic], titled: Collection[str] = ()) -> tuple[Route, ...]:
-        """Bring every line to one document; no one is asked of `titled` topics that name one."""
-        self._given = frozenset(titled)
-        ids = {title: doc_id for doc_id, title in self._open.items()} if titled else {}
-        homes = {topic.title: ids.get(same(topic.title)) for topic in topics if topic.title in titled}
+    @cached_property
+    def _settings(self) -> InfiniSettings:
+        return self.view.settings.of(InfiniSettings)
+
+    def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
+        """Bring every line to one document; no one is asked of topics that were given one's title."""
+        ids = {title: doc_id for doc_id, title in self._open.items()}
+        homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.given}
         settled = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
         topics = [topic for topic in topics if not homes.get(topic.title)]
-        return _united([*settled, *(self._planned(topics) if topics else ())])
-
-    def _planned(self, topics: Sequence[Topic]) -> list[Route]:
-        entries = {entry.seq: entry for entry in entries_of(topics)}
-        assigned = self._safe(topics, 0)
-        placed, wrong = once(([str(seq) for seq in item.seqs] for item in assigned), entries)
-        settled = [replace(item, seqs=seqs) for item, seqs in zip(assigned, placed, strict=True)]
-        if wrong:
-            settled = self._repaired(topics, settled, wrong)
-        (left,) = parted(topics, [entries.keys() - {seq for item in settled for seq in item.seqs}])
+        routes = self._planned(topics, 0) if topics else []
+        placed = {entry.seq for route in routes for entry in entries_of(route.topics)}
+        (left,) = of.parted(topics, [{entry.seq for entry in entries_of(topics)} - placed])
         strays: tuple[Route, ...] = ()
         if left:
-            self.notes.append(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
+            self.asker.note(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
             if self.offer:
                 strays = nearest(self.view, left)
             else:
-                settled += [_Assigned(None, topic.title, [e.seq for e in topic.entries]) for topic in left]
-        return [*self._routes(topics, settled), *strays]
+                routes += [Route("", topic.title, (topic,)) for topic in left]
+        return _united([*settled, *self._with_ids(routes), *strays])
 
-    def _safe(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
-        """Plan in chunks that fit a call: whole topics, or halves of one that is too large."""
-        settings = self.view.settings.of(InfiniSettings)
-        lines = entries_of(topics)
-        if self._told(topics) <= settings.plan_split_threshold:
-            return self._chunk(topics, depth)
-        chunks = packed(topics, settings.markdown_length)
-        if len(chunks) == 1:
-            if len(lines) < 2 or depth >= MAX_DEPTH:
-                return self._chunk(topics, depth)
-            chunks, depth = list(halves(topics)), depth + 1
-        return [item for chunk in chunks for item in self._safe(chunk, depth)]
+    def _planned(self, topics: Sequence[Topic], depth: int) -> list[Route]:
+        """Plan in chunks that fit a call: whole topics, or halves of one that is too large; and halves where
+        no reply can be read."""
+        can_halve = depth < MAX_DEPTH and len(entries_of(topics)) > 1
+        told = (topic.entries[:FIRST] if self.offer else topic.entries for topic in topics)
+        is_large = sum(map(size, told)) > self._settings.plan_split_threshold
+        chunks = of.packed(topics, self._settings.markdown_length) if is_large else []
+        if len(chunks) > 1:
+            return [route for chunk in chunks for route in self._planned(chunk, depth)]
+        if not (is_large and can_halve):
+            routes = self._ask(topics)
+            if routes is not None or not can_halve:
+                return routes or []
+        return [route for half in of.halves(topics) for route in self._planned(half, depth + 1)]
 
-    def _told(self, topics: Sequence[Topic]) -> int:
-        """Tokens of what a model is shown of some topics, at most."""
-        return sum(size(topic.entries[:FIRST] if self.offer else topic.entries) for topic in topics)
-
-    def _chunk(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
-        """Ask for one chunk; if no reply can be read, for each half of it."""
-        known = [entry.seq for entry in entries_of(topics)]
-        for _ in range(max(1, self.view.settings.of(InfiniSettings).plan_retries)):
-            if self._failures >= GIVE_UP:
-                return []
-            assigned, failure = self._ask(topics, known, ())
-            if assigned is not None:
-                return assigned
-            if failure in CUT:  # the same question would be cut off again
-                break
-        if depth >= MAX_DEPTH or len(known) < 2:
+    def _ask(self, topics: Sequence[Topic]) -> list[Route] | None:
+        """Ask for one chunk, and once more for what is wrong; None if no reply can be read."""
+        if self._failures >= GIVE_UP:
             return []
-        return [item for half in halves(topics) for item in self._safe(half, depth + 1)]
-
-    def _ask(
-        self, topics: Sequence[Topic], known: Sequence[int], problems: Sequence[Reason]
-    ) -> tuple[list[_Assigned] | None, str | None]:
-        view = self.view
-        docs = near(view, entries_of(topics), self._open)
+        view, known = self.view, {entry.seq for entry in entries_of(topics)}
+        rows = near(view, entries_of(topics), self._open)
         named = {f"T{at}": topic for at, topic in enumerate(topics, 1)}
-        reply = self.asker.complete(
-            PLAN,
-            {
-                "topics": [self._shown(name, topic) for name, topic in named.items()],
-                "docs": [
-                    {**listed(row, view), "told": [f"{row.id}: {title_of(row.id, view)}, {row.tokens}"]}
-                    for row in docs
-                ],
-                "planned_titles": list(self._titles),
-                "markdown_length": str(self.view.settings.of(InfiniSettings).markdown_length),
-                "problems": [str(reason) for reason in problems],
-            },
-        )
-        if reply.data is None:
-            self._failures += 1
-            self.notes.append(f"plan: {unreadable(reply)}")
-            return None, reply.failure
-        self._failures = 0
-        items = [*reply.data["assign"], *self._left(reply.data, named)]
-        groups = _facts([item["fact_ids"] for item in items], named)
-        self.asker.reject(PLAN, reply, once(groups, known)[1])
-        return self._read(items, groups, {row.id for row in docs}, known), None
+        variables = {
+            "topics": [self._shown(name, topic) for name, topic in named.items()],
+            "docs": [self._listed(row) for row in rows],
+            "planned_titles": list(self._titles),
+            "markdown_length": str(self._settings.markdown_length),
+        }
 
-    def _left(self, data: Data, named: Mapping[str, Topic]) -> list[Data]:
-        """What a reply need not say: topics that it leaves out are new documents of the titles they have."""
+        groups, wrong = of.ask_groups(self.asker, PLAN, variables, known, partial(self._items, named))
+        if groups is None:
+            self._failures += 1
+            self.asker.note(*(f"plan: {reason}" for reason in wrong))
+            return None
+        self._failures = 0
+        parts = of.parted(topics, (group.seqs for group in groups))
+        offered = {row.id for row in rows}
+        pairs = zip(groups, parts, strict=True)
+        routes = [self._read(group.item, part, offered) for group, part in pairs if part]
+        return [route for route in routes if route.title]
+
+    def _items(self, named: Mapping[str, Topic], data: Data) -> list[Data]:
+        """The items of a reply, with facts in place of topics. A topic stands for those of its facts that are
+        named nowhere; one that has a title and is left out is a new document."""
         told = {name for item in data["assign"] for name in item["fact_ids"]}
-        return [
+        alone = set(map(of.seq_of, told))
+        facts = {
+            name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()
+        }
+        left = [
             {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
             for name, topic in named.items()
-            if topic.title in self._given
-            and told.isdisjoint([name, *(str(entry.seq) for entry in topic.entries)])
+            if topic.given and name not in told and len(facts[name]) == len(topic.entries)
+        ]
+        return [
+            {**item, "fact_ids": [fact for name in item["fact_ids"] for fact in facts.get(name, [name])]}
+            for item in (*data["assign"], *left)
         ]
 
     def _shown(self, name: str, topic: Topic) -> dict[str, object]:
         """A topic as data, and told by its first facts; of a document that is to be parted by all."""
         facts = topic.entries[:FIRST] if self.offer else topic.entries
-        lines = (line_of({**brief(entry), "time": None}) for entry in facts)
-        return {**shown(topic), "told": [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]}
+        lines = (line_of({**of.brief(entry), "time": None}) for entry in facts)
+        told = [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]
+        return {"title": topic.title, "facts": [of.fact(entry) for entry in topic.entries], "told": told}
 
-    def _read(
-        self,
-        items: Sequence[Data],
-        groups: Sequence[Sequence[str]],
-        offered: set[str],
-        known: Sequence[int],
-    ) -> list[_Assigned]:
-        """Assignments with a target; an id that was not offered becomes the title of a new document."""
-        assigned = []
-        for item, names in zip(items, groups, strict=True):
-            named, seqs = item["doc_id"], seqs_of(names, known)
-            if named in offered:
-                assigned.append(_Assigned(named, title_of(named, self.view), seqs))
-                continue
-            title = clean_title(item["new_title"] or title_of(named or "", self.view))
-            if title and seqs:
-                assigned.append(_Assigned(None, title, seqs))
-                self._titles[title] = None
-        return assigned
+    def _listed(self, row: CatalogRow) -> dict[str, object]:
+        """A document as data, told by its name; where topics are the model's only now, by its summary too."""
+        told = [f"{row.id}: {title_of(row.id, self.view)}, {row.tokens}"]
+        told += [row.summary] if self._settings.grouping == "rewrite" else []
+        return {**of.listed(row, self.view), "told": told}
 
-    def _repaired(
-        self, topics: Sequence[Topic], settled: list[_Assigned], wrong: Sequence[Reason]
-    ) -> list[_Assigned]:
-        """Ask once more for the lines that are missing or were named twice; what it says of them holds."""
-        unsettled = {seq for reason in wrong for seq in reason.seqs}
-        (part,) = parted(topics, [unsettled])
-        too_large = self._told(part) > self.view.settings.of(InfiniSettings).plan_split_threshold
-        if not part or too_large or self._failures >= GIVE_UP:
-            return settled
-        again, _ = self._ask(part, sorted(unsettled), wrong)
-        placed, _ = once(([str(seq) for seq in item.seqs] for item in again or ()), unsettled)
-        mended = {seq for seqs in placed for seq in seqs}
-        return [
-            *(_Assigned(i.doc_id, i.title, [seq for seq in i.seqs if seq not in mended]) for i in settled),
-            *(_Assigned(i.doc_id, i.title, seqs) for i, seqs in zip(again or (), placed, strict=True)),
-        ]
+    def _read(self, item: Data, topics: Sequence[Topic], offered: Collection[str]) -> Route:
+        """An item with its lines; an id that was not offered becomes the title of a new document."""
+        named = item["doc_id"]
+        if named in offered:
+            return Route(named, title_of(named, self.view), tuple(topics))
+        title = of.clean_title(item["new_title"] or title_of(named or "", self.view))
+        self._titles |= {title: None} if title else {}
+        return Route("", title, tuple(topics))
 
-    def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
-        """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""
-        slugs = Slugs(self.view)
-        ids = {title: doc_id for doc_id, title in self._open.items()}
-        routes = []
-        assigned = [item for item in assigned if item.seqs]
-        for item, part in zip(assigned, parted(topics, (item.seqs for item in assigned)), strict=True):
-            doc_id = item.doc_id or ids.get(same(item.title))
+    def _with_ids(self, routes: Sequence[Route]) -> list[Route]:
+        """Routes with ids: equal titles are one document, and one of that name that exists is taken."""
+        slugs, ids = of.Slugs(self.view), {title: doc_id for doc_id, title in self._open.items()}
+        settled = []
+        for route in routes:
+            doc_id = route.doc_id or ids.get(normalised(route.title))
             if doc_id is None:
-                by_name = f"{TOPICS}{slugify(item.title)}"
-                doc_id = ids[same(item.title)] = by_name if by_name in self._open else slugs.new(item.title)
-            routes.append(Route(doc_id, item.title, tuple(part)))
-        return routes
-
-
-def _facts(groups: Sequence[Sequence[str]], named: Mapping[str, Topic]) -> list[list[str]]:
-    """The ids of facts that a reply names; a topic stands for those of its facts that are named nowhere."""
-    alone = {seq_of(name) for group in groups for name in group}
-    facts = {
-        name: [str(entry.seq) for entry in topic.entries if entry.seq not in alone]
-        for name, topic in named.items()
-    }
-    return [[fact for name in group for fact in facts.get(name, [name])] for group in groups]
+                by_name = f"{TOPICS}{of.slugify(route.title)}"
+                doc_id = by_name if by_name in self._open else slugs.new(route.title)
+                ids[normalised(route.title)] = doc_id
+            settled.append(replace(route, doc_id=doc_id))
+        return settled
 
 
 def near(view: View, entries: Iterable[Entry], ids: Collection[str]) -> list[CatalogRow]:
@@ -271,9 +237,9 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     routes = []
     for topic in topics:
         for entry in topic.entries:
-            found = searcher(view).documents(entry.text, limit=1, ids=open_ids)
-            shares = found and not words(found[0]).isdisjoint(query_terms(entry.text))
-            doc_id = found[0] if shares else INBOX
+            best = searcher(view).documents(entry.text, limit=1, ids=open_ids)
+            shares = best and not words(best[0]).isdisjoint(query_terms(entry.text))
+            doc_id = best[0] if shares else INBOX
             routes.append(Route(doc_id, title_of(doc_id, view), (Topic(topic.title, (entry,)),)))
     return _united(routes)
 
@@ -289,12 +255,12 @@ def _open_documents(
     limit = view.settings.of(InfiniSettings).markdown_length
     if known is None or changed is None:
         known, changed = {}, view.below(TOPICS)
-    found = {doc_id: title for doc_id, title in known.items() if doc_id not in changed}
+    titles = {doc_id: title for doc_id, title in known.items() if doc_id not in changed}
     for doc_id in changed:
-        there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
-        if there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
-            found[doc_id] = same(title_of(doc_id, view))
-    return dict(sorted(found.items()))
+        is_there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
+        if is_there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
+            titles[doc_id] = normalised(title_of(doc_id, view))
+    return dict(sorted(titles.items()))
 
 
 def _united(routes: Sequence[Route]) -> tuple[Route, ...]:
@@ -303,6 +269,6 @@ def _united(routes: Sequence[Route]) -> tuple[Route, ...]:
     for route in routes:
         by_id.setdefault(route.doc_id, []).append(route)
     return tuple(
-        replace(those[0], topics=joined(topic for route in those for topic in route.topics))
+        replace(those[0], topics=of.joined(topic for route in those for topic in route.topics))
         for those in by_id.values()
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,36 +14,62 @@ from infinimem.spec import PROMPT, StrategySpec, Way
 class InfiniSettings:
     """[infini]: the writing of topic documents. Lengths are tokens.
 
-    Defaults are the paper's (section 4.1) where it gives a number.
+    Defaults are ours; `preset = "paper"` has the paper's (docs/STRATEGIES.md has both in a table).
     """
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
     """Tokens of turns that one extraction is shown. A reply that keeps all of them word for word fits the
-    limit of a reply; of twice as many it would not."""
+    limit of a reply; of twice as many, as in the paper, it would not."""
     workers: Harmless[int] = 4
     """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
+    grouping: Harmless[Literal["extract", "rewrite"]] = "extract"
+    """When lines get their topic: while they are drawn, or all of the buffer at once."""
+    rewrite: Harmless[Literal["moves", "free"]] = "moves"
+    """free: a model also writes each document that changed anew, in its own words, into topics.free/."""
+    shows: Harmless[Literal["lines", "free"]] = "lines"
+    """What readers show of a whole document: its lines, or such a text of them."""
+    summary: Harmless[Literal["model", "paper", "rule"]] = "model"
+    """Who sums up a document: a model in a sentence or two; a model as in the paper; a rule."""
+    summary_length: Harmless[int] = 100
+    compare_docs: Harmless[int] = 8
+    """Documents besides those that lines go to in which what they outdate is looked for."""
     markdown_length: Portion = 5000
     plan_split_threshold: Portion = 5000
     planner_docs: Harmless[int] = 50
-    plan_retries: Harmless[int] = 3
     merge_max_tokens: Harmless[int] = 1000
     merge_frequency: Harmless[int] = 10
     merge_trigger_min_count: Harmless[int] = 50
     merge_group_max: Harmless[int] = 4
-    summary_length: Harmless[int] = 100
     maintenance: Harmless[bool] = True
+    """False: append-only. What is flushed is compared with itself, and stays in a document of its own."""
+
+
+PAPER: Mapping[str, Mapping[str, object]] = {
+    "infini": {
+        "chunk_tokens": 4096,
+        "grouping": "rewrite",
+        "rewrite": "free",
+        "shows": "free",
+        "summary": "paper",
+        "compare_docs": 0,
+    },
+    "reader": {"agent": "paper"},
+}
+"""Source: arXiv 2606.10677, sections 3.3 to 4.1, prompts A to E; the other defaults are the paper's."""
 
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
-    """Turns are read once; a consolidation asks three times, about a part of what was drawn. By 125 turns."""
+    """Turns are read once; a consolidation asks four times, about a part of what was drawn. By 125 turns.
+    Where documents are written anew, each flush reads and writes about twice what it takes in."""
 
     chunks = -(-size // max(settings.chunk_tokens, 1))
     flushes = -(-size // max(settings.current_threshold, 1))
-    calls = chunks + flushes * (3 if settings.maintenance else 1)
-    return (calls, calls * PROMPT + 2 * size, size - size // 3)
+    calls = chunks + flushes * (4 if settings.maintenance else 1)
+    anew = 2 * size if settings.rewrite == "free" else 0
+    return (calls, calls * PROMPT + 2 * size + 2 * anew, size - size // 3 + anew)
 
 
 SPEC = StrategySpec(
@@ -50,8 +77,10 @@ SPEC = StrategySpec(
     strategy="infinimem.strategies.infini.strategy:Infini",
     writes=("topics/",),
     archived="archive/",
+    texts="topics.free/",
     buffer="CURRENT",
     settings=InfiniSettings,
+    presets={"paper": PAPER},
     estimate=estimate,
     methods={
         "infini": Way("infini", None, "agent"),
@@ -61,10 +90,19 @@ SPEC = StrategySpec(
         "infini-retrieve": Way("infini"),
         "infini-turns": Way("infini", draws=False),
         "infini-search": Way("infini", "search", draws=False),
+        "infini-paper": Way("infini", None, "agent", preset="paper"),
+        "infini-paper-h": Way("infini", "hybrid", "hybrid", preset="paper"),
+        "infini-paper-summary": Way("infini", "summary", "summary", preset="paper"),
     },
     groups={
         "five": ("infini-retrieve", "infini-turns"),
         "five-answers": ("infini", "infini-h", "infini-turns"),
+        "infini-ablations": (
+            *("infini-paper", "infini-paper-h", "infini-paper-summary", "infini-paper-h:maintenance=false"),
+            *(f"infini-paper-h:markdown_length={length}" for length in (1000, 3000, 7000, 9000)),
+            *("infini-paper-h:shows=lines", "infini-paper-h:grouping=extract", "infini", "infini-h"),
+        ),
     },
     takes=("search", "reader"),
+    reads=frozenset({"shows"}),
 )

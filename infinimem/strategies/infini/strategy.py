@@ -4,7 +4,7 @@ In: evidence lines, or a full buffer. Out: plans of new entries and of moves. Pr
 id and its words replace none; a reply that the law refuses falls back to filing the lines as they are.
 
     observe   evidence -> extract -> CURRENT
-    tick      CURRENT -> rewrite -> plan -> compare -> apply, then split and merge
+    tick      CURRENT -> rewrite -> plan -> compare -> apply, then split and merge, then retell
 
 It proposes; the store disposes. Source: arXiv 2606.10677.
 """
@@ -12,25 +12,25 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
+from infinimem.model import Entry, Evidence, Finding, Located, Move, Plan, Reason
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
-from infinimem.strategies.infini import split_merge
-from infinimem.strategies.infini.compare import Claim, compare, rewrite
+from infinimem.strategies.infini import documents
+from infinimem.strategies.infini.compare import compare
+from infinimem.strategies.infini.documents import Target, apply, retell, target
 from infinimem.strategies.infini.extract import extract
-from infinimem.strategies.infini.layout import apply, compose, plain, target
-from infinimem.strategies.infini.plan import Planner, Route, nearest
+from infinimem.strategies.infini.plan import Planner, Route, near, nearest, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import (
     PORTION,
+    Account,
     Slugs,
     entries_of,
     fitting,
@@ -41,7 +41,6 @@ from infinimem.strategies.infini.topics import (
 )
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
-from infinimem.strategies.records.asking import Asker
 
 
 class Infini:
@@ -54,7 +53,7 @@ class Infini:
         self.llm = llm
         self.settings = settings
         self.own = settings.of(InfiniSettings)
-        self._asker = Asker(llm)
+        self._asker = Account(llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
@@ -68,36 +67,41 @@ class Infini:
         yield from self._reporting(self._tick(view, event))
 
     def _reporting(self, plans: Plans) -> Plans:
-        """The plans, each with the replies that were refused on the way to it; what is left comes alone."""
+        """The plans, each with what is to be said of the way to it; replies that are left come alone."""
         try:
             plan = next(plans)
             while True:
-                plan = plans.send((yield replace(plan, rejected=self._asker.rejected())))
+                plan = plans.send((yield self._asker.close(plan)))
         except (StopIteration, ModelError) as end:
-            if rejected := self._asker.rejected():
-                yield Plan(rejected=rejected)
+            if left := self._asker.close(Plan()).rejected:
+                yield Plan(rejected=left)
             if isinstance(end, ModelError):
                 raise
 
     def _tick(self, view: View, event: Event) -> Plans:
         if not self.is_due(view, event):
             return
-        places = movable(view.buffer, view)
-        if not places:
-            return
-        count = len(places) if event == "consolidate" else self.portion(places)
-        plan = self.consolidation(view, count)
-        if waiting := len(places) - count:
-            plan = replace(plan, notes=(*plan.notes, f"{waiting} lines wait in CURRENT: too many for one go"))
-        outcome = yield plan
-        if isinstance(outcome, Rejected):
-            seqs = {place.seq for place in places[:count]}
-            outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
+        if places := movable(view.buffer, view):
+            count = len(places)
+            if event != "consolidate":  # what a turn costs is bounded
+                room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
+                count = fitting((place.entry for place in places), room)
+            plan = self.consolidation(view, count)
+            if waiting := len(places) - count:
+                self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
+            outcome = yield plan
             if isinstance(outcome, Rejected):
-                return
-        if self.own.maintenance:
-            after = yield from split_merge.split(outcome.view, self._asker)
-            yield from split_merge.merge(after, self._asker)
+                seqs = {place.seq for place in places[:count]}
+                outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
+                if isinstance(outcome, Rejected):
+                    return
+            view = outcome.view
+            if self.own.maintenance:
+                view = yield from documents.split(view, self._asker)
+                view = yield from documents.merge(view, self._asker)
+        if self.own.rewrite == "free":
+            most = None if event == "consolidate" else PORTION * documents.TOGETHER
+            yield from retell(view, self._asker, most)
 
     def is_due(self, view: View, event: Event) -> bool:
         """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
@@ -109,31 +113,28 @@ class Infini:
         stale = event == "append" and view.buffer_age >= self.own.stale_seconds
         return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
-    def portion(self, places: Sequence[Located]) -> int:
-        """How many of the buffer's lines are sorted when no one asked: what a turn costs is bounded."""
-        room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
-        return fitting((place.entry for place in places), room)
-
     def consolidation(self, view: View, count: int) -> Plan:
         """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22)."""
-        draft = rewrite(view, self._asker, count)
+        topics = rewrite(view, self._asker, count)
         if self.own.maintenance:
-            planner = Planner(view, self._asker)
-            routes = planner.route(draft.topics, draft.titled)
-            targets = [target(view, route) for route in routes]
-            notes = (*draft.notes, *planner.notes)
+            routes = Planner(view, self._asker).route(topics)
         else:
             title = f"Notes {view.epoch + 1}"
-            targets = [target(view, Route(Slugs(view).new(title), title, draft.topics))]
-            notes = draft.notes
-        standing = [place.entry for item in targets for place in item.places]
-        said = compare(entries_of(draft.topics), standing, draft.claims, view, self._asker)
-        notes = (*notes, *said.notes)
-        if self.own.maintenance:
-            plan = apply("consolidate", targets, said.claims, view, self._asker, notes)
-        else:
-            plan = compose("consolidate", [(item, plain(item)) for item in targets], said.claims, view, notes)
-        return replace(plan, withheld=(*draft.withheld, *said.withheld, *plan.withheld))
+            routes = (Route(Slugs(view).new(title), title, topics),)
+        targets, fresh = [target(view, route) for route in routes], entries_of(topics)
+        claims = compare(fresh, self._pool(view, targets, fresh), view, self._asker)
+        return apply("consolidate", targets, claims, view, self._asker)
+
+    def _pool(self, view: View, targets: Sequence[Target], fresh: Sequence[Entry]) -> Mapping[int, Entry]:
+        """What may be outdated: lines of the documents that lines go to, and of the nearest beside them.
+        Without maintenance none: old and new stand beside each other (section 4.3.1)."""
+        if not self.own.maintenance:
+            return {}
+        places = [place for item in targets for place in item.places]
+        rows = near(view, fresh, open_documents(view)) if self.own.compare_docs else []
+        for row in rows[: self.own.compare_docs]:
+            places += movable(view.document(row.id), view)
+        return {place.seq: place.entry for place in places}
 
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
@@ -144,13 +145,9 @@ class Infini:
         there = {place.seq for place in places}
         routes = nearest(view, sections(places, unsorted(view)))
         targets = [target(view, route) for route in routes]
-        notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
-        gone = [
-            Claim(move.seq, move.by, "duplicate" if move.why == "duplicate" else "superseded")
-            for move in moves
-            if move.archives and move.by in there and move.seq in there
-        ]
-        return compose("consolidate", [(item, plain(item)) for item in targets], gone, view, notes)
+        self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
+        gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
+        return apply("consolidate", targets, gone, view, self._asker, asks=False)
 
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""
@@ -158,10 +155,12 @@ class Infini:
 
     def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
-            if split_merge.may_change(row.id, view):
+            if documents.may_change(row.id, view):
                 route = Route(row.id, title_of(row.id, view), ())
                 outcome = yield apply("rebuild", [target(view, route)], (), view, self._asker)
                 view = outcome.view
+        if self.own.rewrite == "free":
+            yield from retell(view, self._asker)
 
     def estimate(self, view: View) -> int:
         """Each line of the buffer is read about once more, beside the names of the documents on offer."""
@@ -188,7 +187,7 @@ class Infini:
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""
-        return collect(self.llm, view, question, reader, self.settings.reader, budget)
+        return collect(self.llm, view, question, reader, budget)
 
     def check(self, view: View) -> list[Finding]:
         """Documents that should have been split and could not be."""
@@ -196,5 +195,5 @@ class Infini:
         return [
             Finding("note", f"{row.tokens} tokens are too many and it is not the program's to split", row.id)
             for row in view.catalog(folder=TOPICS)
-            if row.tokens > limit and not split_merge.may_change(row.id, view)
+            if row.tokens > limit and not documents.may_change(row.id, view)
         ]

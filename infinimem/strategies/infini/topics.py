@@ -8,49 +8,78 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, chain, groupby, takewhile
-from operator import itemgetter
+from itertools import accumulate, pairwise
 from typing import Any
 
 from infinimem import terms, tokens
 from infinimem.grounding import claims
-from infinimem.llm.base import Task
+from infinimem.llm.base import LLM, Task
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
-from infinimem.model import CURRENT, Entry, Located, Reason
+from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import fold
 from infinimem.store.spec import TOPICS, is_device, slug
 from infinimem.store.view import CatalogRow, View, by_alias, by_stem
 from infinimem.strategies.records.asking import Asker, Data
 
 
-def ask_groups(
-    asker: Asker, task: Task, variables: Mapping[str, Any], known: Collection[int]
-) -> tuple[list[tuple[Data, list[int]]], Sequence[Reason]]:
-    """Ask for groups of facts, of which each is in one, by a task whose reply is a list of items with
-    "fact_ids".
+class Account(Asker):
+    """An asker that also keeps what the next plan is to say: notes, and archivings that need approval."""
 
-    Returns the items of the better reply, each with the facts that it is the first to name; and what is
-    wrong.
+    def __init__(self, llm: LLM) -> None:
+        super().__init__(llm)
+        self.notes: dict[str, None] = {}
+        self.withheld: list[Withheld] = []
+
+    def note(self, *texts: object) -> None:
+        self.notes |= {one_line(clean_text(str(text))): None for text in texts}
+
+    def withhold(self, items: Iterable[Withheld]) -> None:
+        self.withheld += items
+        self.note(*self.withheld)
+
+    def close(self, plan: Plan) -> Plan:
+        """The plan with all that was kept for it; an account for the next one begins."""
+        notes, withheld, self.notes, self.withheld = self.notes, self.withheld, {}, []
+        told = tuple(dict.fromkeys((*plan.notes, *notes)))
+        return replace(plan, notes=told, withheld=tuple(withheld), rejected=self.rejected())
+
+
+@dataclass(frozen=True)
+class Group:
+    """An item of a reply, and the facts that it is the first to name."""
+
+    item: Data
+    seqs: Sequence[int]
+
+
+def ask_groups(
+    asker: Asker,
+    task: Task,
+    variables: Mapping[str, Any],
+    known: Collection[int],
+    items_of: Callable[[Data], Sequence[Data]] = lambda data: next(iter(data.values())),
+) -> tuple[list[Group] | None, Sequence[Reason]]:
+    """Ask for groups of facts, of which each is in one: items with "fact_ids", the reply's one list unless
+    `items_of` reads it otherwise. Returns those of the better reply, None if none can be read; what is wrong.
     """
 
-    def read(data: Data) -> tuple[Sequence[Data], list[list[int]], list[Reason]]:
-        (items,) = data.values()
-        return (items, *once((item["fact_ids"] for item in items), known))
+    def placed(data: Data) -> tuple[list[list[int]], list[Reason]]:
+        return once((item["fact_ids"] for item in items_of(data)), known)
 
-    data, wrong = asker.ask_checked(task, variables, lambda data: read(data)[2])
-    items, seqs, _ = read(data) if data is not None else ((), [], None)
-    return list(zip(items, seqs, strict=True)), wrong
+    data, wrong = asker.ask_checked(task, variables, lambda data: placed(data)[1])
+    if data is None:
+        return None, wrong
+    return list(map(Group, items_of(data), placed(data)[0])), wrong
 
 
 def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
     """The ids that are seqs in `known`, in their order."""
-    found = (seq_of(name) for name in ids)
-    return [seq for seq in found if seq is not None and seq in known]
+    return [seq for seq in map(seq_of, ids) if seq is not None and seq in known]
 
 
 def seq_of(name: str) -> int | None:
@@ -90,14 +119,11 @@ def once(groups: Iterable[Iterable[str]], known: Collection[int]) -> tuple[list[
     return placed, reasons
 
 
-HEAD = 16
-"""Characters by which a sentence is looked up."""
-
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _ENDS = ".!?…:;\"'”’)»"
 _FULL_STOPS = "。！？"  # no space follows them
-_BEGINS = re.compile(rf"(?<![^\n{_FULL_STOPS}])|(?<=[{re.escape(_ENDS)}] )|(?:(?<=\A[-*+•] )|(?<=\n[-*+•] ))")
+_BULLET = re.compile(r"(?:\A|\n)[-*+•] \Z")
 _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "280. " may head a list item
 
 
@@ -119,27 +145,23 @@ def verbatim(text: str, origin: str) -> bool:
 
     Half a sentence is not verbatim: it may have lost a "not".
     """
-    said = " ".join(text.split())
-    told, flat, begins = _folded(origin)
-    starts = begins.get(said[:HEAD], ()) if len(said) >= HEAD else chain.from_iterable(begins.values())
-    for start in starts:
-        if said and flat.startswith(said, start):
-            after = told[start + len(said) : start + len(said) + 1]
-            if after in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after == " "):
-                return True
+    said, lines = " ".join(text.split()), _lines(origin)
+    flat = lines.replace("\n", " ")
+    at = flat.find(said) if said else -1
+    while at >= 0:
+        before, after = lines[max(at - 3, 0) : at], lines[at + len(said) : at + len(said) + 1]
+        begins = before[-1:] in ("", "\n", *_FULL_STOPS) or (before[-1] == " " and before[-2:-1] in [*_ENDS])
+        ends = after in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after == " ")
+        if ends and (begins or _BULLET.search(before)):
+            return True
+        at = flat.find(said, at + 1)
     return False
 
 
 @lru_cache(maxsize=16)
-def _folded(text: str) -> tuple[str, str, Mapping[str, Sequence[int]]]:
-    """The text with single blanks and line breaks; on one line; where sentences begin, by their first
-    words."""
-    told = _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
-    flat = told.replace("\n", " ")
-    begins: dict[str, list[int]] = {}
-    for match in _BEGINS.finditer(told):
-        begins.setdefault(flat[match.start() : match.start() + HEAD], []).append(match.start())
-    return told, flat, begins
+def _lines(text: str) -> str:
+    """The text with single blanks and line breaks."""
+    return _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
 
 
 def cut(text: str, limit: int) -> list[str]:
@@ -150,11 +172,11 @@ def cut(text: str, limit: int) -> list[str]:
 
 def _parts(text: str, limit: int) -> list[str]:
     """Sentences and lines with the white space after them; endless ones in bounded runs of characters."""
-    ends = [match.end() for match in _BREAK.finditer(text)]
-    starts = [0, *ends]
-    sentences = [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
+    ends = [0, *(match.end() for match in _BREAK.finditer(text)), len(text)]
     return [
-        sentence[at : at + 2 * limit] for sentence in sentences for at in range(0, len(sentence), 2 * limit)
+        text[at : min(at + 2 * limit, end)]
+        for start, end in pairwise(ends)
+        for at in range(start, end, 2 * limit)
     ]
 
 
@@ -171,30 +193,26 @@ PORTION = 4
 
 @dataclass(frozen=True)
 class Topic:
-    """Lines that belong together, under a title."""
+    """Lines that belong together, under a title; `given` if they came with it."""
 
     title: str
     entries: tuple[Entry, ...]
+    given: bool = False
 
 
 # ── what a model is shown ───────────────────────────────────────────────────────────────────────
 
 
 def fact(entry: Entry) -> dict[str, str | None]:
-    """An entry as data (llm/tasks.py, shape `fact`), with its speaker and `when` where it has them."""
+    """An entry as data (llm/tasks.py, shape `fact`), with speaker, `when` and label where it has them."""
     told = {"id": str(entry.seq), "time": entry.time, "source": entry.source, "text": entry.text}
-    return told | {key: entry.fields[key] for key in ("speaker", "when") if key in entry.fields}
+    return told | {key: entry.fields[key] for key in ("speaker", "when", "label") if key in entry.fields}
 
 
 def brief(entry: Entry) -> dict[str, str | None]:
     """The same without the speaker, where the text names them."""
     told = fact(entry)
     return {**told, "speaker": None} if (told.get("speaker") or "") in entry.text else told
-
-
-def shown(topic: Topic) -> dict[str, object]:
-    """A topic as data (llm/tasks.py, shape `topic`)."""
-    return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
 
 
 def listed(row: CatalogRow, view: View) -> dict[str, object]:
@@ -209,8 +227,7 @@ def size(entries: Iterable[Entry]) -> int:
 
 def fitting(entries: Iterable[Entry], limit: int) -> int:
     """How many of the first lines take at most `limit` tokens; one at least."""
-    sizes = accumulate(size([entry]) for entry in entries)
-    return max(1, sum(1 for _ in takewhile(lambda total: total <= limit, sizes)))
+    return len(tokens.packed(entries, limit, lambda entry: size([entry]))[0])
 
 
 def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
@@ -249,14 +266,12 @@ def sections(places: Iterable[Located], untitled: str = "") -> tuple[Topic, ...]
 
 def joined(topics: Iterable[Topic]) -> tuple[Topic, ...]:
     """Topics of equal titles as one, the lines of each by seq; empty ones are left out."""
-    groups: dict[str, tuple[str, list[Entry]]] = {}
+    groups: dict[str, Topic] = {}
     for topic in topics:
-        groups.setdefault(same(topic.title), (topic.title, []))[1].extend(topic.entries)
-    return tuple(
-        Topic(title, tuple(sorted(entries, key=lambda entry: entry.seq)))
-        for title, entries in groups.values()
-        if entries
-    )
+        first = groups.setdefault(normalised(topic.title), replace(topic, entries=()))
+        entries = sorted((*first.entries, *topic.entries), key=lambda entry: entry.seq)
+        groups[normalised(topic.title)] = replace(first, entries=tuple(entries))
+    return tuple(topic for topic in groups.values() if topic.entries)
 
 
 def packed(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
@@ -286,27 +301,18 @@ def cut_at(topics: Iterable[Topic], lines: int) -> tuple[list[Topic], list[Topic
     others: list[Topic] = []
     for topic in topics:
         head, tail = topic.entries[:lines], topic.entries[lines:]
-        first += [Topic(topic.title, head)] if head else []
-        others += [Topic(topic.title, tail)] if tail else []
+        first += [replace(topic, entries=head)] if head else []
+        others += [replace(topic, entries=tail)] if tail else []
         lines -= len(head)
     return first, others
 
 
-def parted(topics: Iterable[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
+def parted(topics: Sequence[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
     """For each group of seqs the part of the topics that has these lines."""
-    order: dict[int, tuple[int, int]] = {}
-    known = list(topics)
-    for number, topic in enumerate(known):
-        order |= {entry.seq: (number, at) for at, entry in enumerate(topic.entries)}
     parts = []
-    for seqs in groups:
-        places = sorted(order[seq] for seq in set(seqs) if seq in order)
-        parts.append(
-            [
-                Topic(known[number].title, tuple(known[number].entries[at] for _, at in those))
-                for number, those in groupby(places, key=itemgetter(0))
-            ]
-        )
+    for seqs in map(frozenset, groups):
+        of_topic = (replace(one, entries=tuple(e for e in one.entries if e.seq in seqs)) for one in topics)
+        parts.append([topic for topic in of_topic if topic.entries])
     return parts
 
 
@@ -318,11 +324,6 @@ def clean_title(text: str) -> str:
     title = " ".join(one_line(clean_text(text)).split()).lstrip("# ")
     read = heading_title(f"# {title[:TITLE_LENGTH]}")
     return read[1] if read else ""
-
-
-def same(title: str) -> str:
-    """What two titles are compared by."""
-    return normalised(title)
 
 
 def slugify(title: str) -> str:

@@ -1,88 +1,368 @@
-"""Which shared reader collects the evidence; those of one model call or none stand here.
+"""The readers that all strategies share: each collects the evidence for an answer.
 
-Source: Infini Memory-H and its ablations, arXiv 2606.10677.
+    hybrid, summary   documents that a model selects by their summaries, with the best partitions of all
+                      others, or alone
+    bm25              the best entries, as the library ranks them; no model is asked
+    agent             a model asks for more, round by round, by the tools, under one of two policies:
+                      "answering" (ours): whoever answers, by the same prompt, so that an easy question costs
+                      one call; what its calls show comes behind the evidence, which begins with entries.
+                      "paper": one model begins with the catalog alone and names lines and documents, and
+                      another answers from them.
+
+Promise: no reader passes its budget, and whatever a model asks for costs rounds and nothing else.
+
+Source: Infini Memory-H, its ablations, and Infini Memory-A (Algorithm 3, prompt E; the stops by budget and by
+rounds without news are its section 3.4), arXiv 2606.10677.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from infinimem.errors import UsageError
+from infinimem import tokens
+from infinimem.errors import DocumentNotFound, UsageError
 from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
-from infinimem.llm.base import LLM
-from infinimem.model import Candidate, Evidence, Stage
+from infinimem.llm.base import LLM, Reply
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import text_start
+from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Stage
+from infinimem.retrieval.pieces import LONG
+from infinimem.retrieval.searcher import Searcher, searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.readers.agentic import ROUND
+from infinimem.strategies.readers.partitions import best_partitions
 from infinimem.strategies.readers.pipeline import (
-    Request,
+    FIRST,
     Trace,
-    assemble,
-    best_entries,
-    bodies,
+    best_that_fit,
     candidates,
-    listed,
+    near,
+    pack,
+    size,
+    spread,
+    with_beside,
 )
+from infinimem.strategies.readers.shown import shown
+from infinimem.tools import Result, Toolbox
+from infinimem.tools.compact import rows
+from infinimem.tools.tool import scope_of
 
-OFFERED = 200
-"""Documents whose summaries the model chooses among: the nearest to the question."""
+OFFERED, TITLES, SUMMARIES = 200, 10, 50
+"""Documents that a model is told of, the nearest to the question: to select of, and where it searches with
+their titles or summaries; then by id, so that all rounds begin with the same text, which a server keeps."""
+CALLS = 8
+"""Tool calls of one round, at most."""
+ROUND = 768
+"""Tokens of lines that are shown at first, and that one round adds, at most."""
+AROUND = 1
+"""Lines before and after what grep matches, where a call does not say how many."""
+RECENT = 20
+"""Entries of CURRENT that are shown beside what was found, at most."""
+
+Call = Mapping[str, Any]
 
 
-def _begun(request: Request) -> Evidence:
-    """What an answer begins with; its model may search on (agentic.py).
+def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
+    """Evidence for an answer.
 
-    Where the whole is asked for, it begins with half the budget: no search for a word finds what is missing.
+    Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
+    the whole library, but by the paper's agent.
+
+    Args:
+        llm: may be asked.
+        reader: one of `READERS`; UsageError for any other.
+        budget: tokens of evidence.
     """
-    first = max(ROUND, request.budget // 2) if asks("all", request.question) else ROUND
-    return _entries(replace(request, budget=min(request.budget, first)))
+    if reader not in _READERS:
+        raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
+    request = _Request(llm, view, question, budget)
+    if search(view, question, reader):
+        # Where the whole is asked for, it begins with half: no search for a word finds what is missing.
+        first = max(ROUND, budget // 2) if asks("all", question) else ROUND
+        request = replace(request, budget=min(budget, first))
+        reader = "bm25"
+    found = _READERS[reader](request)
+    if asks("all", question) and reader != "agent":
+        found = [*pack(found, request.budget // 2), *spread(view, question)]
+    return request.trace.evidence(_assembled(request, found))
 
 
-def _documents(request: Request, *, or_entries: bool) -> Evidence:
-    """The documents that a model selects by their summaries and nothing beside them; entries where there are
-    none, or none fits."""
-    trace = Trace()
-    found = bodies(request, _select(request, trace), request.budget)
-    if or_entries and not found:
-        return _entries(request, trace)
-    return trace.evidence(assemble(request, found))
+@dataclass(frozen=True)
+class _Request:
+    llm: LLM
+    view: View
+    question: str
+    budget: int
+    trace: Trace = field(default_factory=Trace)
+
+    @property
+    def settings(self) -> ReaderSettings:
+        return self.view.settings.reader
+
+    @property
+    def search(self) -> Searcher:
+        return searcher(self.view)
+
+    def note(self, stage: str, found: list[Retrieved]) -> list[Retrieved]:
+        """Note in the trace what a stage found, and return it."""
+        self.trace.add(Stage(stage, (self.question,), candidates(found)))
+        return found
 
 
-def _entries(request: Request, trace: Trace | None = None) -> Evidence:
-    """Only the best entries; no model is called."""
-    trace = trace or Trace()
-    found = best_entries(request)
-    trace.add(Stage("entries", (request.question,), candidates(found)))
-    return trace.evidence(assemble(request, found))
+def _entries(request: _Request) -> list[Retrieved]:
+    ranked = partial(request.search.entries, request.question)
+    return request.note("entries", near(best_that_fit(ranked, request.budget)))
 
 
-def _select(request: Request, trace: Trace) -> list[str]:
-    """Ids that the model chose, without those that it made up."""
-    question, limit = request.question, request.settings.search_limit
-    offered = request.search.documents(question, OFFERED)
-    docs = [listed(request.view.document(doc_id)) for doc_id in offered]
-    reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
-    named = dict.fromkeys(reply.data["ids"] if reply.data else ())
-    chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
-    trace.add(Stage("select", (question,), tuple(map(Candidate, chosen)), failure=reply.failure or ""))
-    return chosen
+def _selected(request: _Request) -> list[Retrieved]:
+    return _bodies(request, _select(request), request.budget)
 
 
-_READERS: Mapping[str, Callable[[Request], Evidence]] = {
-    "agent": _begun,
-    "hybrid": partial(_documents, or_entries=True),
+def _hybrid(request: _Request) -> list[Retrieved]:
+    """Selected documents with at most two thirds of the budget, then the best partitions of all others."""
+    chosen = _select(request)
+    found = _bodies(request, chosen, request.budget * 2 // 3)
+    ranked = partial(best_partitions, request.view, request.question, without=chosen)
+    return found + request.note("partitions", best_that_fit(ranked, request.budget - size(found)))
+
+
+def _named(request: _Request) -> list[Retrieved]:
+    """What a model that searches names: the heading blocks around its lines, whole documents; where that is
+    little, the best partitions beside it."""
+    search = Selection(request.view, request.question)
+    for _ in search.rounds(request.llm, {"question": request.question}, (), request.budget, request.trace):
+        pass
+    blocks = dict.fromkeys(block for lines in search.snippets for block in request.search.blocks_at(*lines))
+    found = request.note("named", [*blocks, *_bodies(request, search.docs, request.budget)])
+    if size(found) >= request.settings.min_retrieval_tokens:
+        return found
+    rest = best_partitions(request.view, request.question, request.settings.fallback_topk)
+    return found + request.note("partitions", rest)
+
+
+_READERS: Mapping[str, Callable[[_Request], list[Retrieved]]] = {
+    "agent": _named,
+    "hybrid": _hybrid,
     "bm25": _entries,
-    "summary": partial(_documents, or_entries=False),
+    "summary": _selected,
 }
 READERS = tuple(_READERS)
 
 
-def collect(
-    llm: LLM, view: View, question: str, reader: str, settings: ReaderSettings, budget: int
-) -> Evidence:
-    """Evidence for an answer by one of `READERS` (arguments: `Request`); UsageError for any other."""
-    if reader not in _READERS:
-        raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
-    return _READERS[reader](Request(llm, view, question, settings, budget))
+def _select(request: _Request) -> list[str]:
+    """Ids that the model chose, without those that it made up."""
+    question, limit = request.question, request.settings.search_limit
+    offered = request.search.documents(question, OFFERED)
+    docs = [_listed(request.view.document(doc_id)) for doc_id in offered]
+    reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
+    named = dict.fromkeys(reply.data["ids"] if reply.data else ())
+    chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
+    stage = Stage("select", (question,), tuple(map(Candidate, chosen)), failure=reply.failure or "")
+    request.trace.add(stage)
+    return chosen
+
+
+def _listed(document: Document) -> dict[str, str]:
+    """A document as a model is told of it (llm/tasks.py, shape `doc`)."""
+    told = {"id": document.id, "summary": document.summary}
+    return told | ({"title": document.title} if document.title else {})
+
+
+def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retrieved]:
+    """Whole documents while they fit the budget; of one that does not, the best blocks that do."""
+    found: list[Retrieved] = []
+    for doc_id in doc_ids:
+        left = budget - size(found)
+        body = shown(request.view, doc_id)
+        if tokens.count(body.text) <= left:
+            found.append(body)
+        else:
+            blocks = request.search.blocks_at(body.doc_id, 1, body.end_line)
+            blocks = [shown(request.view, doc_id, block.start_line, block.end_line) for block in blocks]
+            found += pack(request.search.order(request.question, blocks), left)
+    return [item for item in found if item.text.strip()]
+
+
+def _assembled(request: _Request, items: list[Retrieved]) -> list[Retrieved]:
+    """What the answer is read from: the items, best first, with what belongs beside them, then the newest
+    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those."""
+    view, budget = request.view, request.budget
+    kept = view.spec.buffer is not None and CURRENT in view
+    newest = request.search.entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
+    newest = newest[: -RECENT - 1 : -1]
+    room = min(budget // 4, size(newest))
+    found = with_beside(view, request.question, pack(items, budget - room), budget - room)
+    return pack([*found, *newest], budget)
+
+
+# ── searching on ────────────────────────────────────────────────────────────────────────────────
+
+
+def search(view: View, question: str, reader: str) -> Search | None:
+    """What an answer's model may search with, where the agentic reader lets it."""
+    is_ours = reader == "agent" and view.settings.reader.agent == "answering"
+    return Search(view, question) if is_ours else None
+
+
+class Search:
+    """A search under way, by whoever answers."""
+
+    task = tasks.SEARCHING
+    last = 0
+    """Requests that are still made once a round brings nothing new."""
+
+    def __init__(self, view: View, question: str) -> None:
+        self._view = view
+        self._question = question
+        self._tools = Toolbox(lambda: view)
+        self._calls: list[dict[str, Any]] = []
+        self.rounds_left = view.settings.reader.max_iterations - 1 + self.last
+        self.reply: Reply | None = None
+        """The one that ended it, if one did."""
+
+    def rounds(
+        self, llm: LLM, variables: Mapping[str, Any], shown: Iterable[Retrieved], budget: int, trace: Trace
+    ) -> Iterator[list[Retrieved]]:
+        """Ask, and make the calls of each reply until one ends the search; yield what each round brings.
+
+        Args:
+            variables: of the task; what the search itself tells is added.
+            shown: what the model sees already.
+            budget: tokens of what it sees in the end.
+        """
+        shown = list(shown)
+        while self.rounds_left > 0:
+            told = {"calls": list(self._calls), "rounds_left": str(self.rounds_left)}
+            known = {"catalog": self._catalog(), "tools": self._tools.extra}
+            reply = llm.complete(self.task, {**variables, **known, **told})
+            if self._ends(reply.data or {}):
+                self.reply = reply
+                return
+            calls = (reply.data or {}).get("calls", [])[:CALLS]
+            left = min(budget - size(shown), ROUND)
+            new: list[Retrieved] = []
+            news = False
+            for after, call in zip(reversed(range(len(calls))), calls, strict=True):
+                beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
+                result = self._tools.call(call["name"], {**beside, **call["arguments"]})
+                seen = {place for piece in (*shown, *new) for place in _places(piece)}
+                pieces = dict.fromkeys(self._pieces(call, result))
+                fresh = [piece for piece in pieces if seen.isdisjoint(_places(piece))]
+                kept = pack(fresh, (left - size(new)) // (after + 1))
+                self._note(_told(call, result, len(kept), len(fresh)), kept)
+                new += kept
+                news = news or bool(kept or result.get("docs") or result.get("rows"))
+            if reply.failure:
+                self._note([reply.failure], ())
+            self.rounds_left = self.rounds_left - 1 if news else min(self.rounds_left - 1, self.last)
+            stop = "" if news else "nothing new" if calls else "no calls"
+            asked = tuple(_asked(call)[:200] for call in calls)
+            trace.add(Stage("round", asked, candidates(new), stop=stop, failure=reply.failure or ""))
+            shown += new
+            yield new
+
+    def _catalog(self) -> list[dict[str, Any]]:
+        nearest = sorted(searcher(self._view).documents(self._question, TITLES))
+        titles = ((doc_id, self._view.document(doc_id).title) for doc_id in nearest)
+        return [{"told": [" ".join(filter(None, row))]} for row in titles]
+
+    def _ends(self, data: Mapping[str, Any]) -> bool:
+        """Take in what a reply says; return whether it is the last."""
+        return bool(data.get("answer", "").strip())
+
+    def _note(self, told: list[str], new: Sequence[Retrieved]) -> None:
+        """Keep what is told of a call; what it found comes behind the evidence."""
+        self._calls.append({"told": told})
+
+    def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
+        """What a search finds as entries, which say more than sections; of other results the lines, matches
+        first."""
+        if call["name"] == "search" and "hits" in result:
+            scope = scope_of(call["arguments"].get("scope") or "default")
+            query = str(call["arguments"]["query"])
+            yield from near(searcher(self._view).entries(query, FIRST, scope))
+            return
+        for hit in result.get("hits", ()):
+            yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
+        matches = result.get("matches", ())
+        for match in matches:
+            for piece in self._at(match["doc_id"], match["line"], match["line"]):
+                # Of a long line what the tool shows: all of it would not fit.
+                text = match["text"][text_start(match["text"]) :]
+                yield replace(piece, text=text) if len(piece.text) > LONG else piece
+        for match in matches:
+            first, last = match["line"] - len(match["before"]), match["line"] + len(match["after"])
+            around = self._at(match["doc_id"], first, last)
+            yield from (piece for piece in around if piece.start_line != match["line"])
+        if lines := result.get("lines"):
+            yield from self._at(result["doc_id"], lines[0]["line"], lines[-1]["line"])
+
+    def _at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """Lines of a document's body: its entries, and each other line that is not blank."""
+        search, document = searcher(self._view), self._view.document(doc_id)
+        start, end = max(start, document.header.end + 1), min(end, len(document.lines))
+        starts = (place.start_line for place in document.entries_in(start, end))
+        found = [piece for line in starts for piece in search.entries_at(doc_id, line, line)]
+        inside = {line for piece in found for line in range(piece.start_line, piece.end_line + 1)}
+        bare = (line for line in range(start, end + 1) if line not in inside)
+        filled = (line for line in bare if document.text_line(line).strip())
+        found += (search.lines_at(doc_id, line, line) for line in filled)
+        return sorted(found, key=lambda piece: piece.start_line)
+
+
+class Selection(Search):
+    """A search under way in the paper's way: by a model that names what is to be read and answers nothing."""
+
+    task = tasks.SEEK
+    last = 1
+
+    def __init__(self, view: View, question: str) -> None:
+        super().__init__(view, question)
+        self.docs: dict[str, None] = {}
+        """Ids of documents that were named, to be read whole."""
+        self.snippets: dict[tuple[str, int, int], None] = {}
+        """Lines that were named."""
+
+    def _catalog(self) -> list[dict[str, Any]]:
+        nearest = sorted(searcher(self._view).documents(self._question, SUMMARIES))
+        return [_listed(self._view.document(doc_id)) for doc_id in nearest]
+
+    def _ends(self, data: Mapping[str, Any]) -> bool:
+        for name in data.get("relevant_docs", ()):
+            with suppress(DocumentNotFound):
+                self.docs[self._view.resolve(name)] = None
+        for row in data.get("relevant_snippets", ()):
+            with suppress(DocumentNotFound):
+                self.snippets[self._view.resolve(row["doc_id"]), row["start_line"], row["end_line"]] = None
+        return bool(data.get("done"))
+
+    def _note(self, told: list[str], new: Sequence[Retrieved]) -> None:
+        super()._note(told, new)
+        for piece in new:
+            line = {"id": f"{piece.doc_id}:{piece.start_line}-{piece.end_line}", "text": piece.text}
+            self._calls.append({**line, "time": piece.time, "source": piece.source, "speaker": piece.speaker})
+
+
+def _places(piece: Retrieved) -> set[str]:
+    part = piece.text if "…" in piece.text else ""  # of one line other parts are news
+    return {f"{piece.doc_id}:{line} {part}" for line in range(piece.start_line, piece.end_line + 1)}
+
+
+def _asked(call: Call) -> str:
+    return f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+
+
+def _told(call: Call, result: Result, kept: int, count: int) -> list[str]:
+    """A call and what came of it; the lines themselves are told apart."""
+    if "error" in result:
+        return [f"{_asked(call)}: {result['error']}"]
+    if "docs" in result or "rows" in result:
+        return [_asked(call), *rows(result)]
+    new = f"{kept} new lines" if kept == count else f"{kept} of {count} new lines"
+    return [f"{_asked(call)}: {new}", *result.get("notes", ())]

@@ -53,7 +53,7 @@ class TierSearch(RecordSearch[RecmemSettings]):
     def _tiers(self) -> tuple[Tiers, Alone]:
         """The best of each tier."""
         own = self.own
-        most = {EPISODES: own.k_epi, UNITS: own.k_sub, FACTS: own.k_sem}
+        most = {EPISODES: own.k_epi, UNITS: own.k_sub, FACTS: own.k_sem if own.k_sem >= 0 else 2 * own.k_epi}
         tiers, alone = self._by_cosine(most) if own.rank == "cosine" else self._by_words()
         tiers = {tier: found[: most[tier]] for tier, found in tiers.items()}
         for tier, best in tiers.items():

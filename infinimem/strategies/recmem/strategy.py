@@ -125,7 +125,8 @@ class RecMem(RecordStrategy):
 
     def _thetas(self, view: View) -> tuple[float, float]:
         """Least cosines of a cluster and of a merge."""
-        sim = self.own.theta_sim or THETAS.get(view.embedder.name.split()[0], PAPER)
+        scale = 6 / 7 if self.own.talk == "tasks" else 1.0
+        sim = self.own.theta_sim or scale * THETAS.get(view.embedder.name.split()[0], PAPER)
         return sim, self.own.theta_merge or sim
 
     def estimate(self, view: View) -> int:

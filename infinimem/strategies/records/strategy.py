@@ -126,7 +126,7 @@ class RecordStrategy(ABC):
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer: by its own search, or by one of the readers that all share."""
         if reader not in self.spec.readers:
-            return collect(self.llm, view, question, reader, self.settings.reader, budget)
+            return collect(self.llm, view, question, reader, budget)
         budget = min(budget, getattr(self.own, "block_tokens", budget))
         with self.held(view) as held:
             return self.search(view, held, question, budget).for_answer()

@@ -70,7 +70,7 @@ class Toy:
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """By the readers that all strategies share."""
-        return collect(self.llm, view, question, reader, self.settings.reader, budget)
+        return collect(self.llm, view, question, reader, budget)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many there are."""

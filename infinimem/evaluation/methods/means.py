@@ -1,0 +1,202 @@
+"""What methods work with: models, embedders, and how what was found becomes an answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infinimem import answer as answering
+from infinimem import tokens
+from infinimem.embedders.connect import connect
+from infinimem.errors import ModelNotConfigured, UsageError
+from infinimem.evaluation.methods.spec import Spec
+from infinimem.evaluation.model import Case, Drawn, Found, Question
+from infinimem.evaluation.spending import Booked, Spending
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.model import Evidence, Retrieved
+from infinimem.retrieval.rows import text_key
+from infinimem.settings import EMBEDDERS, configuration
+from infinimem.strategies.readers.collect import Search
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from infinimem.embedders.base import Embedder
+
+ALL = 1 << 30
+"""Tokens: more than any history has."""
+_LOCAL = ("static", "minilm")
+"""What stands in for an embedder that nobody named, the first that is installed; else words alone."""
+_KEPT = 1 << 26
+"""Numbers that are kept of vectors, 256 MB: those of some 170,000 turns by a small model."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What methods work with.
+
+    Args:
+        work: folder of the libraries that are made.
+        keeper: the model that keeps memories; `answerer` reads them, `judge` grades.
+    """
+
+    work: Path
+    keeper: LLM
+    answerer: LLM
+    judge: LLM
+    embedders: Embedders
+    spending: Spending
+
+
+# ── vectors ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Embedders:
+    """Connects to embedders by name, to each once; threads may share them.
+
+    Args:
+        name: of the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself. A model
+            may follow: "openai/NAME".
+        spending: of the run, where vectors that are paid for are booked.
+    """
+
+    def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
+        self._spending = spending or Spending()
+        self._settings = configuration().settings.embedder
+        self.name = name or (self._settings.name if self._settings.name != "lexical" else None)
+        self._lock = threading.RLock()
+        self._known: dict[str, Embedding] = {}
+
+    def memory(self, name: str | None) -> Embedder | None:
+        """The embedder of a library; None where neither the method nor the run names one."""
+        wanted = name or self.name
+        return self._of(wanted).embedder if wanted else None
+
+    def dense(self, name: str | None) -> Embedding:
+        """The embedder of a baseline, which cannot do without."""
+        with self._lock:
+            return self._of(name or self.name or self._fallback)
+
+    def of(self, spec: Spec) -> Embedder | None:
+        """What a method's vectors come from, if it has any."""
+        if spec.way is not None:
+            return self.memory(spec.embedder)
+        return self.dense(spec.embedder).embedder if spec.takes_embedder else None
+
+    def _of(self, name: str) -> Embedding:
+        with self._lock:
+            if name not in self._known:
+                kind, _, model = name.partition("/")
+                if model and kind in EMBEDDERS and kind != "openai":
+                    raise UsageError(
+                        f"the embedder {kind!r} has one model only; write {kind!r}, without a slash"
+                    )
+                found = connect(kind, replace(self._settings, model=model or None))
+                counts = hasattr(found, "usage")
+                self._known[name] = Embedding(Booked(found, self._spending) if counts else found)
+            return self._known[name]
+
+    @cached_property
+    def _fallback(self) -> str:
+        for name in _LOCAL:
+            try:
+                self._of(name)
+            except ModelNotConfigured:
+                continue
+            return name
+        return "lexical"
+
+
+class Embedding:
+    """An embedder that remembers: histories of one data set share sessions, and methods share texts."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._lock = threading.Lock()
+        self._rows: dict[bytes, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A row of length 1 for each text."""
+        import numpy as np
+
+        keys = [text_key(text) for text in texts]
+        with self._lock:
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
+            if new:
+                self._rows.update(zip(new, self.embedder.embed(list(new.values())), strict=True))
+            rows = [self._rows[key] for key in keys]
+            if rows and len(self._rows) * len(rows[0]) > _KEPT:
+                self._rows.clear()
+        return np.stack(rows) if rows else np.zeros((0, self.embedder.size), np.float32)
+
+
+# ── answers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Found, ...]:
+    """Pieces of evidence as they are scored: by the turns that they hold or cite."""
+    return tuple(
+        Found(
+            item.text,
+            tuple(dict.fromkeys(turn_of[seq] for seq in item.origin if seq in turn_of)),
+            tokens.count(item.text),
+        )
+        for item in items
+    )
+
+
+def drawn(
+    llm: LLM,
+    question: Question,
+    now: str,
+    evidence: Evidence,
+    turn_of: Mapping[int, str],
+    budget: int,
+    search: Search | None = None,
+) -> Drawn:
+    """An answer from evidence, of which so many tokens are shown.
+
+    Args:
+        llm: the answerer.
+        question: what is asked.
+        now: the date of the question.
+        evidence: best first.
+        turn_of: the turn's id of each seq.
+        budget: tokens.
+        search: shows the answerer more where it asks for it.
+    """
+    heard = _Heard(llm)
+    answered = answering.answer(heard, question.text, evidence, now, budget, search)
+    cited = {"cited": [citation.text for citation in answered.citations]}
+    steps = (*map(asdict, answered.evidence.trace), cited)
+    return Drawn(found_of(answered.evidence.items, turn_of), answered.text, steps, heard.failed)
+
+
+def failure_of(reply: Reply) -> str | None:
+    """Why a reply to the task `answer` is no answer; None where it is one."""
+    if reply.data is None:
+        return reply.failure or "EMPTY"
+    return None if str(reply.data["answer"]).strip() else "EMPTY"
+
+
+class _Heard(Wrapper):
+    """The answerer, heard out: where its reply is unusable, `answer` quotes a line, and that may be right."""
+
+    failed: str | None = None
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """See `LLM.complete`."""
+        reply = self._llm.complete(task, variables)
+        self.failed = failure_of(reply)
+        return reply
+
+
+def now_of(case: Case, question: Question) -> str:
+    """The date of a question; where it has none, that of the last turn."""
+    times = (turn.time for turn in reversed(case.turns) if turn.time)
+    return (question.asked or next(times, ""))[:10]

@@ -1,0 +1,19 @@
+"""A tool over a library, as small as one can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infinimem.store.view import View
+
+
+def longest(view: View, k: int = 1) -> dict[str, Any]:
+    """Name the longest documents.
+
+    Args:
+        k: at most so many
+    """
+    if k < 0:
+        raise RuntimeError("fewer than\nnone")
+    best = sorted(view.catalog(), key=lambda row: (-row.tokens, row.id))
+    return {"rows": [f"{row.id} {row.tokens}" for row in best[:k]]}
