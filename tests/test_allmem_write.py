@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from allmem_library import Library, cards
 from cases import each
 
+from infinimem import Turn, open_memory
 from infinimem.markdown.document import Document
 from infinimem.store.view import Rejected
 from infinimem.strategies.allmem.consolidate import BUFFER, buffered
@@ -188,3 +190,13 @@ def test_an_unreadable_unit_is_not_written_over() -> None:
     observed(library)
     assert library.files()[broken] == b"---\nsummary: [\n---\n"
     assert list(library.bank().records) == [record_id("u", 2)], "and its turn has no second one"
+
+
+def test_the_papers_form_has_a_name_and_describes_each_turn_alone(tmp_path: Path) -> None:
+    (tmp_path / "infinimem.toml").write_text('strategy = "allmem"\npreset = "paper"\n')
+    llm = model()
+    memory = open_memory(tmp_path, model=llm)
+    memory.observe([Turn("Ana drinks tea", session="s1"), Turn("Bo plays violin", session="s1")])
+    memory.consolidate()
+    tasks = [(call.task, len(call.variables.get("turns", ()))) for call in llm.calls]
+    assert tasks == [("describe", 1), ("describe", 1), ("diagnose", 0), ("diagnose", 0)]

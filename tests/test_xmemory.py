@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from recmem_library import opened
 
-from infinimem import Turn
+from infinimem import Turn, open_memory
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
@@ -21,6 +21,7 @@ from infinimem.model import Evidence, Stage
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.xmemory.spec import XmemorySettings
 
 TIME = "2025-01-04T10:00:00"
 
@@ -242,6 +243,15 @@ class TestReading:
         memory.observe(turns("The pelican stole a sandwich."))
         for found in (memory.retrieve("pelican"), memory.read("pelican", "hierarchy")):
             assert "The pelican stole a sandwich." in [item.text for item in found.items]
+
+
+def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
+    (tmp_path / "infinimem.toml").write_text(
+        'strategy = "xmemory"\npreset = "paper"\n[xmemory]\ngain_min = -0.1\n'
+    )
+    own = open_memory(tmp_path, model="offline").library.settings.of(XmemorySettings)
+    assert (own.rank, own.gate, own.share, own.normaliser) == ("cosine", "loss", 1, "total")
+    assert own.gain_min == -0.1, "what is set beside it goes before"
 
 
 def test_neighbours_are_those_of_brute_force_after_many_inserts_and_a_deletion(tmp_path: Path) -> None:

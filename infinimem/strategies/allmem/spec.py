@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infinimem.settings import Harmless
@@ -102,22 +103,38 @@ def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int,
     return (calls, calls * PROMPT + shown, calls * REPLY)
 
 
+PAPER: Mapping[str, object] = {
+    "describe_turns": 1,
+    "context_turns": 0,
+    "likeness": 0.0,
+    "words": 0.0,
+    "floor": 0.0,
+    "beside": 0,
+    "by_time": True,
+    "successors_first": False,
+}
+"""All other defaults are the paper's (F.4), or chosen where it lost a number."""
+
+_ABLATIONS = (
+    "visibility=false split=false merge=false update=false expand=false recovery_links=false "
+    "type_priority=false"
+).split()
+_VARIANTS = (
+    "confidence_split=0.95:confidence_merge=0.95 every_sessions=0:every_hours=168 degree_version=4".split()
+)
+_OURS = (
+    "successors_first=false likeness=0 describe_turns=1:context_turns=0 words=0:floor=0 by_time=true:beside=0"
+).split()
+_SWEPT = "anchors=5 anchors=20 candidates=20 candidates=80 final=8 final=32".split()
 _GROUPS = {
-    "allmem-ablations": (
-        "allmem",
-        *(f"allmem:{part}=false" for part in ("visibility", "split", "merge", "update", "expand")),
-        *(f"allmem:{part}=false" for part in ("recovery_links", "type_priority", "successors_first")),
-    ),
-    "allmem-sweep": (
-        "allmem",
-        *(f"allmem:{most}" for most in ("anchors=5", "anchors=20", "candidates=20", "candidates=80")),
-        *("allmem:final=8", "allmem:final=32"),
-    ),
-    "five": ("allmem:words=0:floor=0", "allmem"),
+    "allmem-ablations": ("allmem-paper", *(f"allmem-paper:{one}" for one in (*_ABLATIONS, *_VARIANTS))),
+    "allmem-own": ("allmem", *(f"allmem:{one}" for one in (*_ABLATIONS, *_OURS))),
+    "allmem-sweep": ("allmem-paper", *(f"allmem-paper:{one}" for one in _SWEPT)),
+    "five": ("allmem-paper", "allmem"),
     "five-answers": ("allmem",),
 }
-"""All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
-other budgets of reading, one at a time (section 4.3)."""
+"""All-Mem in its paper's form with one thing left out (Table 10) or as it may be too (C.4, C.6, B.7); in ours
+likewise, or with what is ours left out; and with other budgets of reading (section 4.3)."""
 _READS = (
     *("anchors", "words", "floor", "candidates", "hops", "final", "beside", "by_time", "block_tokens"),
     *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
@@ -134,7 +151,11 @@ SPEC = StrategySpec(
     settings=AllmemSettings,
     readers=("topology",),
     estimate=estimate,
-    methods={"allmem": Way("allmem", None, "topology")},  # that reader asks no model
+    presets={"paper": {"allmem": PAPER}},
+    methods={  # that reader asks no model
+        "allmem": Way("allmem", None, "topology"),
+        "allmem-paper": Way("allmem", None, "topology", preset="paper"),
+    },
     groups=_GROUPS,
     reads=frozenset(_READS),
     near=True,

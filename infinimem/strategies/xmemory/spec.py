@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -109,17 +110,29 @@ _READS = (
     *("pool", "represent", "themes", "facts", "alpha", "neighbours", "share", "coverage", "normaliser"),
     *("episodes", "gate", "gain_min", "gain_messages", "rank", "records"),
 )
-_CHANGES = (
-    "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "
-    "merge=false theme_max=14 theme_max=10 theme_max=8 normaliser=total rank=cosine "
-    "records=false"
-).split()
-_GROUPS = {
-    "xmemory-ablations": ("xmemory", *(f"xmemory:{change}" for change in _CHANGES)),
-    "five": ("xmemory:rank=cosine", "xmemory"),
-    "five-answers": ("xmemory:rank=cosine", "xmemory"),
+
+PAPER: Mapping[str, object] = {
+    "rank": "cosine",
+    "normaliser": "total",
+    "share": 1,
+    "gate": "loss",
+    "gain_min": 0.0,
 }
-"""xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
+"""All other defaults are the paper's, or those of its code, as Z is (`normaliser`)."""
+
+_ABLATIONS = (
+    "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "
+    "merge=false theme_max=14 theme_max=10 theme_max=8"
+).split()
+_VARIANTS = "normaliser=max share=6 coverage=0.8 gain_min=-0.4".split()
+_OURS = "gate=loss normaliser=total share=1 rank=cosine records=false".split()
+_GROUPS = {
+    "xmemory-ablations": ("xmemory-paper", *(f"xmemory-paper:{one}" for one in (*_ABLATIONS, *_VARIANTS))),
+    "xmemory-own": ("xmemory", *(f"xmemory:{one}" for one in (*_ABLATIONS, *_OURS))),
+    "five": ("xmemory-paper", "xmemory"),
+    "five-answers": ("xmemory-paper", "xmemory"),
+}
+"""xMemory with one thing left out or changed: in its paper's form (Figure 3, Tables 6 and 8) and in ours."""
 
 SPEC = StrategySpec(
     name="xmemory",
@@ -135,7 +148,11 @@ SPEC = StrategySpec(
     settings=XmemorySettings,
     readers=("hierarchy",),
     estimate=estimate,
-    methods={"xmemory": Way("xmemory", None, "hierarchy")},
+    presets={"paper": {"xmemory": PAPER}},
+    methods={
+        "xmemory": Way("xmemory", None, "hierarchy"),
+        "xmemory-paper": Way("xmemory", None, "hierarchy", preset="paper"),
+    },
     groups=_GROUPS,
     reads=frozenset(_READS),
     sparse=True,
