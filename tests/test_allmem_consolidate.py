@@ -16,7 +16,7 @@ from cases import each
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.consolidate import BUFFER, Editor, Faulty, Part, split_parts
+from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Faulty, Part, split_parts
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.links import Link
@@ -289,7 +289,7 @@ class Plane:
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **caps: Any) -> Editor:
+def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **caps: Any) -> Consolidator:
     """Units at these angles, by number, with semantic links."""
     library = Library()
     library.say(*(f"turn {at} and more words" for at in range(len(angles))), time="2024-01-01")
@@ -299,7 +299,7 @@ def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **cap
     space = VectorIndex(Vectors(None, Plane()))
     space.sync(bank)
     own = AllmemSettings(**{f"degree_{kind}": cap for kind, cap in caps.items()})
-    return Editor(bank, space, own, ScriptedLLM({}))
+    return Consolidator(bank, space, own, ScriptedLLM({}))
 
 
 def part(start: int, end: int, angle: float, seq: int = 1) -> Part:

@@ -12,7 +12,7 @@ from allmem_library import Library
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Editor, Part, faults
+from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Consolidator, Part, faults
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.links import Link
@@ -63,7 +63,7 @@ def descriptor(chance: random.Random) -> Descriptor:
     return Descriptor(" ".join(chance.choices(WORDS, k=3)), tuple(chance.sample(WORDS, 2)))
 
 
-def step(chance: random.Random, editor: Editor) -> None:
+def step(chance: random.Random, editor: Consolidator) -> None:
     """One valid edit."""
     bank = editor.bank
     surface = sorted(bank.visible)
@@ -116,7 +116,7 @@ def run(seed: int) -> None:
     )
     for name in bank.records:
         bank.relink(name, SEMANTIC, bank.links(name, SEMANTIC)[: own.degree_semantic])
-    editor = Editor(bank, space, own, ScriptedLLM({}))
+    editor = Consolidator(bank, space, own, ScriptedLLM({}))
     whole = evidence(bank, sorted(bank.records))
     for _ in range(chance.randint(3, 10)):
         known = set(bank.records)

@@ -66,6 +66,7 @@ SEGMENTS = 8
 """Segments of one split at most."""
 QUOTED = 500
 """Characters of what a note quotes of a model."""
+DECLINED = "declined"
 
 
 # ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
@@ -151,181 +152,6 @@ class Done(NamedTuple):
     detail: str = ""
 
 
-def consolidation(
-    bank: RecordStore, space: VectorIndex, waiting: Sequence[Buffered], llm: LLM, own: AllmemSettings
-) -> Plan:
-    """The plan that empties the buffer: all that is executed, and in its notes what is not."""
-    diagnosed = diagnose(bank, contexts(bank, space, waiting, own), llm, own)
-    proposals = [proposal for one in diagnosed if not isinstance(one, str) for proposal in one]
-    routed, dropped = route(bank, space, proposals, own)
-    editor = Editor(bank.copy(), space, own, llm)
-    done = [editor.execute(one) for one in routed]
-    codes = Counter(one for one in diagnosed if isinstance(one, str))
-    codes.update(one.code for one in (*dropped, *done) if one.code)
-    proposed = Counter(proposal.op for proposal in proposals)
-    applied = Counter(one.proposal.op for one in done if not one.code)
-    counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
-    left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
-    notes = [f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")]
-    for one in (one for one in done if one.code not in ("", DECLINED)):
-        ids = ", ".join(one.proposal.ids)[:QUOTED]
-        why = f"{one.code} {one.detail}".strip()[:QUOTED]
-        notes.append(f"{one.proposal.op} of {ids} was not applied: {why}")
-    records = (*puts(bank, editor.bank), Put(BUFFER, None))
-    return Plan(op="consolidate", records=records, notes=tuple(notes))
-
-
-# ── diagnosis (Eq. 5, Appendix C.1) ──────────────────────────────────────────────────────────────
-
-
-class Wording:
-    """Compares some texts, each word by how few of them hold it: a name that most hold tells nothing."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
-        held = Counter(term for terms in self._terms.values() for term in terms)
-        self._weights = {term: log(len(texts) / count) for term, count in held.items()}
-
-    def shared(self, one: str, other: str) -> float:
-        """The share that they have in common of what the one that says less says; 0 to 1."""
-        least = min(self._weight(self._terms[one]), self._weight(self._terms[other]))
-        return self._weight(self._terms[one] & self._terms[other]) / least if least else 0.0
-
-    def _weight(self, terms: Set[str]) -> float:
-        return sum(self._weights[term] for term in sorted(terms))
-
-
-def contexts(
-    bank: RecordStore, space: VectorIndex, waiting: Sequence[Buffered], own: AllmemSettings
-) -> dict[str, Sequence[str]]:
-    """Return the units that wait and are worth a look, with the neighbours that a model is shown.
-
-    Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
-    it, by words and vectors. Where none is, only a long text is looked at. With `likeness` 0 all are
-    looked at, beside what they were near to when they came, as in the paper.
-    """
-    most = own.online_anchors
-    near = {one.unit: [name for name in one.near if name in bank and name != one.unit] for one in waiting}
-    if not own.likeness:
-        return {name: anchors[:most] for name, anchors in near.items()}
-    held = {name for unit, anchors in near.items() for name in (unit, *anchors)} & bank.visible
-    names = sorted((name for name in held if bank.records[name].group), key=number_of)
-    names.sort(key=lambda name: bank.records[name].age)
-    wording, looked_at = (
-        Wording({name: bank.records[name].text for name in names}),
-        dict[str, Sequence[str]](),
-    )
-    for at, unit in enumerate(names):
-        if unit not in near:
-            continue
-        cosines = zip(names[:at], space.cosines(space.row(unit), names[:at]), strict=True)
-        alike = {name: round((cosine + wording.shared(unit, name)) / 2, DIGITS) for name, cosine in cosines}
-        best = sorted(alike, key=lambda name: (-alike[name], number_of(name)))[:most]
-        anchors = [name for name in best if alike[name] >= own.likeness]
-        if anchors or tokens.exceeds(bank.text(unit), LONG):
-            looked_at[unit] = anchors
-    return looked_at
-
-
-def diagnose(
-    bank: RecordStore, looked_at: Mapping[str, Sequence[str]], llm: LLM, own: AllmemSettings
-) -> list[list[Proposal] | str]:
-    """Ask about each unit: its proposals, or the code of what cannot be read or goes on and on."""
-
-    def ask(target: str) -> list[Proposal] | str:
-        anchors = looked_at[target]
-        told = {
-            "target": shown_record(bank, target, TARGET),
-            "anchors": [shown_descriptor(bank, name) for name in anchors],
-            "confidence": str(min(map(own.least, OPS))),
-        }
-        reply = llm.complete(tasks.DIAGNOSE, told)
-        if reply.data is None:
-            return unreadable(reply)
-        if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
-            return "SCHEMA_FAIL"
-        return list(_proposals(target, anchors, reply.data))
-
-    return in_order(ask, [*looked_at], own.workers)
-
-
-def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:
-    """In the order of the operators, then of the reply."""
-    shown = frozenset((target, *anchors))
-    named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
-        *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
-        *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
-        *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
-    ]
-    for op, ids, row in named:
-        names = (name.strip() for name in ids)
-        resolved = tuple(target if name == TARGET else name for name in names)
-        yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
-
-
-def unreadable(reply: Reply) -> str:
-    """Return the code of a reply without data; one that is empty or cut off holds no JSON."""
-    return "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
-
-
-# ── routing (Eq. 6, 28 and 29, Appendix C.2) ─────────────────────────────────────────────────────
-
-
-def route(
-    bank: RecordStore, space: VectorIndex, proposals: Iterable[Proposal], own: AllmemSettings
-) -> tuple[list[Proposal], list[Done]]:
-    """Gate, normalise and order proposals, given in the order of their records; and those that are dropped.
-
-    Of proposals with the same target the surest stays, or the first of these; of merges with a unit in common
-    the one of the larger set, then the surer, then the first by ids.
-    """
-    gated = [gate(bank, space, proposal, own) for proposal in proposals]
-    dropped = [one for one in gated if one.code]
-    kept, merged = dict[tuple[Op, tuple[str, ...]], Proposal](), set[str]()
-    passed = (one.proposal for one in gated if not one.code)
-    for one in sorted(passed, key=lambda one: (-len(one.ids), -one.confidence, one.order)):
-        if (one.op, one.ids) in kept:
-            dropped.append(Done(one, "DUPLICATE"))
-        elif one.op == "merge" and not merged.isdisjoint(one.ids):
-            dropped.append(Done(one, "OVERLAP"))
-        else:
-            kept[one.op, one.ids] = one
-            merged.update(one.ids if one.op == "merge" else ())
-    return sorted(kept.values(), key=lambda one: (OPS.index(one.op), one.order)), dropped
-
-
-def gate(bank: RecordStore, space: VectorIndex, proposal: Proposal, own: AllmemSettings) -> Done:
-    """The proposal in normal form, or why it is dropped."""
-    op = proposal.op
-    if not getattr(own, op):
-        return Done(proposal, "OFF")
-    if not own.least(op) <= proposal.confidence <= 1:  # nor what is no number
-        return Done(proposal, "LOW_CONF")
-    known = [name for name in proposal.ids if name in bank and name in proposal.shown]
-    ids = tuple(known) if op == "update" else tuple(sorted(set(known), key=number_of))
-    missing = "MISSING_ID" if len(known) < len(proposal.ids) else ""
-    if not ids or (missing and op == "update"):
-        return Done(proposal, missing or "ARITY_FAIL")
-    if any(name not in bank.visible for name in (ids[:1] if op == "update" else ids)):
-        return Done(proposal, "VISIBILITY_FAIL")
-    least, most = {"split": (1, 1), "merge": (2, own.merge_max), "update": (2, 2)}[op]
-    if not least <= len(set(ids)) <= most:
-        return Done(proposal, missing or "ARITY_FAIL")
-    if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
-        new, old = (bank.records[name] for name in ids)
-        if (new.age, new.order) <= (old.age, old.order):
-            return Done(proposal, "ORDER_FAIL")
-    if op == "merge" and space.coherence(ids) < own.coherence:
-        return Done(proposal, "COH_FAIL")
-    return Done(replace(proposal, ids=ids))
-
-
-# ── execution: splits, then merges, then updates, each whole or not at all (Appendix C.2.1 and C.3) ──
-
-
-DECLINED = "declined"
-
-
 class Refused(Exception):
     """Why a plan is not executed: a code, and more of it."""
 
@@ -337,18 +163,140 @@ class Part(NamedTuple):
     descriptor: Descriptor
 
 
-class Editor:
-    """Edits one bank in place, by proposals that a model plans; the space follows."""
+class Consolidator:
+    """Edits one bank in place, by what a model proposes and plans; the space follows."""
 
     def __init__(self, bank: RecordStore, space: VectorIndex, own: AllmemSettings, llm: LLM) -> None:
         self.bank, self.space, self.own, self.llm = bank, space, own, llm
         self.touched: set[str] = set()
         """Units that were created or archived, or of which a descriptor or a link changed."""
 
+    def run(self, waiting: Sequence[Buffered]) -> Plan:
+        """The plan that empties the buffer: all that is executed, and in its notes what is not."""
+        before, self.bank = self.bank, self.bank.copy()
+        diagnosed = self.diagnose(self.contexts(waiting))
+        proposals = [proposal for one in diagnosed if not isinstance(one, str) for proposal in one]
+        routed, dropped = self.route(proposals)
+        done = [self.execute(one) for one in routed]
+        codes = Counter(one for one in diagnosed if isinstance(one, str))
+        codes.update(one.code for one in (*dropped, *done) if one.code)
+        proposed = Counter(proposal.op for proposal in proposals)
+        applied = Counter(one.proposal.op for one in done if not one.code)
+        counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
+        left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+        notes = [f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")]
+        for one in (one for one in done if one.code not in ("", DECLINED)):
+            ids = ", ".join(one.proposal.ids)[:QUOTED]
+            why = f"{one.code} {one.detail}".strip()[:QUOTED]
+            notes.append(f"{one.proposal.op} of {ids} was not applied: {why}")
+        return Plan("consolidate", records=(*puts(before, self.bank), Put(BUFFER, None)), notes=tuple(notes))
+
+    # ── diagnosis (Eq. 5, Appendix C.1) ─────────────────────────────────────────────────────────
+
+    def contexts(self, waiting: Sequence[Buffered]) -> dict[str, Sequence[str]]:
+        """Return the units that wait and are worth a look, with the neighbours that a model is shown.
+
+        Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
+        it, by words and vectors. Where none is, only a long text is looked at. With `likeness` 0 all are
+        looked at, beside what they were near to when they came, as in the paper.
+        """
+        bank, own, most = self.bank, self.own, self.own.online_anchors
+        near = {one.unit: [name for name in one.near if name in bank and name != one.unit] for one in waiting}
+        if not own.likeness:
+            return {name: anchors[:most] for name, anchors in near.items()}
+        held = {name for unit, anchors in near.items() for name in (unit, *anchors)} & bank.visible
+        names = sorted((name for name in held if bank.records[name].group), key=number_of)
+        names.sort(key=lambda name: bank.records[name].age)
+        wording, looked_at = (
+            Wording({name: bank.records[name].text for name in names}),
+            dict[str, Sequence[str]](),
+        )
+        for at, unit in enumerate(names):
+            if unit not in near:
+                continue
+            cosines = zip(names[:at], self.space.cosines(self.space.row(unit), names[:at]), strict=True)
+            alike = {
+                name: round((cosine + wording.shared(unit, name)) / 2, DIGITS) for name, cosine in cosines
+            }
+            best = sorted(alike, key=lambda name: (-alike[name], number_of(name)))[:most]
+            anchors = [name for name in best if alike[name] >= own.likeness]
+            if anchors or tokens.exceeds(bank.text(unit), LONG):
+                looked_at[unit] = anchors
+        return looked_at
+
+    def diagnose(self, looked_at: Mapping[str, Sequence[str]]) -> list[list[Proposal] | str]:
+        """Ask about each unit: its proposals, or the code of what cannot be read or goes on and on."""
+
+        def ask(target: str) -> list[Proposal] | str:
+            anchors = looked_at[target]
+            told = {
+                "target": shown_record(self.bank, target, TARGET),
+                "anchors": [shown_descriptor(self.bank, name) for name in anchors],
+                "confidence": str(min(map(self.own.least, OPS))),
+            }
+            reply = self.llm.complete(tasks.DIAGNOSE, told)
+            if reply.data is None:
+                return unreadable(reply)
+            if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
+                return "SCHEMA_FAIL"
+            return list(_proposals(target, anchors, reply.data))
+
+        return in_order(ask, [*looked_at], self.own.workers)
+
+    # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────
+
+    def route(self, proposals: Iterable[Proposal]) -> tuple[list[Proposal], list[Done]]:
+        """Gate, normalise and order proposals, given in the order of their records; and those that are
+        dropped.
+
+        Of proposals with the same target the surest stays, or the first of these; of merges with a unit in
+        common the one of the larger set, then the surer, then the first by ids.
+        """
+        gated = [self.gate(proposal) for proposal in proposals]
+        dropped = [one for one in gated if one.code]
+        kept, merged = dict[tuple[Op, tuple[str, ...]], Proposal](), set[str]()
+        passed = (one.proposal for one in gated if not one.code)
+        for one in sorted(passed, key=lambda one: (-len(one.ids), -one.confidence, one.order)):
+            if (one.op, one.ids) in kept:
+                dropped.append(Done(one, "DUPLICATE"))
+            elif one.op == "merge" and not merged.isdisjoint(one.ids):
+                dropped.append(Done(one, "OVERLAP"))
+            else:
+                kept[one.op, one.ids] = one
+                merged.update(one.ids if one.op == "merge" else ())
+        return sorted(kept.values(), key=lambda one: (OPS.index(one.op), one.order)), dropped
+
+    def gate(self, proposal: Proposal) -> Done:
+        """The proposal in normal form, or why it is dropped."""
+        op, bank, own = proposal.op, self.bank, self.own
+        if not getattr(own, op):
+            return Done(proposal, "OFF")
+        if not own.least(op) <= proposal.confidence <= 1:  # nor what is no number
+            return Done(proposal, "LOW_CONF")
+        known = [name for name in proposal.ids if name in bank and name in proposal.shown]
+        ids = tuple(known) if op == "update" else tuple(sorted(set(known), key=number_of))
+        missing = "MISSING_ID" if len(known) < len(proposal.ids) else ""
+        if not ids or (missing and op == "update"):
+            return Done(proposal, missing or "ARITY_FAIL")
+        if any(name not in bank.visible for name in (ids[:1] if op == "update" else ids)):
+            return Done(proposal, "VISIBILITY_FAIL")
+        least, most = {"split": (1, 1), "merge": (2, own.merge_max), "update": (2, 2)}[op]
+        if not least <= len(set(ids)) <= most:
+            return Done(proposal, missing or "ARITY_FAIL")
+        if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
+            new, old = (bank.records[name] for name in ids)
+            if (new.age, new.order) <= (old.age, old.order):
+                return Done(proposal, "ORDER_FAIL")
+        if op == "merge" and self.space.coherence(ids) < own.coherence:
+            return Done(proposal, "COH_FAIL")
+        return Done(replace(proposal, ids=ids))
+
+    # ── execution: splits, then merges, then updates, each whole or not at all (C.2.1, C.3) ─────
+
     def execute(self, item: Proposal) -> Done:
         """Ask for the plan of a proposal, once, and do it; what goes wrong changes nothing."""
         overtaken = "" if self.touched.isdisjoint(item.ids) else "TOUCHED_CONFLICT"
-        if code := overtaken or gate(self.bank, self.space, item, self.own).code:
+        if code := overtaken or self.gate(item).code:
             return Done(item, "APPLICABLE_FAIL", code)
         before, self.bank = self.bank, self.bank.copy()
         try:
@@ -481,6 +429,45 @@ class Editor:
 
     def _weight(self, source: str, to: str) -> float:
         return round(self.space.cos(source, to), 3)
+
+
+# ── what is like it, and what a reply says ──────────────────────────────────────────────────────
+
+
+class Wording:
+    """Compares some texts, each word by how few of them hold it: a name that most hold tells nothing."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
+        held = Counter(term for terms in self._terms.values() for term in terms)
+        self._weights = {term: log(len(texts) / count) for term, count in held.items()}
+
+    def shared(self, one: str, other: str) -> float:
+        """The share that they have in common of what the one that says less says; 0 to 1."""
+        least = min(self._weight(self._terms[one]), self._weight(self._terms[other]))
+        return self._weight(self._terms[one] & self._terms[other]) / least if least else 0.0
+
+    def _weight(self, terms: Set[str]) -> float:
+        return sum(self._weights[term] for term in sorted(terms))
+
+
+def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:
+    """In the order of the operators, then of the reply."""
+    shown = frozenset((target, *anchors))
+    named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
+        *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
+        *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
+        *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
+    ]
+    for op, ids, row in named:
+        names = (name.strip() for name in ids)
+        resolved = tuple(target if name == TARGET else name for name in names)
+        yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
+
+
+def unreadable(reply: Reply) -> str:
+    """Return the code of a reply without data; one that is empty or cut off holds no JSON."""
+    return "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
 
 
 # ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────

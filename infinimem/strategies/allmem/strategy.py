@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import LLM, Reply
+from infinimem.llm.base import Reply
 from infinimem.llm.parallel import in_order
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
@@ -31,10 +31,9 @@ from infinimem.strategies.allmem.consolidate import (
     TEMPORAL,
     UNIT,
     Buffered,
+    Consolidator,
     buffer_text,
     buffered,
-    consolidation,
-    contexts,
     faults,
 )
 from infinimem.strategies.allmem.read import UnitSearch
@@ -83,7 +82,9 @@ class AllMem(RecordStrategy):
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            described = describe(self.llm, view, run, self.own)
+            portions = _portions(run, max(1, self.own.describe_turns))
+            replies = in_order(partial(self._describe, view), portions, self.own.workers)
+            described = [one for reply in replies for one in reply]
             after = yield from settled(view, partial(self._written, described))
             if after is None:
                 return
@@ -114,7 +115,7 @@ class AllMem(RecordStrategy):
         if not (waiting := buffered(view)):
             return view
         with self._writing.at(view) as (bank, space):
-            plan = consolidation(bank, space, waiting, self.llm, self.own)
+            plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
         outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
         return outcome.view
 
@@ -148,12 +149,39 @@ class AllMem(RecordStrategy):
             return plan
         return replace(plan, records=(*plan.records, Put(BUFFER, buffer_text(waiting))))
 
+    # ── describing: several turns in a call ─────────────────────────────────────────────────────
+
+    def _describe(self, view: View, turns: Sequence[Located]) -> list[Described]:
+        """Ask about turns in a call; what its reply lacks is asked for once more, each turn by itself."""
+        most, asked = self.own.context_turns, [turn for turn in turns if turn.text.strip()]
+        found = self._cards(view, most, asked) if asked else {}
+        for turn in asked if len(asked) > 1 else ():
+            if found[turn.seq].wrong:
+                found |= self._cards(view, 0 if found[turn.seq].failure else most, [turn])
+        return [found.get(turn.seq) or Described(turn, _unit(turn, EMPTY)) for turn in turns]
+
+    def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
+        """By seq; so many turns before them are shown too, but for those that a model does not take."""
+        first = turns[0]
+        said = view.document(first.doc_id).entries if first.doc_id in view else ()
+        at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
+        before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
+        context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
+        shown = [shown_turn(turn.entry, turn.text[:LONGEST]) for turn in turns]
+        reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
+        cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
+        around = [*before, *turns]
+        return {
+            turn.seq: _read(around[: at + 1], cards.get(str(turn.seq)), reply)
+            for at, turn in enumerate(turns, len(before))
+        }
+
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, space):
-            looked_at = contexts(bank, space, buffered(view), self.own)
+            looked_at = Consolidator(bank, space, self.own, self.llm).contexts(buffered(view))
             shown = [bank.text(name) for name in looked_at]
             shown += [bank.records[one].text for name, near in looked_at.items() for one in (name, *near)]
             return sum(map(tokens.count, shown))
@@ -214,7 +242,7 @@ def _attach(
     return Buffered(unit.id, tuple(dict.fromkeys(near)))
 
 
-# ── describing: several turns in a call ─────────────────────────────────────────────────────────
+# ── a turn as a unit ─────────────────────────────────────────────────────────────────────────────
 
 
 class Described(NamedTuple):
@@ -227,13 +255,6 @@ class Described(NamedTuple):
     failure: str = ""
 
 
-def describe(llm: LLM, view: View, turns: Sequence[Located], own: AllmemSettings) -> list[Described]:
-    """Return a descriptor for each of these turns of a session, in order; a call is about several."""
-    portions = _portions(turns, max(1, own.describe_turns))
-    found = in_order(partial(_described, llm, view, own.context_turns), portions, own.workers)
-    return [one for portion in found for one in portion]
-
-
 def _portions(turns: Sequence[Located], most: int) -> list[list[Located]]:
     """Turns for a call each: about as many in all, and no more text than a model is shown."""
     size = -(-len(turns) // -(-len(turns) // most))
@@ -243,33 +264,6 @@ def _portions(turns: Sequence[Located], most: int) -> list[list[Located]]:
             portions.append([])
         portions[-1].append(turn)
     return [portion for portion in portions if portion]
-
-
-def _described(llm: LLM, view: View, most: int, turns: Sequence[Located]) -> list[Described]:
-    """Of one call; what its reply lacks is asked for once more, each turn by itself."""
-    asked = [turn for turn in turns if turn.text.strip()]
-    found = _cards(llm, view, most, asked) if asked else {}
-    for turn in asked if len(asked) > 1 else ():
-        if found[turn.seq].wrong:
-            found |= _cards(llm, view, 0 if found[turn.seq].failure else most, [turn])
-    return [found.get(turn.seq) or Described(turn, _unit(turn, EMPTY)) for turn in turns]
-
-
-def _cards(llm: LLM, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
-    """By seq; so many turns before them are shown too, but for those that a model does not take."""
-    first = turns[0]
-    said = view.document(first.doc_id).entries if first.doc_id in view else ()
-    at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
-    before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
-    context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
-    shown = [shown_turn(turn.entry, turn.text[:LONGEST]) for turn in turns]
-    reply = llm.complete(DESCRIBE, {"context": context, "turns": shown})
-    cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
-    around = [*before, *turns]
-    return {
-        turn.seq: _read(around[: at + 1], cards.get(str(turn.seq)), reply)
-        for at, turn in enumerate(turns, len(before))
-    }
 
 
 def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply) -> Described:

@@ -100,37 +100,6 @@ class Admitted(NamedTuple):
     before: float | None = None
 
 
-def choose(
-    llm: LLM,
-    own: XmemorySettings,
-    question: str,
-    themes: Sequence[Record],
-    facts: Sequence[Record],
-    episodes: Sequence[Record],
-    said: Sequence[str],
-) -> Admitted:
-    """Choose the episodes that are shown, the likeliest first, by the gate that the settings name.
-
-    A model is shown the themes and facts that were picked: the coarse context.
-    """
-    if own.gate == "none" or not episodes:
-        return Admitted([(at, True) for at in range(len(episodes))])
-    context: dict[str, Any] = {"question": question, "themes": _rows(themes), "facts": _rows(facts)}
-    failure = ""
-    if own.gate == "batch":
-        names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
-        titles = zip(names, episodes, strict=True)
-        rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in titles]
-        return _by_call(llm.complete(GATE, {**context, "episodes": rows}), names)
-    if own.gate == "loss":
-        before = uncertainty(llm.complete(GUESS, {**context, "episodes": []}))
-        if before is not None:
-            replies = (llm.complete(GUESS, {**context, "episodes": _rows([one])}) for one in episodes)
-            return admitted(_by_loss(own, before, replies))._replace(before=round(before, 6))
-        failure = "the model tells no log probabilities"
-    return admitted(_by_words(question, facts, episodes, said))._replace(failure=failure)
-
-
 def _rows(records: Sequence[Record]) -> list[dict[str, str | None]]:
     return [
         {"id": str(at), "time": one.time, "text": one.prose or one.summary}
@@ -164,34 +133,14 @@ def uncertainty(reply: Reply) -> float | None:
     return sum(losses) / len(losses) if losses else None
 
 
-def _by_loss(own: XmemorySettings, before: float, replies: Iterable[Reply]) -> Iterator[Probe]:
-    """IG(e) = H(context) - H(context + e), each episode by itself."""
-    for reply in replies:
-        after = uncertainty(reply)
-        gain = before - after if after is not None else 0.0
-        yield gain, gain > own.gain_min, gain > own.gain_messages
-
-
-def _by_words(
-    question: str, facts: Sequence[Record], episodes: Sequence[Record], said: Sequence[str]
-) -> Iterator[Probe]:
-    """Episodes while they add a word of the question; with messages where these add one."""
-    left = set(query_terms(question)).difference(*(terms_of(fact.summary) for fact in facts))
-    for episode, messages in zip(episodes, said, strict=True):
-        told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
-        more = left.intersection(terms_of(messages)) - told
-        left -= told | more
-        yield float(len(told | more)), bool(told or more), bool(more)
-
-
-def _by_call(reply: Reply, names: Sequence[str]) -> Admitted:
-    """What one call said; names that are made up are dropped."""
+def chosen(reply: Reply, names: Sequence[str]) -> Admitted:
+    """The episodes that one call chose; names that are made up are dropped."""
     if reply.data is None:
         return Admitted([(at, False) for at, _ in enumerate(names[:FALLBACK])], failure=reply.failure or "")
     whole = {*map(bare, reply.data["messages"])}
-    chosen = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in names)
+    known = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in names)
     stop = "done" if reply.data["sufficient"] else ""
-    return Admitted([(names.index(name), name in whole) for name in chosen], stop=stop)
+    return Admitted([(names.index(name), name in whole) for name in known], stop=stop)
 
 
 # ── the search ───────────────────────────────────────────────────────────────────────────────────
@@ -253,11 +202,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
         themes, facts = self._representatives()
         episodes = self._episodes(facts)
-        groups, lines, tales = (
-            [self.store.records[one.id] for one in some] for some in (themes, facts, episodes)
-        )
-        said = [self.store.text(one.id) for one in episodes]
-        gate = choose(self._llm, own, self.query, groups, lines, tales, said)
+        gate = self._gate(own, *map(self._records, (themes, facts, episodes)))
         rows = []
         for at, messages in gate.shown:
             parts = {"gain": gate.gains[at]} if gate.gains else {}
@@ -265,6 +210,11 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         asked = (*(() if gate.before is None else (f"H0 {gate.before}",)), *map(str, gate.gains))
         self.trace.add(Stage("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
         return facts, [(episodes[at], messages) for at, messages in gate.shown]
+
+    def _records(self, some: Sequence[Candidate]) -> list[Record]:
+        return [self.store.records[one.id] for one in some]
+
+    # ── stage I ─────────────────────────────────────────────────────────────────────────────────
 
     def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
         """Stage I: themes, and facts of theirs, that represent what is near to the question (Eq. 4)."""
@@ -324,3 +274,43 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         if self._row is None:
             return [self._scores[self.store.records[name].folder].get(name, 0.0) for name in names]
         return self.index.cosines(self._row, names)
+
+    # ── stage II ────────────────────────────────────────────────────────────────────────────────
+
+    def _gate(
+        self, own: XmemorySettings, themes: list[Record], facts: list[Record], episodes: list[Record]
+    ) -> Admitted:
+        """Choose the episodes that are shown, the likeliest first. A model is shown the themes and facts that
+        were picked: the coarse context."""
+        if own.gate == "none" or not episodes:
+            return Admitted([(at, True) for at in range(len(episodes))])
+        context: dict[str, Any] = {"question": self.query, "themes": _rows(themes), "facts": _rows(facts)}
+        if own.gate == "batch":
+            names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
+            titles = zip(names, episodes, strict=True)
+            rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in titles]
+            return chosen(self._llm.complete(GATE, {**context, "episodes": rows}), names)
+        failure = ""
+        if own.gate == "loss":
+            before = uncertainty(self._llm.complete(GUESS, {**context, "episodes": []}))
+            if before is not None:
+                probes = self._by_loss(before, context, episodes)
+                return admitted(probes)._replace(before=round(before, 6))
+            failure = "the model tells no log probabilities"
+        return admitted(self._by_words(facts, episodes))._replace(failure=failure)
+
+    def _by_loss(self, before: float, context: dict[str, Any], episodes: list[Record]) -> Iterator[Probe]:
+        """IG(e) = H(context) - H(context + e), each episode by itself."""
+        for episode in episodes:
+            after = uncertainty(self._llm.complete(GUESS, {**context, "episodes": _rows([episode])}))
+            gain = before - after if after is not None else 0.0
+            yield gain, gain > self.own.gain_min, gain > self.own.gain_messages
+
+    def _by_words(self, facts: list[Record], episodes: list[Record]) -> Iterator[Probe]:
+        """Episodes while they add a word of the question; with messages where these add one."""
+        left = set(query_terms(self.query)).difference(*(terms_of(fact.summary) for fact in facts))
+        for episode in episodes:
+            told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
+            more = left.intersection(terms_of(self.store.text(episode.id))) - told
+            left -= told | more
+            yield float(len(told | more)), bool(told or more), bool(more)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import CUT, LLM
+from infinimem.llm.base import CUT
 from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Located, Plan, RejectedReply
 from infinimem.store.records import stem
@@ -71,12 +72,18 @@ class Strand(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block that ended, why, the turn that ended it, and replies about its end that could not be read."""
+    """A block that ended, why, the turn that ended it, and replies about it that could not be read.
+
+    Once it is told, with what a model made of it: no episode if there is nothing to tell, or why (`failure`).
+    """
 
     turns: tuple[Located, ...]
     reason: str
     by: int
     rejected: tuple[RejectedReply, ...] = ()
+    episode: Mapping[str, Any] = MappingProxyType({})
+    facts: Sequence[Mapping[str, Any]] = ()
+    failure: str = ""
 
 
 def strands(
@@ -107,83 +114,21 @@ def strands(
                 run = (*run, turn)
 
 
-def ended(llm: LLM, own: XmemorySettings, strand: Strand) -> list[Block]:
-    """The blocks of a strand that ended; a model says where others begin, and a full one ends without it.
-
-    It is asked at each message, as in the paper; or once a block is full or ends, and then the last part of a
-    full one stays open.
-    """
-    most, blocks = max(own.block_max, 1), list[Block]()
-    block, rejected = strand.turns[: strand.seen], tuple[RejectedReply, ...]()
-    for turn in strand.turns[strand.seen :]:
-        if own.segmenter == "each" and block:
-            full = Segmented([Segment((turn,))])
-            told = full if len(block) == most else segments(llm, [*block, turn], strict=False)
-            rejected += told.rejected
-            if told.segments[-1].turns == (turn,):
-                blocks.append(Block(block, told.segments[-1].reason, turn.seq, rejected))
-                block, rejected = (), ()
-        block = (*block, turn)
-        if own.segmenter == "batch" and len(block) >= most:
-            *parts, last = _parts(llm, block, turn.seq)
-            block = last.turns if parts else ()
-            blocks += parts or [last]
-    if strand.by is not None and block:
-        whole = [Block(block, "", strand.by, rejected)]
-        blocks += whole if own.segmenter == "each" else _parts(llm, block, strand.by)
-    return blocks
-
-
-def _parts(llm: LLM, block: Sequence[Located], by: int) -> list[Block]:
-    """The parts of a block; each ends for the reason that the next begins."""
-    told = segments(llm, block, strict=False)
-    reasons = (*(part.reason for part in told.segments[1:]), "")
-    first, *others = (Block(part.turns, why, by) for part, why in zip(told.segments, reasons, strict=True))
-    return [first._replace(rejected=told.rejected), *others]
-
-
 # ── episode and facts ───────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Told:
-    """A block with what a model made of it: no episode if there is nothing to tell, or why (`failure`)."""
-
-    block: Block
-    episode: Mapping[str, Any]
-    facts: Sequence[Mapping[str, Any]]
-    rejected: tuple[RejectedReply, ...]
-    failure: str = ""
-
-
-def tell(llm: LLM, block: Block) -> list[Told]:
-    """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit."""
-    asker, turns = Asker(llm), shown_turns(block.turns)
-    episode, data = asker.ask(tasks.EPISODE, turns=turns, reason=block.reason), None
-    if episode and not narrative(episode["content"]):
-        asker.failure = "EMPTY" if one_liner(episode["title"]) else ""
-        episode = None  # without a title either, the block holds nothing to tell: "Safe travels!"
-    if episode and not asker.failure:
-        data = asker.ask(tasks.FACTS, episode=episode["content"], turns=turns)
-    if asker.failure in CUT and (half := len(block.turns) // 2):
-        halves = (block._replace(turns=turns) for turns in (block.turns[:half], block.turns[half:]))
-        return [told for some in halves for told in tell(llm, some)]
-    rejected = (*block.rejected, *asker.rejected())
-    return [Told(block, episode or {}, data["facts"] if data else (), rejected, asker.failure)]
-
-
-def keep(store: RecordStore, told: Told) -> list[str]:
+def keep(store: RecordStore, block: Block) -> list[str]:
     """Put the episode of a block and its facts; their names."""
-    turns = told.block.turns
+    turns = block.turns
     first, session = turns[0].seq, stem(turns[0].doc_id)
     name = store.own_id(EPISODE.prefix, first)
-    title, when = one_liner(told.episode["title"]), told.episode["when"] or ""
-    episode = narrated(store, name, narrative(told.episode["content"]), [Ref(turn.seq) for turn in turns])
+    title, when = one_liner(block.episode["title"]), block.episode["when"] or ""
+    episode = narrated(store, name, narrative(block.episode["content"]), [Ref(turn.seq) for turn in turns])
     said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
     when = when if fits(when, said) else None
     store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
     names = [name]
-    for _, text, refs in new_facts(told.facts, turns, (), MOST):
+    for _, text, refs in new_facts(block.facts, turns, (), MOST):
         fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
         store.put(replace(fact, session=session))
         store.link(fact.id, Link(SOURCE, name))
@@ -223,11 +168,11 @@ class XMemory(RecordStrategy):
         """Write the blocks that end; None where the library took none, or no answer was given about any."""
         given_up = view.given_up(self.llm.name, began)
         open_ones = [*strands(view, new, self.own.block_max, given_up, end=end)]
-        found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
+        found = in_order(self._ended, open_ones, self.own.workers)
         blocks = sorted(chain.from_iterable(found), key=lambda block: (block.by, block.turns[0].seq))
         failed = 0
-        for told in chain.from_iterable(in_order(partial(tell, self.llm), blocks, self.own.workers)):
-            seqs = [turn.seq for turn in told.block.turns]
+        for told in chain.from_iterable(in_order(self._tell, blocks, self.own.workers)):
+            seqs = [turn.seq for turn in told.turns]
             if told.failure:
                 unanswered = dict.fromkeys(seqs, told.failure)
                 view = (yield Plan(unanswered=unanswered, rejected=told.rejected)).view
@@ -241,12 +186,66 @@ class XMemory(RecordStrategy):
                 view = after
         return None if blocks and failed == len(blocks) else view
 
-    def _written(self, told: Told | None, view: View) -> Plan | None:
+    # ── what a model is asked ───────────────────────────────────────────────────────────────────
+
+    def _ended(self, strand: Strand) -> list[Block]:
+        """The blocks of a strand that ended; a model says where others begin, and a full one ends without it.
+
+        It is asked at each message, as in the paper; or once a block is full or ends, and then the last part
+        of a full one stays open.
+        """
+        most, blocks = max(self.own.block_max, 1), list[Block]()
+        block, rejected = strand.turns[: strand.seen], tuple[RejectedReply, ...]()
+        for turn in strand.turns[strand.seen :]:
+            if self.own.segmenter == "each" and block:
+                full = Segmented([Segment((turn,))])
+                told = full if len(block) == most else segments(self.llm, [*block, turn], strict=False)
+                rejected += told.rejected
+                if told.segments[-1].turns == (turn,):
+                    blocks.append(Block(block, told.segments[-1].reason, turn.seq, rejected))
+                    block, rejected = (), ()
+            block = (*block, turn)
+            if self.own.segmenter == "batch" and len(block) >= most:
+                *parts, last = self._parts(block, turn.seq)
+                block = last.turns if parts else ()
+                blocks += parts or [last]
+        if strand.by is not None and block:
+            whole = [Block(block, "", strand.by, rejected)]
+            blocks += whole if self.own.segmenter == "each" else self._parts(block, strand.by)
+        return blocks
+
+    def _parts(self, block: Sequence[Located], by: int) -> list[Block]:
+        """The parts of a block; each ends for the reason that the next begins."""
+        told = segments(self.llm, block, strict=False)
+        reasons = (*(part.reason for part in told.segments[1:]), "")
+        first, *others = (
+            Block(part.turns, why, by) for part, why in zip(told.segments, reasons, strict=True)
+        )
+        return [first._replace(rejected=told.rejected), *others]
+
+    def _tell(self, block: Block) -> list[Block]:
+        """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit."""
+        asker, turns = Asker(self.llm), shown_turns(block.turns)
+        episode, data = asker.ask(tasks.EPISODE, turns=turns, reason=block.reason), None
+        if episode and not narrative(episode["content"]):
+            asker.failure = "EMPTY" if one_liner(episode["title"]) else ""
+            episode = None  # without a title either, the block holds nothing to tell: "Safe travels!"
+        if episode and not asker.failure:
+            data = asker.ask(tasks.FACTS, episode=episode["content"], turns=turns)
+        if asker.failure in CUT and (half := len(block.turns) // 2):
+            halves = (block._replace(turns=turns) for turns in (block.turns[:half], block.turns[half:]))
+            return [told for some in halves for told in self._tell(some)]
+        rejected, facts = (*block.rejected, *asker.rejected()), data["facts"] if data else ()
+        return [block._replace(rejected=rejected, episode=episode or {}, facts=facts, failure=asker.failure)]
+
+    # ── what is written ─────────────────────────────────────────────────────────────────────────
+
+    def _written(self, told: Block | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
             after, asker, fresh = store.copy(), Asker(self.llm), list[str]()
             if told:
-                if any(turn.seq in store.held or not store.stands(turn) for turn in told.block.turns):
+                if any(turn.seq in store.held or not store.stands(turn) for turn in told.turns):
                     return None
                 _, *fresh = names = keep(after, told)
                 index.sync(after, names)
