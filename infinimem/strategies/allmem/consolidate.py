@@ -16,7 +16,7 @@ Source: All-Mem, Algorithm 1, section 3.3, Appendices B and C.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -33,17 +33,11 @@ from infinimem.store.view import View
 from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.links import Link, redirect, settle, trim
-from infinimem.strategies.records import edits
+from infinimem.strategies.records import edits, telling
 from infinimem.strategies.records.codec import ledger_text, rows_of
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, is_record_id, number_of
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.records.telling import (
-    Descriptor,
-    descriptor,
-    shown_descriptor,
-    shown_record,
-    unverified,
-)
+from infinimem.strategies.records.telling import Descriptor, descriptor, unverified
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
 from infinimem.terms import query_terms
 
@@ -207,17 +201,13 @@ class Consolidator:
         held = {name for unit, anchors in near.items() for name in (unit, *anchors)} & bank.visible
         names = sorted((name for name in held if bank.records[name].group), key=number_of)
         names.sort(key=lambda name: bank.records[name].age)
-        wording, looked_at = (
-            Wording({name: bank.records[name].text for name in names}),
-            dict[str, Sequence[str]](),
-        )
+        shared = wording({name: bank.records[name].text for name in names})
+        looked_at: dict[str, Sequence[str]] = {}
         for at, unit in enumerate(names):
             if unit not in near:
                 continue
             cosines = zip(names[:at], self.space.cosines(self.space.row(unit), names[:at]), strict=True)
-            alike = {
-                name: round((cosine + wording.shared(unit, name)) / 2, DIGITS) for name, cosine in cosines
-            }
+            alike = {name: round((cos + shared(unit, name)) / 2, DIGITS) for name, cos in cosines}
             best = sorted(alike, key=lambda name: (-alike[name], number_of(name)))[:most]
             anchors = [name for name in best if alike[name] >= own.likeness]
             if anchors or tokens.exceeds(bank.text(unit), LONG):
@@ -230,8 +220,8 @@ class Consolidator:
         def ask(target: str) -> list[Proposal] | str:
             anchors = looked_at[target]
             told = {
-                "target": shown_record(self.bank, target, TARGET),
-                "anchors": [shown_descriptor(self.bank, name) for name in anchors],
+                "target": telling.shown_record(self.bank, target, TARGET),
+                "anchors": [telling.shown_descriptor(self.bank, name) for name in anchors],
                 "confidence": str(min(map(self.own.least, OPS))),
             }
             reply = self.llm.complete(tasks.DIAGNOSE, told)
@@ -320,14 +310,14 @@ class Consolidator:
 
     def _plan_split(self, item: Proposal) -> None:
         (name,) = item.ids
-        unit = shown_record(self.bank, name, whole=True)
+        unit = telling.shown_record(self.bank, name, whole=True)
         data = self._ask(tasks.SPLIT_UNIT, unit=unit, reason=item.reason)
         self.split(name, split_parts(self.bank, name, data, self.own.coverage))
 
     def _plan_merge(self, item: Proposal) -> None:
         bank = self.bank
         names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
-        data = self._ask(tasks.MERGE_UNITS, units=[shown_record(bank, name) for name in names])
+        data = self._ask(tasks.MERGE_UNITS, units=[telling.shown_record(bank, name) for name in names])
         self.merge(item.ids, checked(data["summary"], data["keywords"]))
 
     def _plan_update(self, item: Proposal) -> None:
@@ -335,9 +325,9 @@ class Consolidator:
         near = sorted((item.shown - set(item.ids)) & bank.visible)
         data = self._ask(
             tasks.UPDATE_UNIT,
-            current=shown_record(bank, current),
-            superseded=shown_record(bank, superseded),
-            anchors=[shown_descriptor(bank, name) for name in near],
+            current=telling.shown_record(bank, current),
+            superseded=telling.shown_record(bank, superseded),
+            anchors=[telling.shown_descriptor(bank, name) for name in near],
         )
         self.update(current, superseded, checked(data["updated_summary"], data["updated_keywords"]))
 
@@ -434,21 +424,20 @@ class Consolidator:
 # ── what is like it, and what a reply says ──────────────────────────────────────────────────────
 
 
-class Wording:
-    """Compares some texts, each word by how few of them hold it: a name that most hold tells nothing."""
+def wording(texts: Mapping[str, str]) -> Callable[[str, str], float]:
+    """Return what tells how much two texts have in common, 0 to 1: of the words of the one that says less,
+    each counted by how few texts hold it, for a name that most hold tells nothing."""
+    terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
+    held = Counter(term for some in terms.values() for term in some)
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
-        held = Counter(term for terms in self._terms.values() for term in terms)
-        self._weights = {term: log(len(texts) / count) for term, count in held.items()}
+    def weight(some: Iterable[str]) -> float:
+        return sum(log(len(texts) / held[term]) for term in sorted(some))
 
-    def shared(self, one: str, other: str) -> float:
-        """The share that they have in common of what the one that says less says; 0 to 1."""
-        least = min(self._weight(self._terms[one]), self._weight(self._terms[other]))
-        return self._weight(self._terms[one] & self._terms[other]) / least if least else 0.0
+    def shared(one: str, other: str) -> float:
+        least = min(weight(terms[one]), weight(terms[other]))
+        return weight(terms[one] & terms[other]) / least if least else 0.0
 
-    def _weight(self, terms: Set[str]) -> float:
-        return sum(self._weights[term] for term in sorted(terms))
+    return shared
 
 
 def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:

@@ -41,20 +41,14 @@ from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.links import Link
+from infinimem.strategies.records import telling
 from infinimem.strategies.records.asking import IN_VAIN, unreadable
 from infinimem.strategies.records.edits import edited, settled
 from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, moment, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, links
-from infinimem.strategies.records.telling import (
-    EMPTY,
-    LONGEST,
-    UNDESCRIBED,
-    Descriptor,
-    descriptor,
-    unverified,
-)
+from infinimem.strategies.records.telling import Descriptor, descriptor
 from infinimem.strategies.vector_index import VectorIndex
 
 CONTEXT_LENGTH = 400
@@ -158,7 +152,7 @@ class AllMem(RecordStrategy):
         for turn in asked if len(asked) > 1 else ():
             if found[turn.seq].wrong:
                 found |= self._cards(view, 0 if found[turn.seq].failure else most, [turn])
-        return [found.get(turn.seq) or Described(turn, _unit(turn, EMPTY)) for turn in turns]
+        return [found.get(turn.seq) or Described(turn, _unit(turn, telling.EMPTY)) for turn in turns]
 
     def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
         """By seq; so many turns before them are shown too, but for those that a model does not take."""
@@ -167,7 +161,7 @@ class AllMem(RecordStrategy):
         at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
         before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
         context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
-        shown = [shown_turn(turn.entry, turn.text[:LONGEST]) for turn in turns]
+        shown = [shown_turn(turn.entry, turn.text[: telling.LONGEST]) for turn in turns]
         reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
         cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
         around = [*before, *turns]
@@ -260,7 +254,7 @@ def _portions(turns: Sequence[Located], most: int) -> list[list[Located]]:
     size = -(-len(turns) // -(-len(turns) // most))
     portions: list[list[Located]] = [[]]
     for turn in turns:
-        if len(portions[-1]) == size or sum(len(one.text) for one in (*portions[-1], turn)) > LONGEST:
+        if len(portions[-1]) == size or sum(len(one.text) for one in (*portions[-1], turn)) > telling.LONGEST:
             portions.append([])
         portions[-1].append(turn)
     return [portion for portion in portions if portion]
@@ -273,15 +267,15 @@ def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply)
         missing = f"MISSING: no card of turn {turn.seq}, whose first words stand in"
         why = missing if reply.data is not None else str(unreadable(reply))
         wrong = RejectedReply(DESCRIBE.name, reply.text, (why,))
-        first = descriptor(turn.text[: 2 * UNDESCRIBED], ()).summary[:UNDESCRIBED].rstrip()
+        first = descriptor(turn.text[: 2 * telling.UNDESCRIBED], ()).summary[: telling.UNDESCRIBED].rstrip()
         return Described(turn, _unit(turn, Descriptor(first, ())), wrong, reply.failure or "")
     told = descriptor(card["summary"], card["keywords"]).cut()
     if not told.summary:
-        return Described(turn, _unit(turn, EMPTY))
+        return Described(turn, _unit(turn, telling.EMPTY))
     when = (card["when"] or "").strip()
     is_meant = when and fits(when, [(turn.text, day_of(turn.entry.time))])
     quotes = (Quote(Ref(one.seq), one.entry.fields.get("speaker"), one.entry.time, one.text) for one in said)
-    aux = UNVERIFIED if unverified(told, quotes) else ()
+    aux = UNVERIFIED if telling.unverified(told, quotes) else ()
     return Described(turn, replace(_unit(turn, told), when=when if is_meant else None, aux=aux))
 
 
