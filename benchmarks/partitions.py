@@ -15,8 +15,9 @@ from collections import defaultdict
 from itertools import islice
 from pathlib import Path
 
-from infinimem import open_memory
 from infinimem.evaluation.datasets.locomo import LoCoMo
+
+from infinimem import open_memory
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.strategies.readers.partitions import best_partitions

@@ -12,8 +12,7 @@ from infinimem.store.view import Applied, Outcome
 from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, Buffered, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.links import Link
-from infinimem.strategies.records.codec import ledger_text, render
-from infinimem.strategies.records.record import Quote, Record, Ref, record_id
+from infinimem.strategies.records.record import Quote, Record, Ref, ledger_text, record_id, render
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),

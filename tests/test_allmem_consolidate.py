@@ -20,8 +20,7 @@ from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Faulty
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.links import Link
-from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import Ref, record_id
+from infinimem.strategies.records.record import Ref, fits, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex

@@ -15,8 +15,16 @@ from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.links import Link
-from infinimem.strategies.records.codec import clean_prose, parse, render
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, record_id
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Quote,
+    Record,
+    Ref,
+    clean_prose,
+    parse,
+    record_id,
+    render,
+)
 from infinimem.strategies.records.record_store import RecordStore, puts
 
 EPISODE = Kind("episode", "xe", "x/episodes/", prose=True)

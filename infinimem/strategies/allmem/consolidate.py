@@ -34,8 +34,15 @@ from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.links import Link, redirect, settle, trim
 from infinimem.strategies.records import edits, telling
-from infinimem.strategies.records.codec import ledger_text, rows_of
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, is_record_id, number_of
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Record,
+    Ref,
+    is_record_id,
+    ledger_text,
+    number_of,
+    rows_of,
+)
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.records.telling import Descriptor, descriptor, unverified
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
@@ -146,7 +153,7 @@ class Done(NamedTuple):
     detail: str = ""
 
 
-class Refused(Exception):
+class Unapplied(Exception):
     """Why a plan is not executed: a code, and more of it."""
 
 
@@ -291,7 +298,7 @@ class Consolidator:
         before, self.bank = self.bank, self.bank.copy()
         try:
             getattr(self, f"_plan_{item.op}")(item)
-        except Refused as refused:
+        except Unapplied as refused:
             self.bank = before
             return Done(item, *refused.args)
         touched = changed(before, self.bank)
@@ -305,7 +312,7 @@ class Consolidator:
     def _ask(self, task: Task, **variables: object) -> Mapping[str, Any]:
         reply = self.llm.complete(task, variables)
         if reply.data is None:
-            raise Refused(unreadable(reply), f"{reply.failure}: {reply.detail}")
+            raise Unapplied(unreadable(reply), f"{reply.failure}: {reply.detail}")
         return reply.data
 
     def _plan_split(self, item: Proposal) -> None:
@@ -462,7 +469,7 @@ def unreadable(reply: Reply) -> str:
 # ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────
 
 
-class Faulty(Refused):
+class Faulty(Unapplied):
     """A plan that may not be executed."""
 
     def __init__(self, fault: str) -> None:
@@ -485,13 +492,13 @@ def split_parts(bank: RecordStore, name: str, data: Mapping[str, Any], coverage:
     """The parts of a split in the order of the text, which hold at least this share of it.
 
     Raises:
-        Refused: the model leaves the unit whole.
+        Unapplied: the model leaves the unit whole.
         Faulty: the plan is wrong.
     """
     text, rows = bank.text(name), data["segments"]
     segments, spans = [row["segment_text"] for row in rows], list[tuple[int, int]]()
     if not data["do_split"]:
-        raise Refused(DECLINED) if segments == [text] else Faulty("NOT_WHOLE")
+        raise Unapplied(DECLINED) if segments == [text] else Faulty("NOT_WHOLE")
     if not 2 <= len(rows) <= SEGMENTS:
         raise Faulty("TOO_FEW" if len(rows) < 2 else "TOO_MANY")
     for segment in segments:

@@ -24,10 +24,10 @@ from infinimem.strategies.gam.tasks import TIMES
 from infinimem.strategies.links import SharedDict, either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import Asker, named
-from infinimem.strategies.records.evidence import Records, RecordSearch, records_found, turns_found
-from infinimem.strategies.records.open_turns import open_turns
+from infinimem.strategies.records.evidence import Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
 from infinimem.strategies.records.telling import shown_turns
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.vector_index import DIGITS, Row
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
@@ -75,8 +75,12 @@ class TopicSearch(RecordSearch[GamSettings]):
             within |= dict.fromkeys((turn.seq for turn in said), "")
         return within
 
+    @property
+    def by_vectors(self) -> bool:
+        return self.own.rerank == "cosine"
+
     @cached_property
-    def _row(self) -> Row:
+    def row(self) -> Row:
         return self.index.embed(nameless(self.query, speakers(self.view)))
 
     def by_rank(self) -> Evidence:
@@ -108,13 +112,7 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     def _anchors(self) -> list[Candidate]:
         """V_top: the nearest topics; those that a person archived are none."""
-        most = self.own.anchors
-        if self.own.rerank == "cosine":
-            near = self.index.nearest(self._row, most, (KIND.folder,))
-            found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
-        else:
-            words = records_found(self.view, self.store, self.query)[KIND.folder]
-            found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
+        found = self.nearest(KIND.folder, self.own.anchors)
         self.trace.add(Stage("anchors", found=tuple(found)))
         return found
 
@@ -175,7 +173,7 @@ class TopicSearch(RecordSearch[GamSettings]):
             words = turns_found(self.view, self.query)
             most = max(words.values(), default=0.0)
             return {seq: {"p": round(words[seq] / most, DIGITS)} for seq in turns if words.get(seq, 0.0) > 0}
-        rows = zip(turns, self.index.of_turns(self._row, list(turns.values())), strict=True)
+        rows = zip(turns, self.index.of_turns(self.row, list(turns.values())), strict=True)
         best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self.own.prefilter])
         shares = probabilities([*best.values()])
         if self.own.cross_encoder:

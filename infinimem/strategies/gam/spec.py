@@ -85,7 +85,8 @@ _CHANGES = (
     "partition=turns partition=turns:window=5"
 ).split()
 _SWEPT = (
-    *(f"beta_{factor}={beta}" for factor in ("role", "time", "conf") for beta in (1.0, 1.2, 1.4, 1.6, 2.0)),
+    *(f"beta_{factor}={beta}" for factor in ("role", "time") for beta in (1.0, 1.2, 1.6, 2.0)),
+    *(f"beta_conf={beta}" for beta in (1.0, 1.4, 1.6, 2.0)),
     *(f"anchors={most}:final={most}" for most in (5, 15, 20, 40)),
 )
 _GROUPS = {
@@ -104,7 +105,7 @@ PAPER: Mapping[str, Mapping[str, object]] = {
 """As in the paper, but for P_sem of Eq. 11, which is a cross-encoder's there: where `cross_encoder` names no
 model, `rerank` is our substitute. All other defaults are the paper's."""
 
-KIND = Kind("topic", "gt", "gam/topics/")
+KIND = Kind("topic", "gt", "gam/topics/", alone=True)
 
 SPEC = StrategySpec(
     name="gam",

@@ -30,7 +30,6 @@ from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.edits import Step, edited, run
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.open_turns import ended_by, open_turns, open_until
 from infinimem.strategies.records.record import UNVERIFIED, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
@@ -42,7 +41,7 @@ from infinimem.strategies.records.telling import (
     shown_descriptor,
     shown_turns,
 )
-from infinimem.strategies.segment import segments, silence
+from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
 from infinimem.strategies.vector_index import VectorIndex
 
 Turns = Sequence[Located]
@@ -65,7 +64,7 @@ class Part(NamedTuple):
     forced: bool = False
 
 
-class Told(NamedTuple):
+class Card(NamedTuple):
     """A part with its descriptor, and whether a model doubts that; or why there is none."""
 
     part: Part
@@ -79,7 +78,6 @@ class Gam(RecordStrategy):
 
     spec = SPEC
     own: GamSettings
-    apart = SPEC.kinds
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """A plan for what each turn makes due; turns that make nothing due are listed alone."""
@@ -117,7 +115,7 @@ class Gam(RecordStrategy):
         if not (due := [one for one in left if one.turns]):
             return None
         with self._writing.at(view) as (store, index):
-            network = Network(view, store.copy(), index, self.llm, self.own)
+            network = TopicNetwork(view, store.copy(), index, self.llm, self.own)
             rejected, unanswered = network.grow(due)
             return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
 
@@ -188,7 +186,7 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
 # ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────────
 
 
-class Network:
+class TopicNetwork:
     """Topics that grow in number, tried on a copy of the records, which the index follows."""
 
     def __init__(
@@ -214,7 +212,7 @@ class Network:
                 self._add(told)
         return [*(one for _, some in cut for one in some), *self._asker.rejected()], unanswered
 
-    def _told(self, part: Part) -> list[Told]:
+    def _told(self, part: Part) -> list[Card]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit."""
         asker = Asker(self._llm)
         data = asker.ask(TOPIC, turns=shown_turns(part.turns))
@@ -227,9 +225,9 @@ class Network:
         if self._own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
             wrong = asker.ask(VERIFY, summary=found.summary, turns=shown_turns(part.turns))
         self._asker.take(asker)
-        return [Told(part, found, bool(wrong and wrong["unsupported"]), failure)]
+        return [Card(part, found, bool(wrong and wrong["unsupported"]), failure)]
 
-    def _add(self, told: Told) -> None:
+    def _add(self, told: Card) -> None:
         """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
         store, part, found, own = self.store, told.part, told.found, self._own
         first = part.turns[0]

@@ -93,7 +93,7 @@ SPEC = StrategySpec(
     writes=("recmem/",),
     archived="recmem/archive/",
     kinds=(
-        Kind("episode", "re", "recmem/episodes/", prose=True),
+        Kind("episode", "re", "recmem/episodes/", prose=True, alone=True),
         Kind("fact", "rf", "recmem/facts/"),
     ),
     links=("version", "source"),

@@ -35,9 +35,8 @@ from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Exchanges, Held, held
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE, REFINE, TYPES
 from infinimem.strategies.records.asking import Asker, Data, named
-from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.edits import Check, edited, run
-from infinimem.strategies.records.record import Record, Ref, number_of
+from infinimem.strategies.records.record import Record, Ref, fits, number_of
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind
 from infinimem.strategies.records.telling import narrated, narrative, new_facts, shown_turns
@@ -62,7 +61,6 @@ class RecMem(RecordStrategy):
 
     spec = SPEC
     own: RecmemSettings
-    apart = (EPISODE,)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)

@@ -17,9 +17,9 @@ from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.links import SharedDict
 from infinimem.strategies.recmem.spec import SPEC
-from infinimem.strategies.records.open_turns import Named
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, turn_of
+from infinimem.strategies.segment import Named
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 OPEN, HELD = "open/", "held/"

@@ -7,13 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from infinimem.model import AGAIN, Finding, Plan, RejectedReply
-from infinimem.spec import Kind
 from infinimem.store.view import Outcome, Rejected, View
 from infinimem.strategies.base import Plans
 from infinimem.strategies.links import distances
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import ANEW, Record
+from infinimem.strategies.records.record import ANEW, Record, fits
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
@@ -61,12 +59,12 @@ def new_faults(
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
 
 
-def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
-    """Turns that two records of a kind hold, even archived ones."""
-    held: dict[int, str] = {}
+def held_twice(store: RecordStore) -> Iterator[Finding]:
+    """Turns that two records hold of a kind that is to hold each alone."""
+    held: dict[tuple[str, int], str] = {}
     for name, record in sorted(store.records.items()):
-        for ref in record.refs if record.kind is kind else ():
-            if (other := held.setdefault(ref.seq, name)) != name:
+        for ref in record.refs if record.kind.alone else ():
+            if (other := held.setdefault((record.kind.name, ref.seq), name)) != name:
                 what = f"turn {ref.seq} is in {other} too; take the line out of one"
                 yield Finding("error", what, record.doc_id)
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
@@ -19,7 +20,7 @@ from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
 from infinimem.strategies.records.record import Quote, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.vector_index import Row, VectorIndex
 
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
@@ -54,6 +55,28 @@ class RecordSearch(ABC, Generic[Own]):
         self.trace.add(Stage("query", (query,)))
         self._others = _without_record(view, self.store, query, budget, open_turns)
         self.budget = budget - size(self._others)
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether records are ranked by vectors alone; else by the library's own search."""
+        return bool(getattr(self.own, "rank", "") == "cosine")
+
+    @cached_property
+    def row(self) -> Row:
+        """The vector of the question."""
+        return self.index.embed(self.query)
+
+    @cached_property
+    def _found(self) -> dict[str, dict[str, float]]:
+        return records_found(self.view, self.store, self.query)
+
+    def nearest(self, folder: str, count: int) -> list[Candidate]:
+        """The records of a folder that are nearest to the question, best first."""
+        if self.by_vectors:
+            near = self.index.nearest(self.row, count, (folder,))
+            return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
+        found = [*self._found[folder].items()][:count]
+        return [Candidate(name, {"words": score}, score) for name, score in found]
 
     @abstractmethod
     def by_rank(self) -> Evidence:

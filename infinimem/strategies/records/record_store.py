@@ -18,7 +18,6 @@ from infinimem.spec import StrategySpec
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.links import Link, SharedDict
-from infinimem.strategies.records.codec import parse, render
 from infinimem.strategies.records.record import (
     Quote,
     Record,
@@ -26,8 +25,10 @@ from infinimem.strategies.records.record import (
     is_record_id,
     moment,
     number_of,
+    parse,
     prefix_of,
     record_id,
+    render,
 )
 
 _Read = tuple[Document, Record | Finding]

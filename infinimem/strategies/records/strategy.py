@@ -12,7 +12,7 @@ from infinimem.errors import LibraryError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Plan, Put
 from infinimem.settings import Settings
-from infinimem.spec import Kind, StrategySpec
+from infinimem.spec import StrategySpec
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Plans
 from infinimem.strategies.links import Topology, around
@@ -92,8 +92,6 @@ class RecordStrategy(ABC):
     spec: StrategySpec
     own: Any
     """The settings of its group; `block_tokens` among them bounds what an answer is read from."""
-    apart: tuple[Kind, ...] = ()
-    """Kinds of which no two records hold one turn."""
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
@@ -143,5 +141,4 @@ class RecordStrategy(ABC):
     def check(self, view: View) -> list[Finding]:
         """What must hold of its records, turns held twice, and bodies that do not quote the evidence."""
         records = view.derived(RecordStore.load)
-        twice = (found for kind in self.apart for found in edits.held_twice(records, kind))
-        return [*self.faults(records), *edits.misquoted(view, records), *twice]
+        return [*self.faults(records), *edits.misquoted(view, records), *edits.held_twice(records)]

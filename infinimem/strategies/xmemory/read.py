@@ -23,8 +23,8 @@ from infinimem.strategies.records.evidence import (
     records_found,
     turns_found,
 )
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record, number_of
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.xmemory.partition import DIGITS, EPISODE, FACT, SOURCE, Themes
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS
@@ -62,12 +62,13 @@ def pick(
     whole = max(sums) if kind == "max" else sum(sums)
     known, taken = set[int](), list[int]()
 
-    def score(one: int) -> tuple[float, float, int]:
+    def score(one: int) -> float:
         gain = sum(weight for other, weight in near[one].items() if other not in known) / whole
-        return round(alpha * gain + (1 - alpha) * shares[one], DIGITS), shares[one], -one
+        return round(alpha * gain + (1 - alpha) * shares[one], DIGITS)
 
     while len(taken) < min(budget, len(near)) and len(known) < target * len(near):
-        taken.append(max((one for one in range(len(near)) if one not in taken), key=score))
+        left = (one for one in range(len(near)) if one not in taken)
+        taken.append(max(left, key=lambda one: (score(one), shares[one], -one)))
         known.update(near[taken[-1]])
     return taken
 

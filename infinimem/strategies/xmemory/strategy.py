@@ -30,12 +30,11 @@ from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.edits import edited, settled
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
 from infinimem.strategies.records.telling import narrated, narrative, new_facts, one_liner, shown_turns
-from infinimem.strategies.segment import Segment, Segmented, segments
+from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
 from infinimem.strategies.xmemory import tasks
 from infinimem.strategies.xmemory.partition import EPISODE, FACT, SOURCE, Themes, bounded, group
 from infinimem.strategies.xmemory.read import ThemeSearch
