@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import product
 from math import log
@@ -32,7 +31,7 @@ from infinimem.model import Finding, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.links import Link, redirect, settle, trim
+from infinimem.strategies.links import Link, Orderable, redirect, settle, trim
 from infinimem.strategies.records import edits, telling
 from infinimem.strategies.records.record import (
     UNVERIFIED,
@@ -420,7 +419,7 @@ class Consolidator:
             best = trim({*held} - {*alone}, room, partial(self._near, rep))
             bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
 
-    def _near(self, source: str, to: str) -> tuple[float, datetime, int]:
+    def _near(self, source: str, to: str) -> Orderable:
         """Key of a link: nearer first, then newer (Eq. 13)."""
         return (self.space.cos(source, to), *self.bank.records[to].age)
 
