@@ -16,15 +16,16 @@ _PLANNED = 10
 class AllmemSettings:
     """[allmem]: units, their links and their consolidation, then how they are read.
 
-    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
+    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees). `preset =
+    "paper"` has the paper's form.
     """
 
     describe_turns: Harmless[int] = 12
-    """Turns of a session that one call describes; the paper's 1 asks about each by itself."""
+    """Turns of a session that one call describes."""
     context_turns: Harmless[int] = 6
-    """Turns before them that a call is shown too; the paper shows none."""
+    """Turns before them that a call is shown too."""
     likeness: Harmless[float] = 0.3
-    """Least likeness, 0 to 1, of a neighbour that a unit is diagnosed beside; the paper's 0 diagnoses all."""
+    """Least likeness, 0 to 1, of a neighbour that a unit is diagnosed beside; with 0 all units are."""
     split: Harmless[bool] = True
     merge: Harmless[bool] = True
     update: Harmless[bool] = True
@@ -63,19 +64,18 @@ class AllmemSettings:
     anchors: Harmless[int] = 10
     """Units of the surface from which a question starts."""
     words: Harmless[float] = 1.0
-    """What search's ranking of the turns counts beside the cosine; the paper's 0 ranks by cosines alone."""
+    """What search's ranking of the turns counts beside the cosine."""
     floor: Harmless[float] = 0.3
-    """Least share of the best score of what a question starts from, and of what an answer is shown; the
-    paper's 0 leaves out nothing."""
+    """Least share of the best score of what a question starts from, and of what an answer is shown."""
     candidates: Harmless[int] = 40
     """Units that a question looks at, anchors included."""
     hops: Harmless[int] = 2
     final: Harmless[int] = 16
     """Units that an answer may rest on."""
     beside: Harmless[int] = 8
-    """Of these, how many bring the turns before and after them; the paper's 0 shows none."""
+    """Of these, how many bring the turns before and after them."""
     by_time: Harmless[bool] = False
-    """Whether an answer is given them as they were said, as in the paper, and not best first."""
+    """Whether an answer is given them as they were said, and not best first."""
     block_tokens: Harmless[int] = 2048
     visibility: Harmless[bool] = True
     """Whether a question starts from the surface alone."""
@@ -86,7 +86,7 @@ class AllmemSettings:
     type_priority: Harmless[bool] = True
     """Whether version and sibling links are followed before the others."""
     successors_first: Harmless[bool] = True
-    """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
+    """Whether an archived unit ranks behind the one that stands for it."""
 
     def least(self, op: str) -> float:
         """Least confidence of a proposal of "split", "merge" or "update"."""

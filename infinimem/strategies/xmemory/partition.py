@@ -362,13 +362,11 @@ class Themes:
         facts: by theme.
         of: the theme of each fact, of two that hold it the older.
         loose: facts that are in none.
-        twice: facts with the younger themes that hold them too.
     """
 
     facts: Mapping[str, Sequence[str]]
     of: Mapping[str, str]
     loose: Collection[str]
-    twice: Sequence[tuple[str, str]]
 
     @classmethod
     def load(cls, view: View, known: Themes | None, changed: Collection[str] | None) -> Themes:
@@ -376,22 +374,21 @@ class Themes:
         if known and changed is not None and not any(one.startswith(SPEC.record_folders) for one in changed):
             return known
         store, facts, of = view.derived(RecordStore.load), dict[str, Sequence[str]](), dict[str, str]()
-        twice = list[tuple[str, str]]()
         visible = {name: store.records[name] for name in store.visible}
         here = {name for name, record in visible.items() if record.kind is FACT}
         for theme in sorted((name for name, record in visible.items() if record.kind is THEMES), key=age):
-            held = [fact for fact in visible[theme].sources if fact in here]
-            twice += ((fact, theme) for fact in held if fact in of)
-            if own := tuple(fact for fact in held if fact not in of):
+            if own := tuple(fact for fact in visible[theme].sources if fact in here and fact not in of):
                 facts[theme] = own
                 of.update(dict.fromkeys(own, theme))
-        return cls(facts, of, here - of.keys(), twice)
+        return cls(facts, of, here - of.keys())
 
     def doubled(self, store: RecordStore) -> Iterator[Finding]:
         """Facts that two themes hold."""
-        for fact, theme in sorted(self.twice, key=lambda one: tuple(map(age, one))):
-            what = f"{fact} is in {self.of[fact]} too, where it counts; take the line out of one"
-            yield Finding("error", what, store.records[theme].doc_id)
+        for theme in (record for _, record in sorted(store.records.items()) if record.visible):
+            for fact in theme.sources if theme.kind is THEMES else ():
+                if (first := self.of.get(fact, theme.id)) != theme.id:
+                    what = f"{fact} is in {first} too, where it counts; take the line out of one"
+                    yield Finding("error", what, theme.doc_id)
 
 
 def bounded(cap: int, store: RecordStore, record: Record) -> Iterator[str]:

@@ -19,7 +19,8 @@ _THEMES = 3
 class XmemorySettings:
     """[xmemory]: how talk is told, how facts are grouped, and what a question is shown.
 
-    The values are the paper's, or those of its code where it gives none, `rank` apart.
+    The values are the paper's, or those of its code where it gives none, but for those that `preset =
+    "paper"` sets.
     """
 
     segmenter: Annotated[Literal["each", "batch"], HarmlessIf()] = "each"
@@ -59,8 +60,7 @@ class XmemorySettings:
     neighbours: Harmless[int] = 10
     """Nearest others that a theme or a fact covers."""
     share: Portion = 6
-    """One covers at most this part of all, a sixth: else the first would stand for all of a small library.
-    The paper's 1 sets no such bound."""
+    """One covers at most this part of all, a sixth: else the first would stand for all of a small library."""
     coverage: Harmless[float] = 1.0
     """The share of the candidates at which no more are picked."""
     normaliser: Annotated[Literal["max", "total"], HarmlessIf()] = "max"
