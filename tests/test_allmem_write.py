@@ -43,7 +43,7 @@ def observed(library: Library, llm: ScriptedLLM | None = None) -> RecordStore:
 
 
 def near(library: Library) -> dict[str, tuple[str, ...]]:
-    return {one.unit: one.near for one in buffered(library.view())}
+    return {unit: tuple(names) for unit, names in buffered(library.view()).items()}
 
 
 def test_a_turn_becomes_a_unit_with_its_descriptor_its_links_and_a_record() -> None:

@@ -81,7 +81,7 @@ def test_the_buffer_loses_its_lines(tmp_path: Path) -> None:
         record_id("u", REX),
     ]
     assert record_id("u", NUTS) not in json.dumps(rows)
-    assert [one.near for one in buffered(memory.view)] == [
+    assert [tuple(near) for near in buffered(memory.view).values()] == [
         (),
         (record_id("u", LISBON),),
         (record_id("u", LISBON), record_id("u", PORTO)),

@@ -37,7 +37,6 @@ from infinimem.strategies.records.record import (
     UNVERIFIED,
     Record,
     Ref,
-    is_record_id,
     ledger_text,
     number_of,
     rows_of,
@@ -72,29 +71,24 @@ DECLINED = "declined"
 # ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Buffered:
-    """A unit that waits for consolidation, and the units that it was near to."""
-
-    unit: str
-    near: tuple[str, ...]
+Waiting = Mapping[str, Sequence[str]]
+"""Units that wait for consolidation, in the order in which they came, each with those that it was near to."""
 
 
-def buffered(view: View) -> list[Buffered]:
-    """What waits, of the units that are there, in the order in which it came."""
-    bank, waiting = view.derived(RecordStore.load), dict[str, Buffered]()
+def buffered(view: View) -> dict[str, Sequence[str]]:
+    """What waits, of the units that are there."""
+    bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
     for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
         unit, near = row.get("unit"), row.get("near")
         if isinstance(unit, str) and unit in bank and isinstance(near, list):
-            names = (name for name in near if isinstance(name, str) and is_record_id(name))
-            waiting.setdefault(unit, Buffered(unit, tuple(names)))
-    return [*waiting.values()]
+            waiting.setdefault(unit, [name for name in near if isinstance(name, str) and name in bank])
+    return waiting
 
 
-def buffer_text(waiting: Sequence[Buffered]) -> str:
+def buffer_text(waiting: Waiting) -> str:
     """The buffer's file."""
     prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
-    rows = ({"unit": one.unit, "near": list(one.near)} for one in waiting)
+    rows = ({"unit": unit, "near": list(near)} for unit, near in waiting.items())
     return ledger_text(BUFFER, {"kind": "buffer"}, prose, rows)
 
 
@@ -171,7 +165,7 @@ class Consolidator:
         self.touched: set[str] = set()
         """Units that were created or archived, or of which a descriptor or a link changed."""
 
-    def run(self, waiting: Sequence[Buffered]) -> Plan:
+    def run(self, waiting: Waiting) -> Plan:
         """The plan that empties the buffer: all that is executed, and in its notes what is not."""
         before, self.bank = self.bank, self.bank.copy()
         diagnosed = self.diagnose(self.contexts(waiting))
@@ -193,7 +187,7 @@ class Consolidator:
 
     # ── diagnosis (Eq. 5, Appendix C.1) ─────────────────────────────────────────────────────────
 
-    def contexts(self, waiting: Sequence[Buffered]) -> dict[str, Sequence[str]]:
+    def contexts(self, waiting: Waiting) -> dict[str, Sequence[str]]:
         """Return the units that wait and are worth a look, with the neighbours that a model is shown.
 
         Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
@@ -201,16 +195,15 @@ class Consolidator:
         looked at, beside what they were near to when they came, as in the paper.
         """
         bank, own, most = self.bank, self.own, self.own.online_anchors
-        near = {one.unit: [name for name in one.near if name in bank and name != one.unit] for one in waiting}
         if not own.likeness:
-            return {name: anchors[:most] for name, anchors in near.items()}
-        held = {name for unit, anchors in near.items() for name in (unit, *anchors)} & bank.visible
+            return {unit: near[:most] for unit, near in waiting.items()}
+        held = {name for unit, near in waiting.items() for name in (unit, *near)} & bank.visible
         names = sorted((name for name in held if bank.records[name].group), key=number_of)
         names.sort(key=lambda name: bank.records[name].age)
         shared = wording({name: bank.records[name].text for name in names})
         looked_at: dict[str, Sequence[str]] = {}
         for at, unit in enumerate(names):
-            if unit not in near:
+            if unit not in waiting:
                 continue
             cosines = zip(names[:at], self.space.cosines(self.space.row(unit), names[:at]), strict=True)
             alike = {name: round((cos + shared(unit, name)) / 2, DIGITS) for name, cos in cosines}

@@ -30,7 +30,6 @@ from infinimem.strategies.allmem.consolidate import (
     SURFACE,
     TEMPORAL,
     UNIT,
-    Buffered,
     Consolidator,
     buffer_text,
     buffered,
@@ -94,7 +93,7 @@ class AllMem(RecordStrategy):
         """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
         the turn begins a session after so many (C.6, F.4)."""
         own, bank, waiting = self.own, view.derived(RecordStore.load), buffered(view)
-        units = [bank.records[one.unit] for one in waiting]
+        units = [bank.records[name] for name in waiting]
         times = [moment(unit.time) for unit in units if unit.time]
         if own.every_hours and times and turn.entry.time:
             waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
@@ -134,7 +133,7 @@ class AllMem(RecordStrategy):
             space.sync(after, names)
             waiting, last = buffered(view), _newest(after, names)
             for at, unit in enumerate(new):
-                waiting.append(_attach(after, space, unit, last, names[at:], self.own))
+                waiting[unit.id] = _attach(after, space, unit, last, names[at:], self.own)
                 last = unit if last is None or last.age < unit.age else last
             unanswered = {one.turn.seq: one.failure for one in lacking if one.failure}
             rejected = tuple(one.wrong for one in described if one.wrong)
@@ -196,7 +195,7 @@ class AllMem(RecordStrategy):
             "links": links(bank),
             "buffer": {
                 "units": len(waiting),
-                "sessions": len({bank.records[one.unit].session for one in waiting}),
+                "sessions": len({bank.records[name].session for name in waiting}),
                 "threshold": self.own.every_sessions,
             },
         }
@@ -223,7 +222,7 @@ def _attach(
     last: Record | None,
     unborn: Sequence[str],
     own: AllmemSettings,
-) -> Buffered:
+) -> Sequence[str]:
     """Link a new unit to its predecessor and to the best anchors, and say what it is near to."""
     anchors = space.nearest(space.row(unit.id), own.online_anchors, SURFACE, without=unborn)
     near = [name for name, _ in anchors]
@@ -233,7 +232,7 @@ def _attach(
     best = [(name, cos) for name, cos in anchors if cos >= own.attach_min]
     for name, cos in best[: min(own.attach, own.degree_semantic)]:
         bank.link(unit.id, Link(SEMANTIC, name, round(cos, 3)))
-    return Buffered(unit.id, tuple(dict.fromkeys(near)))
+    return [*dict.fromkeys(near)]
 
 
 # ── a turn as a unit ─────────────────────────────────────────────────────────────────────────────
