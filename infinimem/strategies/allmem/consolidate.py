@@ -218,12 +218,12 @@ class Consolidator:
 
         def ask(target: str) -> list[Proposal] | str:
             anchors = looked_at[target]
-            told = {
+            variables = {
                 "target": telling.shown_record(self.bank, target, TARGET),
                 "anchors": [telling.shown_descriptor(self.bank, name) for name in anchors],
                 "confidence": str(min(map(self.own.least, OPS))),
             }
-            reply = self.llm.complete(tasks.DIAGNOSE, told)
+            reply = self.llm.complete(tasks.DIAGNOSE, variables)
             if reply.data is None:
                 return unreadable(reply)
             if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
@@ -347,34 +347,32 @@ class Consolidator:
         self._rewire(siblings, siblings, [name])
         return siblings
 
-    def merge(self, names: Sequence[str], told: Descriptor) -> list[str]:
+    def merge(self, names: Sequence[str], words: Descriptor) -> list[str]:
         """Put one representative in the place of units that say the same (B.2.2); its name."""
         units = [self.bank.records[name] for name in names]
         newest = max(units, key=lambda unit: (unit.age, unit.order))
         session = newest.session if len({unit.session for unit in units}) == 1 else None
-        new = self._create(newest, told, refs=(), sources=tuple(names), session=session)
+        new = self._create(newest, words, refs=(), sources=tuple(names), session=session)
         self._archive(names, [new])
         self._rewire([new], [new], names)
         return [new]
 
-    def update(self, current: str, superseded: str, told: Descriptor) -> None:
+    def update(self, current: str, superseded: str, words: Descriptor) -> None:
         """Renew the descriptor of what holds now, and archive what does not (B.2.3)."""
         old = self.bank.records[current]
-        if (old.summary, old.keywords) != (told.summary, told.keywords):
+        if (old.summary, old.keywords) != (words.summary, words.keywords):
             said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
-            aux = UNVERIFIED if unverified(told, said) else ()
-            self.bank.put(replace(old, summary=told.summary, keywords=told.keywords, aux=aux))
+            aux = UNVERIFIED if unverified(words, said) else ()
+            self.bank.put(replace(old, summary=words.summary, keywords=words.keywords, aux=aux))
         self._archive([superseded], [current])
         self._rewire([current], [], [superseded])
 
-    def _create(self, like: Record, told: Descriptor, **values: Any) -> str:
+    def _create(self, like: Record, words: Descriptor, **values: Any) -> str:
         """Put a new unit that is as another but for its descriptor and some values."""
         name = self.bank.new_id(UNIT.prefix, like.order[0])
-        unit = replace(
-            Record(name, SPEC, told.summary, told.keywords, like.time, like.session, when=like.when), **values
-        )
-        self.bank.put(unit)
-        if unverified(told, self.bank.quotes(name)):
+        unit = Record(name, SPEC, words.summary, words.keywords, like.time, like.session, when=like.when)
+        self.bank.put(unit := replace(unit, **values))
+        if unverified(words, self.bank.quotes(name)):
             self.bank.put(replace(unit, aux=UNVERIFIED))
         return name
 
@@ -474,10 +472,10 @@ def checked(summary: str, keywords: Iterable[str]) -> Descriptor:
     Raises:
         Faulty: it is empty, or too long.
     """
-    told = descriptor(summary, keywords)
-    if told.fault:
-        raise Faulty(told.fault)
-    return told
+    words = descriptor(summary, keywords)
+    if words.fault:
+        raise Faulty(words.fault)
+    return words
 
 
 def split_parts(bank: RecordStore, name: str, data: Mapping[str, Any], coverage: float) -> list[Part]:

@@ -147,11 +147,11 @@ class AllMem(RecordStrategy):
     def _describe(self, view: View, turns: Sequence[Located]) -> list[Described]:
         """Ask about turns in a call; what its reply lacks is asked for once more, each turn by itself."""
         most, asked = self.own.context_turns, [turn for turn in turns if turn.text.strip()]
-        found = self._cards(view, most, asked) if asked else {}
+        cards = self._cards(view, most, asked) if asked else {}
         for turn in asked if len(asked) > 1 else ():
-            if found[turn.seq].wrong:
-                found |= self._cards(view, 0 if found[turn.seq].failure else most, [turn])
-        return [found.get(turn.seq) or Described(turn, _unit(turn, telling.EMPTY)) for turn in turns]
+            if cards[turn.seq].wrong:
+                cards |= self._cards(view, 0 if cards[turn.seq].failure else most, [turn])
+        return [cards.get(turn.seq) or Described(turn, _unit(turn, telling.EMPTY)) for turn in turns]
 
     def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
         """By seq; so many turns before them are shown too, but for those that a model does not take."""
@@ -268,17 +268,17 @@ def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply)
         wrong = RejectedReply(DESCRIBE.name, reply.text, (why,))
         first = descriptor(turn.text[: 2 * telling.UNDESCRIBED], ()).summary[: telling.UNDESCRIBED].rstrip()
         return Described(turn, _unit(turn, Descriptor(first, ())), wrong, reply.failure or "")
-    told = descriptor(card["summary"], card["keywords"]).cut()
-    if not told.summary:
+    words = descriptor(card["summary"], card["keywords"]).cut()
+    if not words.summary:
         return Described(turn, _unit(turn, telling.EMPTY))
     when = (card["when"] or "").strip()
     is_meant = when and fits(when, [(turn.text, day_of(turn.entry.time))])
     quotes = (Quote(Ref(one.seq), one.entry.fields.get("speaker"), one.entry.time, one.text) for one in said)
-    aux = UNVERIFIED if telling.unverified(told, quotes) else ()
-    return Described(turn, replace(_unit(turn, told), when=when if is_meant else None, aux=aux))
+    aux = UNVERIFIED if telling.unverified(words, quotes) else ()
+    return Described(turn, replace(_unit(turn, words), when=when if is_meant else None, aux=aux))
 
 
-def _unit(turn: Located, told: Descriptor) -> Record:
+def _unit(turn: Located, words: Descriptor) -> Record:
     name, session = record_id(UNIT.prefix, turn.seq), stem(turn.doc_id)
     refs = (Ref(turn.seq),)
-    return Record(name, SPEC, told.summary, told.keywords, turn.entry.time, session, refs)
+    return Record(name, SPEC, words.summary, words.keywords, turn.entry.time, session, refs)

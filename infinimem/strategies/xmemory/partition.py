@@ -417,8 +417,8 @@ def group(
         name: facts for name, facts in partition.themes.items() if tuple(facts) != themes.facts.get(name)
     }
     renamed = [name for name in changed if name not in fixed]
-    told = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
-    names = dict(zip(renamed, told, strict=True))
+    summaries = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
+    names = dict(zip(renamed, summaries, strict=True))
     made = {name: change for change in partition.changes for name in change.after}
     for name, facts in changed.items():
         was = {fact: where.get(fact) or themes.of[fact] for fact in facts}

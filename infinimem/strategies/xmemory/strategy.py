@@ -149,7 +149,7 @@ class XMemory(RecordStrategy):
         began = view
         for start in range(0, len(new), PORTION):
             portion = new[start : start + PORTION]
-            after = yield from self._told(began, view, portion)
+            after = yield from self._write_ended(began, view, portion)
             if after is None:
                 return
             view = (yield Plan(empty=tuple(turn.seq for turn in portion))).view
@@ -157,33 +157,33 @@ class XMemory(RecordStrategy):
     def tick(self, view: View, event: Event) -> Plans:
         """Because someone asked: tell all that is open, and group facts that are in no theme."""
         if event == "consolidate":
-            after = yield from self._told(view, view, (), end=True)
+            after = yield from self._write_ended(view, view, (), end=True)
             if after is not None:
                 yield from settled(after, partial(self._written, None))
 
-    def _told(
+    def _write_ended(
         self, began: View, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
         """Write the blocks that end; None where the library took none, or no answer was given about any."""
         given_up = view.given_up(self.llm.name, began)
         open_ones = [*strands(view, new, self.own.block_max, given_up, end=end)]
-        found = in_order(self._ended, open_ones, self.own.workers)
-        blocks = sorted(chain.from_iterable(found), key=lambda block: (block.by, block.turns[0].seq))
+        by_strand = in_order(self._ended, open_ones, self.own.workers)
+        ended = sorted(chain.from_iterable(by_strand), key=lambda block: (block.by, block.turns[0].seq))
         failed = 0
-        for told in chain.from_iterable(in_order(self._tell, blocks, self.own.workers)):
-            seqs = [turn.seq for turn in told.turns]
-            if told.failure:
-                unanswered = dict.fromkeys(seqs, told.failure)
-                view = (yield Plan(unanswered=unanswered, rejected=told.rejected)).view
+        for block in chain.from_iterable(in_order(self._tell, ended, self.own.workers)):
+            seqs = [turn.seq for turn in block.turns]
+            if block.failure:
+                unanswered = dict.fromkeys(seqs, block.failure)
+                view = (yield Plan(unanswered=unanswered, rejected=block.rejected)).view
                 failed += 1
-            elif not told.episode:
+            elif not block.episode:
                 view = (yield Plan(empty=tuple(seqs))).view
             else:
-                after = yield from settled(view, partial(self._written, told))
+                after = yield from settled(view, partial(self._written, block))
                 if after is None:
                     return None
                 view = after
-        return None if blocks and failed == len(blocks) else view
+        return None if ended and failed == len(ended) else view
 
     # ── what a model is asked ───────────────────────────────────────────────────────────────────
 
@@ -231,26 +231,26 @@ class XMemory(RecordStrategy):
             episode = None  # without a title either, the block holds nothing to tell: "Safe travels!"
         if episode and not asker.failure:
             data = asker.ask(tasks.FACTS, episode=episode["content"], turns=turns)
-        if asker.failure in CUT and (half := len(block.turns) // 2):
-            halves = (block._replace(turns=turns) for turns in (block.turns[:half], block.turns[half:]))
-            return [told for some in halves for told in self._tell(some)]
+        if asker.failure in CUT and (middle := len(block.turns) // 2):
+            halves = (block._replace(turns=turns) for turns in (block.turns[:middle], block.turns[middle:]))
+            return [part for half in halves for part in self._tell(half)]
         rejected, facts = (*block.rejected, *asker.rejected()), data["facts"] if data else ()
         return [block._replace(rejected=rejected, episode=episode or {}, facts=facts, failure=asker.failure)]
 
     # ── what is written ─────────────────────────────────────────────────────────────────────────
 
-    def _written(self, told: Block | None, view: View) -> Plan | None:
+    def _written(self, block: Block | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
             after, asker, fresh = store.copy(), Asker(self.llm), list[str]()
-            if told:
-                if any(turn.seq in store.held or not store.stands(turn) for turn in told.turns):
+            if block:
+                if any(turn.seq in store.held or not store.stands(turn) for turn in block.turns):
                     return None
-                _, *fresh = names = keep(after, told)
+                _, *fresh = names = keep(after, block)
                 index.sync(after, names)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             group(after, view.derived(Themes.load), fresh, index, asker, own)
-            rejected = (*(told.rejected if told else ()), *asker.rejected())
+            rejected = (*(block.rejected if block else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
 
     def estimate(self, view: View) -> int:
