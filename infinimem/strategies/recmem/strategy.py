@@ -214,7 +214,7 @@ class Consolidation:
             return False
         self._after.put(new)
         if self._own.refine_merged:
-            self._refine([(new, turns)])
+            self._refine({new.id: turns})
         return True
 
     def _recurs(self) -> list[str]:
@@ -240,58 +240,53 @@ class Consolidation:
             others = others if data else others[: len(others) // 2] if self._asker.failure in CUT else []
         if data is None:
             return
-        left, made = {self._name, *others}, []
+        left = {self._name, *others}
+        fresh: dict[str, Sequence[Located]] = {}
         for row in data["episodes"]:
-            told = {units.of_turn[seq] for seq in named(row["from"], (turn.seq for turn in cluster))} & left
-            text = narrative(row["text"])
-            if told and text:
-                made.append(self._told(text, told))
-                left -= told
+            names = {units.of_turn[seq] for seq in named(row["from"], (turn.seq for turn in cluster))} & left
+            if names and (text := narrative(row["text"])):
+                fresh |= self._episode(text, names)
+                left -= names
         if left:
-            self._told("", left)
-        self._refine(made)
+            self._episode("", left)
+        self._refine(fresh)
 
-    def _told(self, text: str, names: Collection[str]) -> tuple[Record, Sequence[Located]]:
-        """A new episode of exchanges, and their turns."""
+    def _episode(self, text: str, names: Collection[str]) -> dict[str, Sequence[Located]]:
+        """Put a new episode of exchanges; its name, and their turns."""
         turns = self._held.units.said(names)
         name = self._after.new_id(EPISODE.prefix, number_of(self._name)[0])
-        new = narrated(self._after, name, text, (Ref(turn.seq) for turn in turns))
-        self._after.put(new)
-        return new, turns
+        self._after.put(narrated(self._after, name, text, (Ref(turn.seq) for turn in turns)))
+        return {name: turns}
 
-    def _refine(self, episodes: Sequence[tuple[Record, Sequence[Located]]]) -> None:
-        """Facts of these episodes, with the turns that are new to each; asked for side by side."""
-        self._held.index.sync(self._after, [episode.id for episode, _ in episodes])
-        found = in_order(lambda one: self._facts(*one), episodes, self._own.workers)
-        for (episode, turns), (known, rows) in zip(episodes, found, strict=True):
-            self._keep(episode, turns, known, rows)
+    def _refine(self, fresh: Mapping[str, Sequence[Located]]) -> None:
+        """Eq. 8 and 9: the facts that episodes leave out of the turns that are new to each, side by side.
 
-    def _facts(
-        self, episode: Record, turns: Sequence[Located]
-    ) -> tuple[Mapping[str, Record], Sequence[Data]]:
-        """Eq. 8: the facts nearest to an episode by the ids that a model is told, and those it finds."""
-        index, own = self._held.index, self._own
-        near = index.nearest(index.row(episode.id), own.k_old, (FACT.folder,))
-        known = {f"f{number}": self._after.records[name] for number, (name, _) in enumerate(near, 1)}
-        facts = [{"id": called, "time": one.time, "text": one.summary} for called, one in known.items()]
-        text = episode.prose if own.refine == "episode" else ""
-        data = self._asker.ask(REFINE, episode=text, turns=shown_turns(turns), facts=facts)
-        return known, data["facts"] if data else ()
+        A model is shown the nearest facts that are known. Those that a new one replaces are archived.
+        """
+        store, index, own = self._after, self._held.index, self._own
+        index.sync(store, fresh)
+        known = dict[str, dict[str, Record]]()
+        for name in fresh:
+            near = index.nearest(index.row(name), own.k_old, (FACT.folder,))
+            known[name] = {f"f{at}": store.records[fact] for at, (fact, _) in enumerate(near, 1)}
 
-    def _keep(
-        self, episode: Record, turns: Sequence[Located], known: Mapping[str, Record], rows: Sequence[Data]
-    ) -> None:
-        """Eq. 9: put the facts that are new and say where they come from, and archive what they replace."""
-        store = self._after
-        for row, text, refs in new_facts(rows, turns, known.values(), self._own.facts_max):
-            aux = [("type", row["type"])] if row["type"] in TYPES else []
-            name = store.new_id(FACT.prefix, number_of(self._name)[0])
-            store.put(narrated(store, name, text, refs, aux))
-            store.link(name, Link(SOURCE, episode.id))
-            old = known.get((row["replaces"] or "").strip())
-            if self._own.supersede and old and not old.pinned and old.id in store.visible:
-                store.link(name, Link(VERSION, old.id))
-                store.archive(old.id)
+        def ask(name: str) -> Data | None:
+            rows = [{"id": id_, "time": one.time, "text": one.summary} for id_, one in known[name].items()]
+            text = store.records[name].prose if own.refine == "episode" else ""
+            return self._asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=rows)
+
+        for episode, data in zip(fresh, in_order(ask, [*fresh], own.workers), strict=True):
+            old = known[episode]
+            rows = data["facts"] if data else ()
+            for row, text, refs in new_facts(rows, fresh[episode], old.values(), own.facts_max):
+                name = store.new_id(FACT.prefix, number_of(self._name)[0])
+                aux = [("type", row["type"])] if row["type"] in TYPES else []
+                store.put(narrated(store, name, text, refs, aux))
+                store.link(name, Link(SOURCE, episode))
+                gone = old.get((row["replaces"] or "").strip())
+                if own.supersede and gone and not gone.pinned and gone.id in store.visible:
+                    store.link(name, Link(VERSION, gone.id))
+                    store.archive(gone.id)
 
 
 def merges(episode: Record) -> int:
