@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from infinimem.settings import Harmless
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
@@ -135,10 +135,7 @@ _GROUPS = {
 }
 """All-Mem in its paper's form with one thing left out (Table 10) or as it may be too (C.4, C.6, B.7); in ours
 likewise, or with what is ours left out; and with other budgets of reading (section 4.3)."""
-_READS = (
-    *("anchors", "words", "floor", "candidates", "hops", "final", "beside", "by_time", "block_tokens"),
-    *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
-)
+_NAMES = [field.name for field in fields(AllmemSettings)]
 
 SPEC = StrategySpec(
     name="allmem",
@@ -157,6 +154,6 @@ SPEC = StrategySpec(
         "allmem-paper": Way("allmem", None, "topology", preset="paper"),
     },
     groups=_GROUPS,
-    reads=frozenset(_READS),
+    reads=frozenset(_NAMES[_NAMES.index("anchors") :]),  # those of reading stand last
     near=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from infinimem.settings import Harmless, HarmlessIf, Portion, Signed
@@ -106,10 +106,7 @@ def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int
     return calls, calls * PROMPT + shown + blocks * _THEMES * 6 * SUMMARY, (asked + 6 * blocks) * REPLY
 
 
-_READS = (
-    *("pool", "represent", "themes", "facts", "alpha", "neighbours", "share", "coverage", "normaliser"),
-    *("episodes", "gate", "gain_min", "gain_messages", "rank", "records"),
-)
+_NAMES = [field.name for field in fields(XmemorySettings)]
 
 PAPER: Mapping[str, object] = {
     "rank": "cosine",
@@ -154,7 +151,7 @@ SPEC = StrategySpec(
         "xmemory-paper": Way("xmemory", None, "hierarchy", preset="paper"),
     },
     groups=_GROUPS,
-    reads=frozenset(_READS),
+    reads=frozenset(_NAMES[_NAMES.index("pool") :]),  # those of reading stand last
     sparse=True,
     near=True,
 )
