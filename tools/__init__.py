@@ -202,8 +202,6 @@ class Toolbox:
         result: Result = {"doc_id": document.id, "lines": lines, "total_lines": total}
         return result | {"header_lines": header_end(view, document)} | ({"notes": notes} if notes else {})
 
-    # ── for models ──────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def _tools(self) -> dict[str, Tool]:
         return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, self), rows) for name in NAMES}

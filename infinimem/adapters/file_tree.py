@@ -308,9 +308,6 @@ _CHANGES: Mapping[str, Callable[..., _Change]] = {
 }
 
 
-# ── files ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def _ids(view: View) -> tuple[str, ...]:
     return tuple(doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES))
 

@@ -83,12 +83,10 @@ def doctor(options: Options, fix: bool) -> None:
     data = {"findings": [asdict(finding) for finding in findings]}
     if fix:
         data["fixed"] = [asdict(finding) for finding in fixed]
+    fixes = sum(bool(finding.fix) for finding in findings)
+    note = f"infinimem doctor --fix repairs {fixes} of them, and loses nothing" if fixes else ""
     out.result(data, lambda: _show_findings(out, findings, fixed, advice="--fix: "))
-    errors = _count(out, findings)
-    if fixes := sum(bool(finding.fix) for finding in findings):
-        out.say(f"infinimem doctor --fix repairs {fixes} of them, and loses nothing")
-    if errors:
-        click.get_current_context().exit(1)
+    _end(out, findings, note)
 
 
 @click.command(cls=Command)
@@ -108,11 +106,8 @@ def lint(options: Options) -> None:
     name = "detect-secrets" if scanner() else None
     data = {"findings": [asdict(finding) for finding in findings], "scanner": name}
     out.result(data, lambda: _show_findings(out, findings))
-    errors = _count(out, findings)
-    if name is None:
-        out.say("secrets were not looked for; pip install 'infinimem[lint]' adds a scanner")
-    if errors:
-        click.get_current_context().exit(1)
+    missing = "secrets were not looked for; pip install 'infinimem[lint]' adds a scanner"
+    _end(out, findings, "" if name else missing)
 
 
 def _show_findings(
@@ -131,11 +126,13 @@ def _show_findings(
             out.line()
 
 
-def _count(out: Output, findings: Sequence[Finding]) -> int:
-    """Say how many errors and notes there are; return the number of errors."""
+def _end(out: Output, findings: Sequence[Finding], note: str) -> None:
     errors = sum(finding.level == "error" for finding in findings)
     out.say(f"{counted(errors, 'error')}, {counted(len(findings) - errors, 'note')}")
-    return errors
+    if note:
+        out.say(note)
+    if errors:
+        click.get_current_context().exit(1)
 
 
 _ACTS = {

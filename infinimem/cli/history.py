@@ -227,9 +227,6 @@ def _show_item(out: Output, row: ReviewItem) -> None:
     out.line(f"    + {row.by_text}", "green")
 
 
-# ── forget and rename ───────────────────────────────────────────────────────────────────────────
-
-
 @click.command(cls=Command)
 @click.option("--seq", "seqs", metavar="N[,N…]", help="Lines by number.")
 @click.option("--match", metavar="PATTERN", help="Lines that match a pattern (RE2, any case).")

@@ -32,7 +32,7 @@ PATIENCE = 1.0
 """Seconds before a progress bar shows."""
 _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
 """Units of time, their days, and the days from which on the next one is used."""
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def ago(time: str, today: date | None = None) -> str:
@@ -82,12 +82,10 @@ class Output:
     def line(
         self, text: str = "", style: str | None = None, hang: int = 0, marks: Marks | None = None
     ) -> None:
-        """Print a line, or several, to a pipe as they are.
+        """Print a line, or several, to a pipe as they are; on a terminal in a `style`.
 
-        Args:
-            style: colours it on a terminal.
-            hang: on a terminal, break it between words, and begin the lines after the first this far in.
-            marks: what to highlight on a terminal, behind the first `hang` characters.
+        With `hang` a terminal breaks it between words, and begins the lines after the first this far in;
+        `marks` says what to highlight there, behind the first `hang` characters.
         """
         if not self.for_people:
             click.echo(text)
@@ -124,11 +122,6 @@ class Output:
         for row in cells[1:]:
             table.add_row(*map(Text, row))
         console.print(table)
-
-    def diff(self, text: str, shown: Callable[[str], str] = str) -> None:
-        """Print a unified diff; on a terminal coloured, and each line as it is to be `shown`."""
-        for line in text.splitlines():
-            self.line(shown(line) if self.for_people else line, _DIFF_STYLES.get(line[:1]))
 
     def say(self, text: str) -> None:
         """Print a message: one line on stderr."""

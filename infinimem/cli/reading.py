@@ -59,9 +59,6 @@ _sources = click.option(
 )
 
 
-# ── the tools ───────────────────────────────────────────────────────────────────────────────────
-
-
 @click.command(cls=Command)
 @words("query")
 @click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
@@ -150,14 +147,11 @@ def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
     reader = options.snapshot(options.reading(notes=True))
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
     result = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
-    if options.raw:
-        rows, last = result["lines"], min(end or result["total_lines"], result["total_lines"])
-        if rows:
-            result.pop("notes", None)
-        while rows and rows[-1]["line"] < last:  # of a file as it stands there are no pages
-            rows += _run(reader.tools.read_lines, doc_id=name, start=rows[-1]["line"] + 1, end=end)["lines"]
-        for row in rows:
-            row["text"] = reader.view.document(result["doc_id"]).text_line(row["line"])
+    if options.raw and result["lines"]:  # of a file as it stands there are no pages
+        document, total = reader.view.document(result["doc_id"]), result["total_lines"]
+        numbers = range(result["lines"][0]["line"], min(end or total, total) + 1)
+        result["lines"] = [{"line": number, "text": document.text_line(number)} for number in numbers]
+        result.pop("notes", None)
     _show(options, result, reader.view)
 
 
@@ -184,9 +178,6 @@ def _show(options: Options, result: Result, view: View, marks: Callable[[], Mark
                 out.line(line, "bold")
         for note in (total, *result.get("notes", ())):
             out.say(note)
-
-
-# ── questions ───────────────────────────────────────────────────────────────────────────────────
 
 
 @click.command(cls=Command)
@@ -316,9 +307,6 @@ def _evidence(one: Compared, everything: bool) -> list[str]:
         lines.append(f"{'*' if any(cites) else '-'} {place(item)}: {text}")
     left = len(one.evidence.items) - len(lines)
     return [*lines, f"and {counted(left, 'piece')} more"] if left else lines
-
-
-# ── links ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @click.command(cls=Command)

@@ -124,9 +124,6 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             http.serve_http(serving, address, listening, token)
 
 
-# ── hooks of agent programs ─────────────────────────────────────────────────────────────────────
-
-
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("event", required=False, default="")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)

@@ -22,7 +22,7 @@ from infinimem.cli.options import (
     raw_option,
     words,
 )
-from infinimem.cli.output import Output
+from infinimem.cli.output import DIFF_STYLES, Output
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
@@ -251,7 +251,10 @@ def consolidate(
     if dry_run:
         with out.progress("Planning"):
             text = diff(memory.preview(options.max_tokens))
-        out.result({"receipt": None, "diff": text}, lambda: out.diff(text, str if options.raw else unsigned))
+        if out.result({"receipt": None, "diff": text}):
+            shown = unsigned if out.for_people and not options.raw else str
+            for line in text.splitlines():
+                out.line(shown(line), DIFF_STYLES.get(line[:1]))
         return
     if retry:
         memory.retry()

@@ -47,19 +47,17 @@ T = TypeVar("T")
 def open_fleet(
     url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
 ) -> Fleet:
-    """A fleet of libraries. Nothing is connected before it is used.
+    """Open a fleet of libraries. Nothing is connected before it is used.
+
+    LibraryError if there is no folder for a cache, ModelNotConfigured if the model needs a key and there is
+    none.
 
     Args:
-        url: of its place in an object store, s3://BUCKET/PREFIX; keys come from the environment (AWS_…).
+        url: of its place in an object store, s3://BUCKET/PREFIX (else UsageError); keys come from AWS_….
         database: URL of a PostgreSQL database of its own.
         cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
         model: its name, "offline", or a client; None takes the environment's and the user's, else "offline".
             What a library's own settings say of models and servers never counts.
-
-    Raises:
-        UsageError: the URL is none.
-        LibraryError: the folder cannot be made.
-        ModelNotConfigured: the model needs a key and there is none.
     """
     if model is None or isinstance(model, str):
         model = connect(model, configuration().settings.llm)
@@ -90,22 +88,13 @@ class Fleet:
         self.home.look("any")
         self.due.init()
 
-    # ── for the program that has users ──────────────────────────────────────────────────────────
-
     def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
-        """Keep what was said, durably, and make the library due. No model is asked, no worker waited for.
+        """Keep what was said, durably, and make the library due; one that is new is made by the worker.
 
-        Args:
-            library: its name; one that is new is made by the worker.
-            turns: in the order of speaking.
-            key: of these turns, for those without a key of their own: what came twice is recorded once.
-
-        Returns:
-            Whether the database took notice; if not, the next look through the store does (due.EVERY).
-
-        Raises:
-            UsageError: the name or a turn is none; nothing is kept.
-            FleetError: the store cannot be reached; with a key the same call may be made again.
+        No model is asked, no worker waited for. With a `key`, for turns without one of their own, what came
+        twice is recorded once. Returns whether the database took notice; if not, the next look through the
+        store does (due.EVERY). UsageError if the name or a turn is none, and nothing is kept; FleetError if
+        the store cannot be reached: with a key the same call may be made again.
         """
         checked(library)
         name, said = ulid(), tuple(turns)
@@ -158,8 +147,6 @@ class Fleet:
         why = f"the store keeps versions, like {before.version}, also of inbox/: delete the old ones there"
         return replace(done, left=(*done.left, Residue(f"{self.home.url}/{library}/head.zip", why)))
 
-    # ── for people ──────────────────────────────────────────────────────────────────────────────
-
     def export(self, library: str, folder: Path) -> None:
         """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`."""
         write_out(demand(self.home.fetch(checked(library)), library), folder)
@@ -198,15 +185,11 @@ class Fleet:
         """See `Due.status`."""
         return self.due.status()
 
-    # ── for workers ─────────────────────────────────────────────────────────────────────────────
-
     async def work(self, concurrency: int = 20, lease: float = LEASE, wait: bool = True) -> None:
-        """Consolidate what is due, until cancelled.
+        """Consolidate what is due, until cancelled, or with `wait` off until nothing is.
 
-        Args:
-            concurrency: libraries at a time; they mostly wait for the model.
-            lease: seconds without a sign of life after which others take over.
-            wait: go on when nothing is due.
+        So many libraries at a time: they mostly wait for the model. After `lease` seconds without a sign of
+        life others take over.
         """
 
         async def sweep() -> None:  # also where nothing is due, what was forgotten elsewhere leaves the cache

@@ -37,19 +37,11 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class ReviewItem:
-    """What would become of one line.
+    """What would become of one line, `text`, which is at `was` ("" if it is gone) and would go to `now`.
 
-    Args:
-        item: the number of the receipt that withheld it.
-        seq: the line.
-        was: document and line where it is now; "" if it is gone.
-        now: the document that would receive it.
-        why: "superseded" or "duplicate".
-        text: how it reads.
-        by: the line that would stand for it.
-        by_where, by_text: where that one is, and how it reads.
-        code: why it needs review, one of `CODES`.
-        void: why it cannot be done any more; "" if it can.
+    `item` is the number of the receipt that withheld it, `why` "superseded" or "duplicate", `by` the line
+    that would stand for it, `code` why it needs review, one of `CODES`, and `void` why it cannot be done any
+    more.
     """
 
     item: str

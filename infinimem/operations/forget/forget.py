@@ -39,16 +39,12 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What would be forgotten, or was.
+    """What would be forgotten, or was: seqs, and the records that go with them.
 
-    Args:
-        rows, files: lines that would go, and paths that would change; none afterwards.
-        seqs, records: numbers of the lines, and ids of the records that go with them.
-        receipt: None in a dry run, and where there was nothing to forget.
-        left: what holds some of it still; in a dry run what a `forget` will not touch.
-        repeated: lines that say some of the same words in their own right, and stay.
-        history: what to do about git; "" without a repository.
-        notes: what was taken otherwise than it was written.
+    `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
+    None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
+    `repeated` are lines that say some of it in their own right, and stay; `history` says what to do about
+    git; `notes` what was taken otherwise than it was written.
     """
 
     rows: tuple[Candidate, ...] = ()

@@ -167,9 +167,6 @@ def tombstoned(lines: Iterable[str], seqs: Collection[int], continued: bool = Tr
             yield line
 
 
-# ── machine state ───────────────────────────────────────────────────────────────────────────────
-
-
 def set_aside(files: Files, seqs: Collection[int]) -> None:
     """Take lines out of what awaits a person: proposals go, a version of a document gets tombstones."""
     waiting = withheld.proposals(files)
@@ -203,9 +200,6 @@ def finish(files: Files) -> None:
         if not cache.is_symlink():
             shutil.rmtree(cache, ignore_errors=True)
     files.remove(BEGUN)
-
-
-# ── the search ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
