@@ -51,8 +51,8 @@ def rows(
     if "docs" in result:
         for doc in result["docs"]:
             archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
-            told = ": ".join(filter(None, (doc["title"], doc["summary"])))
-            yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {told}".rstrip()
+            about = ": ".join(filter(None, (doc["title"], doc["summary"])))
+            yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {about}".rstrip()
         yield f"{len(result['docs'])} of {result['total']} documents"
         return
     for passage in _passages(result, raw is not None):
