@@ -43,7 +43,7 @@ from infinimem.strategies.infini.topics import (
     size,
     title_of,
 )
-from infinimem.strategies.readers.shown import current_text, digest, text_id
+from infinimem.strategies.readers.pipeline import current_text, digest, text_id
 from infinimem.terms import query_terms
 
 FEW = 4
