@@ -33,7 +33,6 @@ from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, TELL
 from infinimem.strategies.infini.topics import (
     INBOX,
-    PORTION,
     Account,
     Topic,
     entries_of,
@@ -47,8 +46,6 @@ FEW = 4
 """Facts of a document that no model is asked to arrange anew, or to sum up: its rule quotes them."""
 CROWDED = 30
 """Facts of a section from which it is parted."""
-SECTIONS = 50
-"""Sections of a document that one split takes on: each may become a document of its own."""
 TOGETHER = 10
 """Groups that one plan merges, documents that one tells: what is lost if the model fails before the last."""
 SHOWN = 12
@@ -81,10 +78,9 @@ def write(
         home |= {seq: (page.id, heading) for seq, heading in {**page.standing, **page.headings}.items()}
         for seq, heading in page.headings.items():
             moves[seq] = Move(seq, page.id, heading, _WHY.get(op, "moved") if seq in arriving else "moved")
-    for move in claims:
+    for move in claims:  # a line that came into no document goes where its survivor is
         if move.by not in home and (place := view.entry(move.by or 0)) is not None:
             home[move.by] = (place.doc_id, heading_of(place))
-    for move in claims:  # a line that came into no document goes where its survivor is
         home.setdefault(move.seq, home[move.by])
         place = view.entry(move.seq)
         if place is not None and place.doc_id == CURRENT:
@@ -215,29 +211,23 @@ def split(view: View, asker: Account) -> Maintenance:
 
 def _parts(doc_id: str, limit: int, view: View, asker: Account) -> list[Route]:
     """The document in parts, none if it is but one line; its name stays with the part of that title, else the
-    largest. Of one that is far too long the first lines leave, and the others stay until the next time."""
+    largest."""
     entries, title = view.document(doc_id).entries, title_of(doc_id, view)
     if len(entries) < 2:
         return []
-    sections = of.sections(entries, title)
-    most = len(entries_of(sections[:SECTIONS]))
-    topics, rest = of.cut_at(sections, min(most, of.fitting(entries_of(sections), PORTION * limit)))
+    topics = of.sections(entries, title)
     parts = [
         Route("", chunk[0].title if number else route.title, tuple(chunk))
         for route in Planner(view, asker, offer=False).route(topics)
         for number, chunk in enumerate(_fitting(route.topics, limit))
     ]
-    stays: list[Route] = []
-    if rest:
-        asker.note(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
-    else:
-        if len(parts) < 2:
-            parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
-        namesakes = [part for part in parts if of.slugify(part.title) == of.slugify(title)]
-        parts.remove(max(namesakes or parts, key=lambda part: of.size(entries_of(part.topics))))
-        stays = [Route(doc_id, title, ())]
+    if len(parts) < 2:
+        parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
+    namesakes = [part for part in parts if of.slugify(part.title) == of.slugify(title)]
+    parts.remove(max(namesakes or parts, key=lambda part: of.size(entries_of(part.topics))))
     slugs = of.Slugs(view)
-    return stays + [Route(slugs.new(part.title), part.title, part.topics) for part in parts]
+    others = (Route(slugs.new(part.title), part.title, part.topics) for part in parts)
+    return [Route(doc_id, title, ()), *others]
 
 
 def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:

@@ -56,7 +56,10 @@ Row = Mapping[str, str | None]
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
-    """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next."""
+    """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next.
+
+    A unit whose plan is refused stands for itself.
+    """
     settings = view.settings.of(InfiniSettings)
     portions, few = _units(view, new, settings), max(1, settings.workers)
     in_vain = 0
@@ -75,8 +78,9 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             in_vain = 0 if len(plan.unanswered) < len(unit.turns) else in_vain + 1
             outcome = yield plan
             if isinstance(outcome, Rejected):
-                notes = [f"extract: {reason}" for reason in outcome.reasons]
-                outcome = yield unit.closed((), {place.seq for place in unit.turns}, plan.unanswered, notes)
+                left = (turn.seq for turn in unit.turns if turn.seq not in plan.unanswered)
+                notes = tuple(f"extract: {reason}" for reason in outcome.reasons)
+                outcome = yield replace(plan, adds=(), empty=(), refused=tuple(left), notes=notes)
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
@@ -135,7 +139,6 @@ class _Unit:
     asker: Asker
 
     def attempt(self) -> Plan | ModelError:
-        """The plan of the unit, or why there is none."""
         try:
             return self._plan()
         except ModelError as error:
@@ -171,9 +174,17 @@ class _Unit:
         if _topics(entries) or any(map(heading_of, self.view.buffer.entries)):
             untitled = of.unsorted(self.view)
             entries = [replace(entry, heading=entry.heading or untitled) for entry in entries]
-        refused = (reason.seqs for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN"))
-        notes = [f"extract: {reason}" for reason in wrong]
-        return self.closed(entries, {seq for seqs in refused for seq in seqs}, unanswered, notes)
+        cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
+        left = [turn.seq for turn in self.turns if turn.seq not in cited]
+        reasons = (reason for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN"))
+        refused = {seq for reason in reasons for seq in reason.seqs}
+        return Plan(
+            adds=tuple(entries),
+            empty=tuple(seq for seq in left if seq not in refused),
+            refused=tuple(seq for seq in left if seq in refused),
+            unanswered=unanswered,
+            notes=tuple(one_line(clean_text(f"extract: {reason}")) for reason in wrong),
+        )
 
     def _context(self) -> list[Row]:
         """The turns of the same session just before; not those that a model does not take."""
@@ -188,39 +199,21 @@ class _Unit:
         session = self.view.document(turn.doc_id).header.values.get("session")
         return shown_turn(turn.entry, turn.text) | {"session": session, "cwd": turn.entry.fields.get("cwd")}
 
-    def closed(
-        self,
-        entries: Sequence[NewEntry],
-        refused: Collection[int],
-        unanswered: Mapping[int, str],
-        notes: Sequence[str],
-    ) -> Plan:
-        """The unit's plan: turns that no entry cites are refused, wait for an answer, or hold nothing."""
-        cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
-        left = [place.seq for place in self.turns if place.seq not in cited]
-        return Plan(
-            adds=tuple(entries),
-            empty=tuple(seq for seq in left if seq not in refused),
-            refused=tuple(seq for seq in left if seq in refused),
-            unanswered=unanswered,
-            notes=tuple(one_line(clean_text(note)) for note in notes),
-        )
-
     def _ask(self, turns: Sequence[Located], context: Sequence[Row]) -> _Drawn:
         """What turns come to in a call, and in another one for what is wrong, or left out, in that."""
         around = (*context, *map(self._row, turns))
         people = list(dict.fromkeys(name for row in around if (name := row["speaker"])))
-        first = self._reply(turns, context, people, self.titles, ())
+        first = self._reply(turns, context, people, ())
         if first.failure in CUT and len(turns) > 1:
             return first
         problems = first.problems + ([] if first.failure else _left_out(turns, first))
         if not problems:
             return _settled(first, _Drawn())
-        titles = self.titles
-        if titles is not None:
-            titles = list(dict.fromkeys([*titles, *_topics(first.entries)]))
+        known = self
+        if self.titles is not None:
+            known = replace(self, titles=[*dict.fromkeys([*self.titles, *_topics(first.entries)])])
         concerned = _concerned(turns, first.problems, problems) or turns
-        again = self._reply(concerned, context, people, titles, problems)
+        again = known._reply(concerned, context, people, problems)
         if again.failure:
             return again if first.failure else _settled(first, _Drawn())
         return _settled(_Drawn() if first.failure else first, again)
@@ -230,7 +223,6 @@ class _Unit:
         turns: Sequence[Located],
         context: Sequence[Row],
         people: Sequence[str],
-        titles: Sequence[str] | None,
         problems: Iterable[Reason],
     ) -> _Drawn:
         told, day = [], ""
@@ -239,17 +231,16 @@ class _Unit:
             line = shown({**row, "time": None if day == before else day})
             told.append({**row, "told": [part.strip() for part in line.split("\n")]})
         asked = {"turns": told, "context": context, "problems": [*map(str, problems)]}
-        topics = {} if titles is None else {"topics": titles}
+        topics = {} if self.titles is None else {"topics": self.titles}
         reply = self.asker.complete(EXTRACT if topics else EXTRACT_ALONE, {**asked, **topics})
         if reply.data is None:
             return _Drawn(wrong=[unreadable(reply)], failure=reply.failure or "EMPTY")
-        drawn = _drawn(reply.data, {turn.seq: turn for turn in turns}, people, titles)
+        drawn = _drawn(reply.data, {turn.seq: turn for turn in turns}, people, self.titles)
         self.asker.reject(EXTRACT, reply, drawn.problems)
         return drawn
 
 
 def _topics(entries: Iterable[NewEntry]) -> list[str]:
-    """The topics that were named for entries."""
     return [entry.heading for entry in entries if entry.heading and entry.to == CURRENT]
 
 

@@ -32,9 +32,12 @@ from infinimem.strategies.infini import documents, topics
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
-from infinimem.strategies.infini.topics import PORTION, movable
+from infinimem.strategies.infini.topics import movable
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
+
+PORTION = 4
+"""So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
 
 
 class Infini:
@@ -79,7 +82,7 @@ class Infini:
             count = len(places)
             if event != "consolidate":  # what a turn costs is bounded
                 room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
-                count = topics.fitting((place.entry for place in places), room)
+                count = len(tokens.packed(places, room, lambda place: topics.size([place.entry]))[0])
             plan = self.consolidation(view, count)
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")

@@ -29,8 +29,6 @@ from infinimem.strategies.records.asking import Asker, Data
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
 TITLE_LENGTH, SLUG_LENGTH = 80, 60
-PORTION = 4
-"""So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
 
 
 @dataclass(frozen=True)
@@ -191,11 +189,6 @@ def size(entries: Iterable[Entry]) -> int:
     return sum(tokens.count(entry.line) + 1 for entry in entries)
 
 
-def fitting(entries: Iterable[Entry], limit: int) -> int:
-    """How many of the first lines take at most `limit` tokens; one at least."""
-    return len(tokens.packed(entries, limit, lambda entry: size([entry]))[0])
-
-
 def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
     """All entries, in the topics' order."""
     return tuple(entry for topic in topics for entry in topic.entries)
@@ -243,17 +236,12 @@ def packed(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 def halves(topics: Sequence[Topic]) -> list[list[Topic]]:
     """The lines cut in two near the middle, between two topics if one ends within a quarter of it
     (algorithm 2, RecursiveFallbackSplit)."""
-    lines = len(entries_of(topics))
-    middle = lines // 2
-    borders = [at for at in accumulate(len(topic.entries) for topic in topics) if 0 < at < lines]
-    near = [at for at in borders if abs(at - middle) <= lines // 4]
-    return cut_at(topics, min(near, key=lambda at: (abs(at - middle), at), default=middle))
-
-
-def cut_at(topics: Sequence[Topic], lines: int) -> list[list[Topic]]:
-    """The first lines of the topics, so many, and the others."""
     seqs = [entry.seq for entry in entries_of(topics)]
-    return parted(topics, (seqs[:lines], seqs[lines:]))
+    middle = len(seqs) // 2
+    borders = [at for at in accumulate(len(topic.entries) for topic in topics) if 0 < at < len(seqs)]
+    near = [at for at in borders if abs(at - middle) <= len(seqs) // 4]
+    cut = min(near, key=lambda at: (abs(at - middle), at), default=middle)
+    return parted(topics, (seqs[:cut], seqs[cut:]))
 
 
 def parted(topics: Sequence[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
