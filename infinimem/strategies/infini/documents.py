@@ -31,14 +31,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, allowed, listed, near_groups
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, TELL
-from infinimem.strategies.infini.topics import (
-    INBOX,
-    Account,
-    Topic,
-    entries_of,
-    heading_of,
-    title_of,
-)
+from infinimem.strategies.infini.topics import Account, Topic, entries_of, title_of
 from infinimem.strategies.readers.pipeline import current_text, digest, text_id
 from infinimem.terms import query_terms
 
@@ -80,7 +73,7 @@ def write(
             moves[seq] = Move(seq, page.id, heading, _WHY.get(op, "moved") if seq in arriving else "moved")
     for move in claims:  # a line that came into no document goes where its survivor is
         if move.by not in home and (place := view.entry(move.by or 0)) is not None:
-            home[move.by] = (place.doc_id, heading_of(place))
+            home[move.by] = (place.doc_id, of.heading_of(place))
         home.setdefault(move.seq, home[move.by])
         place = view.entry(move.seq)
         if place is not None and place.doc_id == CURRENT:
@@ -106,7 +99,7 @@ class _Page:
         self.id, self.title, self._topics = route.doc_id, route.title, route.topics
         document = view.document(self.id) if self.id in view else Document.empty(self.id)
         self._places = [place for place in of.movable(document, view) if place.seq not in arriving]
-        self.standing = {place.seq: heading_of(place) for place in self._places}
+        self.standing = {place.seq: of.heading_of(place) for place in self._places}
         lines = (*(place.entry for place in self._places), *entries_of(route.topics))
         self.entries = {entry.seq: entry for entry in lines}
         self.left = {seq: entry for seq, entry in self.entries.items() if seq not in gone}
@@ -251,7 +244,7 @@ def merge(view: View, asker: Account) -> Maintenance:
     small = [
         row
         for row in view.catalog(folder=TOPICS)
-        if row.tokens < settings.merge_max_tokens and row.id != INBOX and may_change(row.id, view)
+        if row.tokens < settings.merge_max_tokens and row.id != of.INBOX and may_change(row.id, view)
     ]
     every = settings.merge_frequency
     turn = every > 0 and view.epoch > 0 and view.epoch % every == 0

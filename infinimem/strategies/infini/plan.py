@@ -34,7 +34,7 @@ from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE, PLAN, REWRITE
-from infinimem.strategies.infini.topics import INBOX, Account, Topic, entries_of, size, title_of
+from infinimem.strategies.infini.topics import Account, Topic, entries_of, size, title_of
 from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
@@ -201,7 +201,7 @@ class Planner:
             for entry in topic.entries:
                 best = searcher(view).documents(entry.text, limit=1, ids=open_ids)
                 shares = best and not words(best[0]).isdisjoint(query_terms(entry.text))
-                doc_id = best[0] if shares else INBOX
+                doc_id = best[0] if shares else of.INBOX
                 routes.append(Route(doc_id, title_of(doc_id, view), (replace(topic, entries=(entry,)),)))
         return routes
 
@@ -265,7 +265,7 @@ def _open_documents(
         known, changed = {}, view.below(TOPICS)
     titles = {doc_id: title for doc_id, title in known.items() if doc_id not in changed}
     for doc_id in changed:
-        is_there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
+        is_there = doc_id.startswith(TOPICS) and doc_id not in (of.INBOX, STANDING) and doc_id in view
         if is_there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
             titles[doc_id] = normalised(title_of(doc_id, view))
     return dict(sorted(titles.items()))

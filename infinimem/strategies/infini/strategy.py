@@ -18,12 +18,15 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
+from infinimem.grounding.sentences import asks
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
+from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
@@ -34,7 +37,7 @@ from infinimem.strategies.infini.plan import Planner, Route, compare, near, open
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import movable
 from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
+from infinimem.strategies.readers.pipeline import Trace, best_that_fit, pack, spread, with_beside
 
 PORTION = 4
 """So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
@@ -175,7 +178,11 @@ class Infini:
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
         trace = Trace()
-        return trace.evidence(with_beside(view, query, best_lines(view, query, budget), budget), query)
+        if asks("all", query):
+            lines = pack(spread(view, query), budget)
+        else:
+            lines = best_that_fit(partial(searcher(view).entries, query), budget)
+        return trace.evidence(with_beside(view, query, lines, budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""

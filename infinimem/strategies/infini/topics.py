@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -138,7 +137,7 @@ def verbatim(text: str, origin: str) -> bool:
 
     Half a sentence is not verbatim: it may have lost a "not".
     """
-    said, lines = " ".join(text.split()), _lines(origin)
+    said, lines = " ".join(text.split()), _LINES.sub("\n", _SPACE.sub(" ", origin)).strip()
     flat = lines.replace("\n", " ")
     at = flat.find(said) if said else -1
     while at >= 0:
@@ -149,12 +148,6 @@ def verbatim(text: str, origin: str) -> bool:
             return True
         at = flat.find(said, at + 1)
     return False
-
-
-@lru_cache(maxsize=16)  # one origin is asked about for each of its entries
-def _lines(text: str) -> str:
-    """The text with single blanks and line breaks."""
-    return _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
 
 
 def cut(text: str, limit: int) -> list[str]:

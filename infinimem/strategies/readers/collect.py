@@ -116,7 +116,8 @@ def _selected(request: _Request) -> list[Retrieved]:
 
 
 def _hybrid(request: _Request) -> list[Retrieved]:
-    """Selected documents with at most two thirds of the budget, then the best partitions of all others."""
+    """Selected documents with at most two thirds of the budget, then the best partitions of all others
+    (section 3.4)."""
     chosen = _select(request)
     found = _bodies(request, chosen, request.budget * 2 // 3)
     ranked = partial(best_partitions, request.view, request.question, without=chosen)
@@ -149,9 +150,9 @@ READERS = tuple(_READERS)
 
 def _select(request: _Request) -> list[str]:
     """Ids that the model chose, without those that it made up."""
-    question, limit = request.question, request.view.settings.reader.search_limit
-    offered = searcher(request.view).documents(question, OFFERED)
-    docs = [_listed(request.view.document(doc_id)) for doc_id in offered]
+    view, question, limit = request.view, request.question, request.view.settings.reader.search_limit
+    offered = searcher(view).documents(question, OFFERED)
+    docs = [_listed(view.document(doc_id)) for doc_id in offered]
     reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
     named = dict.fromkeys(reply.data["ids"] if reply.data else ())
     chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
@@ -295,10 +296,11 @@ class Search:
         """Lines of a document's body: its entries, and each other line that is not blank."""
         search, document = searcher(self._view), self._view.document(doc_id)
         start, end = max(start, document.header.end + 1), min(end, len(document.lines))
-        starts = (place.start_line for place in document.entries_in(start, end))
-        found = [piece for line in starts for piece in search.entries_at(doc_id, line, line)]
-        inside = {line for piece in found for line in range(piece.start_line, piece.end_line + 1)}
-        bare = (line for line in range(start, end + 1) if line not in inside)
+        found: list[Retrieved] = []
+        bare = set(range(start, end + 1))
+        for place in document.entries_in(start, end):
+            found += search.entries_at(doc_id, place.start_line, place.start_line)
+            bare.difference_update(range(place.start_line, place.end_line + 1))
         filled = (line for line in bare if document.text_line(line).strip())
         found += (search.lines_at(doc_id, line, line) for line in filled)
         return sorted(found, key=lambda piece: piece.start_line)

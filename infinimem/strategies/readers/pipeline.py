@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from itertools import zip_longest
 from time import perf_counter
@@ -114,13 +113,6 @@ def ranked(
 
 
 # ── lines, and what belongs beside them ─────────────────────────────────────────────────────────
-
-
-def best_lines(view: View, question: str, budget: int) -> list[Retrieved]:
-    """The lines that answer a question, within a budget of tokens: the nearest, or as `spread`."""
-    if asks("all", question):
-        return pack(spread(view, question), budget)
-    return best_that_fit(partial(searcher(view).entries, question), budget)
 
 
 def spread(view: View, question: str) -> list[Retrieved]:
