@@ -21,14 +21,14 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs, parse_seqs
-from infinimem.model import CURRENT, Derived, Move, Plan, Put, Reason, Why
+from infinimem.model import Derived, Move, Plan, Put, Reason, Why
 from infinimem.spec import load
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini import topics as of
-from infinimem.strategies.infini.plan import Planner, Route, allowed, listed, near_groups
+from infinimem.strategies.infini.plan import Planner, Route, listed, near_groups
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, TELL
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, title_of
@@ -71,23 +71,16 @@ def write(
         home |= {seq: (page.id, heading) for seq, heading in {**page.standing, **page.headings}.items()}
         for seq, heading in page.headings.items():
             moves[seq] = Move(seq, page.id, heading, _WHY.get(op, "moved") if seq in arriving else "moved")
-    for move in claims:  # a line that came into no document goes where its survivor is
+    for move in claims:
         if move.by not in home and (place := view.entry(move.by or 0)) is not None:
             home[move.by] = (place.doc_id, of.heading_of(place))
-        home.setdefault(move.seq, home[move.by])
-        place = view.entry(move.seq)
-        if place is not None and place.doc_id == CURRENT:
-            moves.setdefault(move.seq, Move(move.seq, *home[move.seq]))
-    held, withheld = allowed(claims, moves, view)
-    for move in held:
-        moves[move.seq] = Move(move.seq, home[move.by][0], home[move.seq][1], move.why, move.by)
-    asker.withhold(withheld)
-    gone = {move.seq for move in held}
-    derived = []
-    for page in pages:  # with the title of a document that is new
-        if seqs := sorted(page.entries.keys() - gone):
-            title = "" if page.id in view else page.title
-            derived.append(Derived(page.id, page.summary, tuple(seqs), title))
+        heading = home.get(move.seq, home[move.by])[1]
+        moves[move.seq] = Move(move.seq, home[move.by][0], heading, move.why, move.by)
+    derived = (
+        Derived(page.id, page.summary, tuple(sorted(page.left)), "" if page.id in view else page.title)
+        for page in pages
+        if page.left
+    )
     return Plan(op, moves=tuple(moves.values()), derived=tuple(derived))
 
 
