@@ -94,19 +94,20 @@ class _Page:
         self._places = [place for place in of.movable(document, view) if place.seq not in arriving]
         self.standing = {place.seq: of.heading_of(place) for place in self._places}
         lines = (*(place.entry for place in self._places), *entries_of(route.topics))
-        self.entries = {entry.seq: entry for entry in lines}
-        self.left = {seq: entry for seq, entry in self.entries.items() if seq not in gone}
+        self.left = {entry.seq: entry for entry in lines if entry.seq not in gone}
         self._may_part = not document.has_prose  # else its headings are a person's
         self._settings = view.settings.of(InfiniSettings)
         self.summary, self.headings = "", dict[int, str]()
 
     def lay_out(self, asker: Account | None, op: str) -> None:
         """Put what comes in under headings by rule, and ask about crowded sections, or of a rebuild all."""
-        doc = {"id": self.id, "title": self.title}
         sections = self._rows("heading", of.sections(self._places))
-        length = self._settings.summary_length
-        asked = {"doc": {**doc, "sections": sections}, "incoming": self._rows("title", self._topics)}
-        ruled = load(LAYOUT.rule)({**asked, "summary_length": length})
+        asked = {
+            "doc": {"id": self.id, "title": self.title, "sections": sections},
+            "incoming": self._rows("title", self._topics),
+            "summary_length": self._settings.summary_length,
+        }
+        ruled = load(LAYOUT.rule)(asked)
         whole = [
             Topic(row["heading"], tuple(self.left[seq] for seq in of.seqs_of(row["fact_ids"], self.left)))
             for row in ruled["layout"]
@@ -114,7 +115,7 @@ class _Page:
         headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
         if asker and self._settings.maintenance and self._may_part:
             anew = op == "rebuild" and len(self.left) > FEW
-            crowded = [topic for topic in whole if anew or self._is_crowded(topic)]
+            crowded = (topic for topic in whole if anew or self._is_crowded(topic))
             lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
             for chunk in of.packed(lines, self._settings.markdown_length):
                 headings |= self._parted(of.joined(chunk), headings.values(), asker)
@@ -159,8 +160,7 @@ class _Page:
 
 def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) -> None:
     """Give documents a model's summary, several a call; the rule's stands where it gives none."""
-    is_paper = settings.summary == "paper"
-    docs: list[dict[str, Any]] = []
+    is_paper, docs = settings.summary == "paper", list[dict[str, Any]]()
     due = {page.id: page for page in pages if len(page.left) > (0 if is_paper else FEW)}
     for page in due.values() if settings.summary != "rule" else ():
         names = dict.fromkeys(filter(None, {**page.standing, **page.headings}.values()))

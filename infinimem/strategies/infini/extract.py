@@ -124,8 +124,7 @@ class _Drawn:
     failure: Failure | None = None
 
     @property
-    def problems(self) -> list[Reason]:
-        """What a model can mend."""
+    def mendable(self) -> list[Reason]:
         return [reason for reason in self.wrong if reason.code != VAGUE]
 
 
@@ -206,13 +205,13 @@ class _Unit:
         first = self._reply(turns, context, people, ())
         if first.failure in CUT and len(turns) > 1:
             return first
-        problems = first.problems + ([] if first.failure else _left_out(turns, first))
+        problems = first.mendable + ([] if first.failure else _left_out(turns, first))
         if not problems:
             return _settled(first, _Drawn())
         known = self
         if self.titles is not None:
             known = replace(self, titles=[*dict.fromkeys([*self.titles, *_topics(first.entries)])])
-        concerned = _concerned(turns, first.problems, problems) or turns
+        concerned = _concerned(turns, first.mendable, problems) or turns
         again = known._reply(concerned, context, people, problems)
         if again.failure:
             return again if first.failure else _settled(first, _Drawn())
@@ -236,7 +235,7 @@ class _Unit:
         if reply.data is None:
             return _Drawn(wrong=[unreadable(reply)], failure=reply.failure or "EMPTY")
         drawn = _drawn(reply.data, {turn.seq: turn for turn in turns}, people, self.titles)
-        self.asker.reject(EXTRACT, reply, drawn.problems)
+        self.asker.reject(EXTRACT, reply, drawn.mendable)
         return drawn
 
 
@@ -252,12 +251,12 @@ def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
     it read.
     """
     done = {seq for one in drawn.entries for seq in one.origin}
-    done |= {seq for reason in drawn.problems for seq in reason.seqs}
+    done |= {seq for reason in drawn.mendable for seq in reason.seqs}
     known = {term for entry in drawn.entries for term in query_terms(entry.text)}
     rest = (turn for turn in turns if turn.seq not in done)
     left = [turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING]
     return (
-        [Reason("LEFT_OUT", tuple(left))] if left and (drawn.problems or 2 * len(left) > len(turns)) else []
+        [Reason("LEFT_OUT", tuple(left))] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
     )
 
 

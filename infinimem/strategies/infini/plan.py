@@ -163,10 +163,8 @@ class Planner:
             told = [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]
             shown.append({"title": topic.title, "facts": [*map(of.fact, topic.entries)], "told": told})
         docs = {row.id: listed(row, view) for row in near(view, entries, self._open)}
-        for (
-            name,
-            doc,
-        ) in docs.items():  # told by names; where topics are the model's only now, by summaries too
+        # told by names; where topics are the model's only now, by summaries too
+        for name, doc in docs.items():
             doc["told"] = [f"{name}: {doc['title']}, {doc['tokens']}"]
             doc["told"] += [doc["summary"]] if own.grouping == "rewrite" else []
         asked = {
@@ -222,8 +220,8 @@ class Planner:
 
 
 def _items(named: Mapping[str, Topic], data: Data) -> list[Data]:
-    """The items of a reply, with facts in place of topics. A topic stands for those of its facts that are
-    named nowhere; one that has a title and is left out is a new document."""
+    """The items of a reply, with those facts in place of topics that it names nowhere; a topic that has a
+    title and is left out is a new document."""
     told = {name for item in data["assign"] for name in item["fact_ids"]}
     alone = set(map(of.seq_of, told))
     facts = {name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()}
