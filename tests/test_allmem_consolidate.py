@@ -20,9 +20,8 @@ from infinimem.strategies.allmem.operators import Editor, Part, split_plan
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.write import BUFFER
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import Ref, record_id
+from infinimem.strategies.links import Link
+from infinimem.strategies.records.record import Ref, fits, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
@@ -134,7 +133,7 @@ def test_all_three_operators_in_one_run() -> None:
     assert bank.text("u-000001-02") == "The train to Oslo was late."
     assert bank.records["u-000003-01"].sources == (B, C)
     assert bank.records[E].summary == "As it is now: Ana now works at Bolt"
-    assert bank.graph.out(E, "version") == (D,)
+    assert bank.out(E, "version") == (D,)
     plan = made.plans[-1]
     told = "diagnosed 6; applied split 1 of 1, merge 1 of 2, update 1 of 1; not applied: MISSING_ID 1"
     assert plan.notes == (told,)  # the older one of the merge was never shown the newer
@@ -225,12 +224,12 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     made, strategy = library(model({SAID[4]: {"update": [("TARGET", D)]}}))
     bank = made.bank()
     full = bank.copy()
-    full.graph.put(E, "semantic", ())
+    full.relink(E, "semantic", ())
     number = 99
-    while fits(full.records[E], (*full.links(E), Link("version", D))):
+    while fits(replace(full.records[E], links=(*full.links(E), Link("version", D)))):
         number += 1
-        full.put(replace(bank.records[A], id=record_id("u", number), visible=False))
-        full.graph.add(E, Link("version", record_id("u", number)))
+        full.put(replace(bank.records[A], id=record_id("u", number), visible=False, links=()))
+        full.link(E, Link("version", record_id("u", number)))
     made.apply(Plan("write", records=puts(bank, full)))
     made.drive(strategy.tick(made.view(), "consolidate"))
     assert [why.split()[-1] for _, why in failures(made)] == ["HEADER_FULL"]
@@ -277,7 +276,7 @@ def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **cap
     library.say(*(f"turn {at} and more words" for at in range(len(angles))), time="2024-01-01")
     bank, _ = banked(library, *[("k", str(angle)) for angle in angles])
     for name, targets in (links or {}).items():
-        bank.graph.put(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
+        bank.relink(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
     space = VectorIndex(Vectors(None, Plane()))
     space.sync(bank)
     return Editor(bank, space, AllmemSettings(**{f"degree_{kind}": cap for kind, cap in caps.items()}))
@@ -288,7 +287,7 @@ def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
 
 
 def semantic(bank: RecordStore, name: str) -> dict[str, float | None]:
-    return {link.to: link.weight for link in bank.graph.links(name, "semantic")}
+    return {link.to: link.weight for link in bank.links(name, "semantic")}
 
 
 def test_a_split_archives_links_redirects_and_joins_its_siblings() -> None:
@@ -301,9 +300,9 @@ def test_a_split_archives_links_redirects_and_joins_its_siblings() -> None:
     assert bank.text(one) == "turn 0"
     assert bank.records[two].refs == (Ref(1, (7, 14)),)
     assert bank.records[one].time == "2024-01-01"
-    assert bank.graph.out(one, "version") == bank.graph.out(two, "version") == (A,)
-    assert bank.graph.out(one, "sibling") == (two,)
-    assert bank.graph.out(two, "sibling") == (one,)
+    assert bank.out(one, "version") == bank.out(two, "version") == (A,)
+    assert bank.out(one, "sibling") == (two,)
+    assert bank.out(two, "sibling") == (one,)
     # B at 10 degrees is nearest to the sibling at 5, C at 80 to the one at 85.
     assert edits.redirected == {B, C}
     assert semantic(bank, B) == {one: 0.996}
@@ -322,7 +321,7 @@ def test_a_merge_stands_for_its_sources() -> None:
     assert (unit.sources, unit.refs, unit.time, unit.session) == ((A, B), (), "2024-01-01", "s1")
     assert bank.text(rep) == "turn 0 and more words\nturn 1 and more words"
     assert bank.visible == {C, D, E, rep}
-    assert bank.graph.out(rep, "version") == (A, B)
+    assert bank.out(rep, "version") == (A, B)
     # D led to both and to C: one link to the representative is left beside C, within the cap.
     assert semantic(bank, D) == {rep: 0.53, C: 0.5}
     assert semantic(bank, E) == {rep: 0.883}
@@ -337,7 +336,7 @@ def test_an_update_renews_archives_links_and_redirects() -> None:
     bank = editor.bank
     assert bank.records[B].summary == "12"
     assert bank.visible == {B, C}
-    assert bank.graph.out(B, "version") == (A,)
+    assert bank.out(B, "version") == (A,)
     assert edits.redirected == {B, C}  # no link to itself, none twice
     assert semantic(bank, B) == {}
     assert semantic(bank, C) == {B: 0.5}

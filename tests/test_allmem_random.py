@@ -16,7 +16,7 @@ from infinimem.strategies.allmem.operators import Editor, Part
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.write import SEMANTIC, SURFACE, VERSION, faults
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.records.telling import Descriptor
@@ -54,7 +54,7 @@ def grown(chance: random.Random) -> tuple[Library, RecordStore, VectorIndex]:
         bank.put(Record(name, ALLMEM, words[0], words, place.entry.time, session, (Ref(place.seq),)))
         for other in chance.sample(sorted(bank.visible), min(len(bank.visible), 2)):
             if other != name:
-                bank.graph.add(name, Link(SEMANTIC, other, 0.5))
+                bank.link(name, Link(SEMANTIC, other, 0.5))
     space.sync(bank)
     return library, bank, space
 
@@ -87,7 +87,7 @@ def reached(bank: RecordStore) -> set[str]:
     """All that version links lead to from the surface, told anew."""
     seen, waiting = set(bank.visible), deque(sorted(bank.visible))
     while waiting:
-        for link in bank.graph.links(waiting.popleft()):
+        for link in bank.links(waiting.popleft()):
             if link.kind == VERSION and link.to not in seen:
                 seen.add(link.to)
                 waiting.append(link.to)
@@ -114,7 +114,7 @@ def run(seed: int) -> None:
         online_anchors=chance.randint(1, 6),
     )
     for name in bank.records:
-        bank.graph.put(name, SEMANTIC, bank.graph.links(name, SEMANTIC)[: own.degree_semantic])
+        bank.relink(name, SEMANTIC, bank.links(name, SEMANTIC)[: own.degree_semantic])
     editor = Editor(bank, space, own)
     whole = evidence(bank, sorted(bank.records))
     for _ in range(chance.randint(3, 10)):
@@ -125,7 +125,7 @@ def run(seed: int) -> None:
         assert known <= set(bank.records), seed
         assert evidence(bank, sorted(bank.records)) == whole, seed
         for name in bank.visible:
-            assert set(bank.graph.out(name, SEMANTIC)) <= bank.records.keys() - {name}
+            assert set(bank.out(name, SEMANTIC)) <= bank.records.keys() - {name}
     library.apply(Plan("consolidate", records=puts(library.bank(), bank)))
     again = library.bank()
     assert changed(again, bank) == (), seed

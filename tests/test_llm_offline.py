@@ -338,7 +338,7 @@ def test_of_lines_that_are_as_close_the_newest_comes_first(times: list[str], new
 def test_any_question_over_any_lines_is_answered_from_them(question: str, texts: list[str]) -> None:
     data = by_rules(tasks.ANSWER, question=question, evidence=evidence(*texts), now="")
     assert set(data["cites"]) <= {str(n) for n in range(1, len(texts) + 1)}
-    beside = {"catalog": [], "calls": [], "rounds_left": "6"}
+    beside = {"catalog": [], "calls": [], "rounds_left": "6", "tools": []}
     searched = by_rules(tasks.SEARCHING, question=question, evidence=evidence(*texts), now="", **beside)
     assert searched == {**data, "calls": []}
 

@@ -26,10 +26,10 @@ from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.diagnose import Done, Proposal, coherent, unreadable, visible
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.write import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION, faults
-from infinimem.strategies.graph.links import Link, redirect, settle
-from infinimem.strategies.records import codec
+from infinimem.strategies.links import Link, redirect, settle
 from infinimem.strategies.records.edits import new_faults
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
+from infinimem.strategies.records.record import fits as file_fits
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.telling import (
     Descriptor,
@@ -158,7 +158,7 @@ class Editor:
         self.space.sync(self.bank, (*siblings, name))
         for one in siblings:
             cap = self.settings.degree_sibling
-            settle(self.bank.graph, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
+            settle(self.bank, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
         return self._rewired(siblings, siblings, (name,))
 
     def merge(self, names: Sequence[str], found: Descriptor) -> Edits:
@@ -209,9 +209,9 @@ class Editor:
 
     def _rewired(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> Edits:
         """Link to units that are gone, redirect what led to them, and link the new ones (B.3)."""
-        graph, visible = self.bank.graph, self.bank.visible
+        graph, visible = self.bank, self.bank.visible
         for rep, name in product(reps, gone):
-            graph.add(rep, Link(VERSION, name))
+            graph.link(rep, Link(VERSION, name))
         redirected: set[str] = set()
         for name in gone:
             redirected |= redirect(
@@ -324,7 +324,7 @@ def _refused(
 ) -> str:
     """Why an edit may not stand; "" where it may."""
     here = [name for name in changed if name in after]
-    if not all(codec.fits(after.records[name], after.links(name)) for name in here):
+    if not all(file_fits(after.records[name]) for name in here):
         return "HEADER_FULL"
     check = partial(faults, settings=settings)
     return "INVARIANT" if new_faults(before, after, check, changed) else ""

@@ -11,7 +11,7 @@ from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.write import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.walk import Reached, expand, replacements
+from infinimem.strategies.links import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import number_of, record_id
@@ -60,7 +60,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             elif EvidenceBuilder(store, self.budget).add(unit.score, quotes):
                 break
         for unit in kept[: own.beside]:
-            for name in (*store.graph.out(unit.id, TEMPORAL), *sorted(store.graph.into(unit.id, TEMPORAL))):
+            for name in (*store.out(unit.id, TEMPORAL), *sorted(store.into(unit.id, TEMPORAL))):
                 if store.records[name].group:
                     material.add(0.0, store.quotes(name), store.records[name].when)
         self.trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
@@ -75,7 +75,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         self.trace.add(Stage("anchors", found=tuple(anchors)))
         reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
             [anchor.id for anchor in anchors],
-            self.store.graph.links,
+            self.store.links,
             own.hops if own.expand else 0,
             own.candidates,
             KINDS if own.recovery_links else (TEMPORAL, SEMANTIC),
@@ -114,7 +114,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             own = {**found[one.node], "hop": one.hop}
             if not successors or one.node in store.visible:
                 return own
-            by = replacements(store.graph, one.node, VERSION, store.visible)
+            by = replacements(store, one.node, VERSION, store.visible)
             best = [self._score(found[other]) for other in by if other in found]
             return {**own, "successor": max(best)} if best else own
 
@@ -146,7 +146,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         for seq, score in found.items() if best > 0 else ():
             name = record_id(store.spec.kinds[0].prefix, seq)
             if name in store:
-                for other in {name, *replacements(store.graph, name, VERSION, store.visible)}:
+                for other in {name, *replacements(store, name, VERSION, store.visible)}:
                     shares.setdefault(other, round(score / best, DIGITS))
         return shares
 
@@ -154,4 +154,4 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    return tuple(name for name in bank.records.keys() - bank.visible if not bank.graph.into(name, VERSION))
+    return tuple(name for name in bank.records.keys() - bank.visible if not bank.into(name, VERSION))

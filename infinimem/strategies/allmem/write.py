@@ -21,12 +21,19 @@ from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import unreadable
-from infinimem.strategies.records.codec import ledger_text, rows_of
 from infinimem.strategies.records.edits import new_faults
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, is_record_id
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Quote,
+    Record,
+    Ref,
+    is_record_id,
+    ledger_text,
+    rows_of,
+)
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.telling import (
     EMPTY,
@@ -104,11 +111,11 @@ def faults(
     }
 
     def held(bank: RecordStore, unit: Record) -> Iterator[str]:
-        for older in bank.graph.out(unit.id, TEMPORAL):
+        for older in bank.out(unit.id, TEMPORAL):
             if not bank.records[older].age < unit.age:
                 yield f"a temporal link leads to {older}, which is not older"
         for kind, cap in caps.items():
-            if (count := len(bank.graph.out(unit.id, kind))) > cap:
+            if (count := len(bank.out(unit.id, kind))) > cap:
                 yield f"{count} {kind} links are more than {cap}"
 
     return [*edits.faults(bank, only, held), *edits.orphans(bank, VERSION, only)]
@@ -285,10 +292,10 @@ def _attach(
     anchors = space.nearest(space.row(unit.id), settings.online_anchors, SURFACE, without=unborn)
     near = [name for name, _ in anchors]
     if last is not None and last.age < unit.age and settings.degree_temporal:
-        bank.graph.add(unit.id, Link(TEMPORAL, last.id))
+        bank.link(unit.id, Link(TEMPORAL, last.id))
         near.append(last.id)
     best = [(name, cos) for name, cos in anchors if cos >= settings.attach_min]
     most = min(settings.attach, settings.degree_semantic)
     for name, cos in best[:most]:
-        bank.graph.add(unit.id, Link(SEMANTIC, name, round(cos, 3)))
+        bank.link(unit.id, Link(SEMANTIC, name, round(cos, 3)))
     return Buffered(unit.id, tuple(dict.fromkeys(near)))

@@ -23,8 +23,8 @@ from infinimem.strategies.records.evidence import (
     records_found,
     turns_found,
 )
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record, number_of
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.xmemory.partition import DIGITS
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS
@@ -302,7 +302,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         support: dict[str, float] = {}
         shares = min_max([fact.parts["near"] for fact in facts])
         for fact, share in zip(facts, shares, strict=True):
-            for name in self.store.graph.out(fact.id, SOURCE):
+            for name in self.store.out(fact.id, SOURCE):
                 support[name] = max(share, support.get(name, 0.0))
         names = list(dict.fromkeys([*support, *self._nearest(EPISODES.folder, self.own.episodes)]))
         scores = self._near(names)

@@ -21,17 +21,16 @@ from infinimem.model import Finding, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.graph.walk import Topology
+from infinimem.strategies.links import Link, Topology
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.asking import Asker
 from infinimem.strategies.records.edits import edited, settled
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import Memo
 from infinimem.strategies.xmemory.read import ThemeSearch
@@ -131,9 +130,9 @@ class XMemory(RecordStrategy):
         with self._reading.at(view) as (store, index):
             drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
-                drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+                drawn.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
             for theme, near in index.neighbours(themes, NEIGHBOURS).items():
-                drawn.graph.put(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+                drawn.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
             return picture(drawn, index, name, hops, (HOLDS, NEAR), _told)
 
     def status(self, view: View) -> Mapping[str, Any]:

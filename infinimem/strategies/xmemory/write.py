@@ -18,13 +18,12 @@ from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Located, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, prefix_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.telling import narrated, narrative, new_facts, one_liner, shown_turns
-from infinimem.strategies.segment import Segment, Segmented, segments
+from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import Change, Memo, ThemePartition
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
@@ -238,7 +237,7 @@ def keep(store: RecordStore, told: Told) -> list[str]:
     for _, text, refs in new_facts(told.facts, turns, (), MOST):
         fact = narrated(store, store.new_id(FACT.prefix, turns[0].seq), text, refs)
         store.put(replace(fact, session=session))
-        store.graph.add(fact.id, Link(SOURCE, episode.id))
+        store.link(fact.id, Link(SOURCE, episode.id))
         names.append(fact.id)
     return names
 
@@ -286,7 +285,7 @@ def group(
         while by in replaced:
             by = replaced[by]
         store.archive(gone)
-        store.graph.add(by, Link(VERSION, gone))
+        store.link(by, Link(VERSION, gone))
 
 
 def _namer(store: RecordStore) -> Callable[[str], str]:
