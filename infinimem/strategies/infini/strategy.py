@@ -18,7 +18,7 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from infinimem import tokens
@@ -53,7 +53,10 @@ class Infini:
         self.llm = llm
         self.settings = settings
         self.own = settings.of(InfiniSettings)
-        self._asker = topics.Account(llm)
+
+    @cached_property
+    def _asker(self) -> topics.Account:
+        return topics.Account(self.llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
