@@ -61,7 +61,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     A unit whose plan is refused stands for itself.
     """
     settings = view.settings.of(InfiniSettings)
-    portions, few = _units(view, new, settings), max(1, settings.workers)
+    portions, few = _units(new, settings), max(1, settings.workers)
     in_vain = 0
     while portions and in_vain < IN_VAIN:
         titles = _topic_titles(view, portions[0]) if settings.grouping == "extract" else None
@@ -86,20 +86,24 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             view = outcome.view
 
 
-def _units(view: View, turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
+def _units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
     """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
-    groups: Iterable[Sequence[Located]] = [turns]
-    if settings.feed == "turn":
-        groups = [[turn] for turn in turns]
-    elif settings.feed == "exchange":
-        from infinimem.strategies.records.open_turns import exchanges
+    groups: list[list[Located]] = []
+    for turn in turns:
+        if not groups or _begins(turn, groups[-1], settings.feed):
+            groups.append([])
+        groups[-1].append(turn)
+    size, limit = lambda turn: tokens.count(turn.text), settings.chunk_tokens
+    return [unit for group in groups for unit in tokens.packed(group, limit, size)]
 
-        ended, going = exchanges(view, turns)
-        groups = [*(one.turns for one in ended), *going]
-    limit = settings.chunk_tokens
-    return [
-        unit for group in groups for unit in tokens.packed(group, limit, lambda turn: tokens.count(turn.text))
-    ]
+
+def _begins(turn: Located, group: Sequence[Located], feed: str) -> bool:
+    """Whether a turn begins a new group: in an exchange, when its first speaker is back after a reply."""
+    if feed != "exchange":
+        return feed == "turn"
+    places = (turn, group[0], group[-1])
+    who, first, last = (place.entry.fields.get("speaker") or place.entry.source for place in places)
+    return turn.doc_id != group[0].doc_id or (who == first != last)
 
 
 def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
