@@ -110,7 +110,7 @@ def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
     """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
     ids: Collection[str] = open_documents(view)
     if len(ids) > view.settings.of(InfiniSettings).planner_docs:
-        ids = [row.id for row in near(view, (place.entry for place in new), ids)]
+        ids = [row.id for row in near(view, (place.entry for place in new))]
     waiting = (heading_of(place) for place in view.buffer.entries)
     titles = dict.fromkeys([*(of.title_of(name, view) for name in sorted(ids)), *waiting])
     return [title for title in titles if title]

@@ -70,25 +70,16 @@ def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
     calls = max(1, -(-sum(sizes) // max(limit, 1)))
     share = min(limit, -(-sum(sizes) // calls) + max(sizes, default=0))  # a few lines alone are grouped badly
     for part in tokens.packed(others, share, lambda place: size([place.entry])):
-        topics += _grouped({place.seq: place for place in part}, view, asker)
+        known = {place.seq: place for place in part}
+        entries = [place.entry for place in part]
+        docs = [{"title": title_of(row.id, view), "tokens": row.tokens} for row in near(view, entries)]
+        groups, wrong = asker.ask_groups(REWRITE, {"facts": [*map(of.fact, entries)], "docs": docs}, known)
+        asker.note(*(f"rewrite: {reason}" for reason in wrong))
+        for group in groups or ():
+            title = of.clean_title(group["title"]) or of.unsorted(view)
+            topics.append(Topic(title, tuple(known.pop(seq).entry for seq in group["seqs"])))
+        topics += of.sections(known.values(), of.unsorted(view))
     return of.joined(topics)
-
-
-def _grouped(places: Mapping[int, Located], view: View, asker: Account) -> list[Topic]:
-    entries = [place.entry for place in places.values()]
-    rows = near(view, entries, open_documents(view))
-    docs = [{"title": title_of(row.id, view), "tokens": row.tokens} for row in rows]
-    groups, wrong = asker.ask_groups(REWRITE, {"facts": [*map(of.fact, entries)], "docs": docs}, places)
-    asker.note(*(f"rewrite: {reason}" for reason in wrong))
-    topics = [
-        Topic(
-            of.clean_title(group["title"]) or of.unsorted(view), tuple(places[s].entry for s in group["seqs"])
-        )
-        for group in groups or ()
-    ]
-    settled = {entry.seq for entry in entries_of(topics)}
-    missing = (place for seq, place in places.items() if seq not in settled)
-    return [*topics, *of.sections(missing, of.unsorted(view))]
 
 
 # ── plan (prompt C, algorithm 2) ────────────────────────────────────────────────────────────────
@@ -162,7 +153,7 @@ class Planner:
             lines = (line_of({**of.brief(entry), "time": None}) for entry in self._told(topic))
             told = [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]
             shown.append({"title": topic.title, "facts": [*map(of.fact, topic.entries)], "told": told})
-        docs = {row.id: listed(row, view) for row in near(view, entries, self._open)}
+        docs = {row.id: listed(row, view) for row in (near(view, entries) if self._offer else ())}
         # told by names; where topics are the model's only now, by summaries too
         for name, doc in docs.items():
             doc["told"] = [f"{name}: {doc['title']}, {doc['tokens']}"]
@@ -241,13 +232,13 @@ def listed(row: CatalogRow, view: View) -> dict[str, Any]:
     return {"id": row.id, "summary": row.summary, "title": title_of(row.id, view), "tokens": row.tokens}
 
 
-def near(view: View, entries: Iterable[Entry], ids: Collection[str]) -> list[CatalogRow]:
-    """Those of the documents that are nearest to some lines, best first."""
-    if not ids:
+def near(view: View, entries: Iterable[Entry]) -> list[CatalogRow]:
+    """Those of the open documents that are nearest to some lines, best first."""
+    if not (ids := list(open_documents(view))):
         return []
     limit = view.settings.of(InfiniSettings).planner_docs
     text = "\n".join(entry.text for entry in entries)
-    return [view.row(doc_id) for doc_id in searcher(view).documents(text, limit=limit, ids=list(ids))]
+    return [view.row(doc_id) for doc_id in searcher(view).documents(text, limit=limit, ids=ids)]
 
 
 def open_documents(view: View) -> Mapping[str, str]:
@@ -305,7 +296,8 @@ def compare(
     held, withheld = allowed(claims.values(), incoming, view)
     why = [item.reason for item in withheld]
     asker.note(*(f"compare: {reason}" for reason in unmended if reason not in why))
-    asker.withhold(withheld)
+    asker.withheld += withheld
+    asker.note(*withheld)
     return held
 
 

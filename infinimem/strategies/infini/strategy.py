@@ -33,7 +33,7 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import documents, topics
 from infinimem.strategies.infini.extract import extract
-from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
+from infinimem.strategies.infini.plan import Planner, Route, compare, near, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import movable
 from infinimem.strategies.readers.collect import READERS, collect
@@ -125,7 +125,7 @@ class Infini:
         fresh = topics.entries_of(grouped)
         if self.own.maintenance:
             routes = Planner(view, self._asker).route(grouped)
-            rows = near(view, fresh, open_documents(view)) if self.own.compare_docs else []
+            rows = near(view, fresh) if self.own.compare_docs else []
             into = [route.doc_id for route in routes if route.doc_id in view]
             looked_at = [*into, *(row.id for row in rows[: self.own.compare_docs])]
         else:

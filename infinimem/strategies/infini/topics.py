@@ -53,10 +53,6 @@ class Account(Asker):
     def note(self, *texts: object) -> None:
         self.notes |= {one_line(clean_text(str(text))): None for text in texts}
 
-    def withhold(self, items: Iterable[Withheld]) -> None:
-        self.withheld += items
-        self.note(*self.withheld)
-
     def close(self, plan: Plan) -> Plan:
         """The plan with all that was kept for it; an account for the next one begins."""
         notes, withheld, self.notes, self.withheld = self.notes, self.withheld, {}, []
