@@ -9,8 +9,8 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
+from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.write import BUFFER, UNIT, Buffered, buffer_text
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Quote, Record, Ref, ledger_text, record_id, render
 
@@ -61,9 +61,7 @@ def put(one: Record, *links: Link, quotes: Iterable[Quote] | None = None, new: b
 def buffer(*seqs: int) -> Put:
     return Put(
         BUFFER,
-        buffer_text(
-            [Buffered(record_id("u", s), tuple(record_id("u", t) for t in seqs if t < s)) for s in seqs]
-        ),
+        buffer_text({record_id("u", s): [record_id("u", t) for t in seqs if t < s] for s in seqs}),
     )
 
 

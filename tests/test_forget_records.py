@@ -28,7 +28,7 @@ from infinimem.memory import Memory
 from infinimem.model import Put
 from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.strategies.allmem.write import BUFFER, buffered
+from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import record_id, rows_of
 from infinimem.strategies.records.record_store import RecordStore
@@ -81,7 +81,7 @@ def test_the_buffer_loses_its_lines(tmp_path: Path) -> None:
         record_id("u", REX),
     ]
     assert record_id("u", NUTS) not in json.dumps(rows)
-    assert [one.near for one in buffered(memory.view)] == [
+    assert [tuple(near) for near in buffered(memory.view).values()] == [
         (),
         (record_id("u", LISBON),),
         (record_id("u", LISBON), record_id("u", PORTO)),

@@ -14,7 +14,6 @@ from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.write import KINDS
 from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import (
     UNVERIFIED,
@@ -173,7 +172,9 @@ def line(text: str) -> str:
     said=HOSTILE,
     speaker=HOSTILE,
     links=st.lists(
-        st.tuples(st.sampled_from(KINDS), st.integers(1, 9), st.sampled_from([None, 0.812, -0.5, 1.0])),
+        st.tuples(
+            st.sampled_from(ALLMEM.links), st.integers(1, 9), st.sampled_from([None, 0.812, -0.5, 1.0])
+        ),
         max_size=6,
         unique_by=lambda one: one[:2],
     ),
