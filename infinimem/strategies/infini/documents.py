@@ -71,7 +71,7 @@ def write(
         home |= {seq: (page.id, heading) for seq, heading in {**page.standing, **page.headings}.items()}
         for seq, heading in page.headings.items():
             moves[seq] = Move(seq, page.id, heading, _WHY.get(op, "moved") if seq in arriving else "moved")
-    for move in claims:
+    for move in sorted(claims, key=lambda move: move.seq not in arriving):
         if move.by not in home and (place := view.entry(move.by or 0)) is not None:
             home[move.by] = (place.doc_id, of.heading_of(place))
         heading = home.get(move.seq, home[move.by])[1]
