@@ -305,6 +305,21 @@ def test_texts_of_documents_that_are_gone_are_deleted_and_nothing_else(
     assert (file(memory, FREE), file(memory, "topics.free/mine.md")) == ("", "My own page.\n")
 
 
+def test_a_page_of_a_person_where_a_text_would_stand_is_left_alone(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """A page in topics.free/ that is no text of the program's is neither written anew nor shown for one."""
+    memory, _ = library()
+    say(memory, FIRST)
+    page = memory.library.root / FREE
+    page.parent.mkdir()
+    page.write_text("My own page.\n")
+    memory, _ = library(*PAPER)
+    memory.consolidate()
+    assert page.read_text() == "My own page.\n"
+    assert shown(memory.view, "topics/nora").doc_id == "topics/nora"
+
+
 def test_a_renamed_document_keeps_its_text(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:
     """`rename` moves the free text with its topic, and it stays current."""
     memory, _ = library(*PAPER)

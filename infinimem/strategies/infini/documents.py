@@ -417,16 +417,17 @@ def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
     """
     limit = view.settings.of(InfiniSettings).markdown_length
     live = {text_id(view, doc_id) for doc_id in view.below(TOPICS)}
-    left = (name for name in view.below(view.spec.texts) if name not in live)
-    gone = [Put(name, None) for name in left if view.document(name).header.values.get("kind") == "text"]
+    texts = {name: view.document(name).header.values.get("kind") for name in view.below(view.spec.texts)}
+    gone = [Put(name, None) for name, kind in texts.items() if kind == "text" and name not in live]
     due = [
         row.id
         for row in view.catalog(folder=TOPICS)
         if row.tokens <= limit and may_change(row.id, view) and current_text(view, row.id) is None
+        if texts.get(text_id(view, row.id), "text") == "text"  # else it is a person's page
     ][:most]
     while due or gone:
-        texts = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
-        puts = [*gone, *(Put(name, text) for name, text in texts.items() if text)]
+        told = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
+        puts = [*gone, *(Put(name, text) for name, text in told.items() if text)]
         view = (yield Plan("retell", records=tuple(puts))).view
         due, gone = due[TOGETHER:], []
     return view
