@@ -255,6 +255,27 @@ def test_a_free_text_stands_beside_the_lines_and_is_shown_while_it_is_current(
     assert not [one for one in memory.retrieve("It is told").items if one.doc_id.startswith("topics.free/")]
 
 
+def test_a_sentence_of_a_text_cites_the_lines_that_it_tells(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """Each sentence cites its own lines, not those of the document; a heading is none, and cites nothing."""
+    shows: list[Any] = []
+    answer = {"answer": "Rex", "cites": ["topics.free/nora:7", "topics.free/nora:9"]}
+    memory, _ = library(
+        *PAPER,
+        answer=lambda v: shows.append(v["evidence"][0]["lines"]) or answer,
+        select=lambda v: {"ids": ["topics/nora"]},
+    )
+    say(memory, FIRST)
+    path = memory.library.root / FREE
+    path.write_text(path.read_text() + f"- Beyond all numbers. {{{'9' * 5000}}}\n")
+    (citation,) = memory.ask("What is the cat called?", "summary").citations
+    assert (citation.seqs, citation.text) == ((4,), "- It is told that Nora has a cat called Rex.")
+    assert (
+        shows[0][0] == {"heading": "Life"} and shows[0][1]["text"] == "- It is told that Nora lives in Rome."
+    )
+
+
 def test_a_text_that_is_not_current_is_not_shown(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:
     """After a hand edit, an undo, or a reply of no use lines are shown; the next consolidation tells anew."""
     memory, _ = library(*PAPER)

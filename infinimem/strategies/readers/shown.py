@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from hashlib import sha256
+from itertools import chain
 
 from infinimem.markdown.document import Document
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 
-_SEQS = re.compile(r" \{[0-9]+(?:, [0-9]+)*\}(?=\n|\Z)")
+_SEQS = re.compile(r" \{([0-9]{1,18}(?:, [0-9]{1,18})*)\}(?=\n|\Z)")
 
 
 def text_id(view: View, doc_id: str) -> str:
@@ -55,13 +56,19 @@ def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Re
     told = search.lines_at(document.id, start, end or len(document.lines))
     if document.id == doc_id:
         return told
-    named = {int(seq) for some in _SEQS.findall(told.text) for seq in re.findall("[0-9]+", some)}
     lines = search.entries_at(doc_id, 1, len(view.document(doc_id).lines))
+    here = set(chain.from_iterable(line.seqs for line in lines))
+    ends = (_SEQS.search(line) for line in told.text.split("\n"))
+    seqs = tuple(
+        tuple(seq for seq in map(int, end[1].split(", ")) if seq in here) if end else () for end in ends
+    )
+    named = set(chain.from_iterable(seqs))
     behind = [line for line in lines if named.intersection(line.seqs)] or lines
     sources = {line.source for line in behind}
     return replace(
         told,
         text=_SEQS.sub("", told.text),
+        told=seqs,
         origin=tuple(dict.fromkeys(seq for line in behind for seq in line.origin)),
         source=sources.pop() if len(sources) == 1 else None,
     )
