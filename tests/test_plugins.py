@@ -145,7 +145,7 @@ import logging, sys
 logging.basicConfig()
 from infinimem import open_memory
 from infinimem.testing import ScriptedLLM
-calls = [{"name": "longest", "arguments": {"k": k}} for k in (2, -1)]
+calls = [{"name": "longest", "arguments": {"k": k}} for k in (2, -1, -2)]
 asked = ScriptedLLM({"answer": [{"answer": answer, "cites": [], "calls": calls} for answer in ("", "two")]})
 memory = open_memory(sys.argv[1], model=asked)
 print(*(tool["name"] for tool in memory.tools.anthropic()), *memory.tools.grep("Lisbon"))
@@ -165,7 +165,8 @@ def test_a_tool_of_another_package_is_offered_and_called(
     names, told, calls, *text = done.stdout.splitlines()
     assert names.startswith("grep grep_doc search list_docs read_lines longest matches"), "ours stay ours"
     assert told == "two longest(k): Name the longest documents."
-    assert "longest {\"k\": 2}', 'CURRENT " in calls and "RuntimeError: fewer than none" in calls
+    assert "longest {\"k\": 2}', 'CURRENT " in calls
+    assert "RuntimeError: fewer than none" in calls and "SystemExit: fewer than none" in calls
     assert any(line.startswith("CURRENT ") for line in text)
     assert text[-1].endswith("True"), "rows without end are cut"
     assert "the tool broken is left out: toy_memory.tool:none cannot be used" in done.stderr

@@ -235,7 +235,7 @@ def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:
             if "rows" in result:
                 return {**result, **_fitting(result["rows"])}
             list(() if "error" in result else rows(result))
-        except Exception as error:  # as above
+        except (Exception, SystemExit) as error:  # as above
             raise unusable(value, f"{type(error).__name__}: {error}") from error
         return result
 

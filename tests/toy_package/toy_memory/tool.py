@@ -15,6 +15,6 @@ def longest(view: View, k: int = 1) -> dict[str, Any]:
         k: at most so many; 0 for no end of rows
     """
     if k < 0:
-        raise RuntimeError("fewer than\nnone")
+        raise (RuntimeError if k == -1 else SystemExit)("fewer than\nnone")
     best = sorted(view.catalog(), key=lambda row: (-row.tokens, row.id))
     return {"rows": (f"{row.id} {row.tokens}" for row in best[:k]) if k else repeat("and so on")}
