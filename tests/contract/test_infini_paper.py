@@ -286,6 +286,10 @@ def test_a_text_that_is_not_current_is_not_shown(library: Callable[..., tuple[Me
     assert "a dog called Rex" in shown(memory.view, "topics/nora").text
     memory.consolidate()
     assert "It is told that Nora has a dog called Rex." in shown(memory.view, "topics/nora").text
+    page.write_text(page.read_text().replace("a dog called Rex", "a hen called Rex"))
+    memory, _ = library(*PAPER)
+    say(memory, ("Nora plays chess.",), "2024-05-02")
+    assert "a hen" in file(memory, FREE) and "a dog" not in file(memory, FREE), "not told as only grown"
     memory, _ = library(*PAPER, tell=lambda v: {"sentences": []})
     say(memory, THEN, "2024-06-01")
     assert shown(memory.view, "topics/nora").doc_id == "topics/nora"

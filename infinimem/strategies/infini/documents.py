@@ -436,11 +436,12 @@ def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
 def _told(document: Document, view: View, asker: Account) -> str | None:
     """A document's text anew; None if there is no usable reply."""
     entries = {place.seq: place.entry for place in document.entries}
-    name, known = text_id(view, document.id), set[int]()
+    name, known, grew = text_id(view, document.id), set[int](), False
     if name in view:
+        values = view.document(name).header.values
         with suppress(ValueError):  # whoever edited it
-            known = set(parse_seqs(str(view.document(name).header.values.get("from"))))
-    grew = bool(known) and known < entries.keys()
+            known = set(parse_seqs(str(values.get("from"))))
+        grew = known < entries.keys() and values.get("digest") == digest(document, known)
     fresh = [of.fact(entry) for seq, entry in entries.items() if not (grew and seq in known)]
     text = view.document(name).body.strip() if grew else ""
     asked = {"title": of.title_of(document.id, view), "text": text, "facts": fresh}

@@ -8,6 +8,7 @@ nor fewer, wherever in it they stand. A sentence is a list item that ends in its
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from hashlib import sha256
 from itertools import chain
@@ -25,9 +26,10 @@ def text_id(view: View, doc_id: str) -> str:
     return view.spec.texts + doc_id.split("/", 1)[-1]
 
 
-def digest(document: Document) -> str:
-    """Return what a text of these lines says that it was written of."""
-    lines = sorted((place.seq, place.entry.line.rstrip()) for place in document.entries)
+def digest(document: Document, of: Collection[int] | None = None) -> str:
+    """Return what a text of these lines, or `of` some of them, says that it was written of."""
+    some = (place for place in document.entries if of is None or place.seq in of)
+    lines = sorted((place.seq, place.entry.line.rstrip()) for place in some)
     return sha256("\n".join(line for _, line in lines).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
