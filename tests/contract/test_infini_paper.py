@@ -320,9 +320,18 @@ def test_forget_takes_the_free_texts_of_the_documents_that_it_touches(
 def test_texts_of_documents_that_are_gone_are_deleted_and_nothing_else(
     library: Callable[..., tuple[Memory, ScriptedLLM]],
 ) -> None:
-    """A text goes with its document at the next consolidation; what a person put beside it stays."""
+    """A text goes with its document, or the last line of that; what a person put beside it stays."""
     memory, _ = library(*PAPER)
     say(memory, FIRST)
+    page = memory.library.root / "topics/nora.md"
+    page.write_text(
+        "".join(line for line in page.read_text().splitlines(True) if not line.startswith("- <seq="))
+    )
+    memory, llm = library(*PAPER)
+    memory.consolidate()
+    assert (file(memory, FREE), tasks(llm)) == ("", [])
+    say(memory, THEN)
+    assert file(memory, FREE)
     (memory.library.root / "topics.free/mine.md").write_text("My own page.\n")
     (memory.library.root / "topics/nora.md").unlink()
     memory, _ = library(*PAPER)

@@ -416,12 +416,13 @@ def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
     lines. Source: section 3.3 and prompt D (RewriteDoc).
     """
     limit = view.settings.of(InfiniSettings).markdown_length
-    live = {text_id(view, doc_id) for doc_id in view.below(TOPICS)}
+    filled = [row for row in view.catalog(folder=TOPICS) if view.document(row.id).entries]
+    live = {text_id(view, row.id) for row in filled}
     texts = {name: view.document(name).header.values.get("kind") for name in view.below(view.spec.texts)}
     gone = [Put(name, None) for name, kind in texts.items() if kind == "text" and name not in live]
     due = [
         row.id
-        for row in view.catalog(folder=TOPICS)
+        for row in filled
         if row.tokens <= limit and may_change(row.id, view) and current_text(view, row.id) is None
         if texts.get(text_id(view, row.id), "text") == "text"  # else it is a person's page
     ][:most]
