@@ -31,11 +31,11 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.settings import EmbedderSettings, Settings
+from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.write import SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
@@ -130,12 +130,12 @@ def units(said: Sequence[str], ratio: float, memory: Memory) -> RecordStore:
     shown = sorted(bank.visible)
     pick = np.random.default_rng(1)
     for at, name in enumerate(sorted(bank.records.keys() - bank.visible)):
-        bank.graph.add(shown[at % len(shown)], Link(VERSION, name))
+        bank.link(shown[at % len(shown)], Link(VERSION, name))
     for before, name in itertools.pairwise(shown):
-        bank.graph.add(name, Link(TEMPORAL, before))
+        bank.link(name, Link(TEMPORAL, before))
         for other in pick.choice(len(shown), NEAR, replace=False):
             if shown[other] != name:
-                bank.graph.add(name, Link(SEMANTIC, shown[other], 0.7))
+                bank.link(name, Link(SEMANTIC, shown[other], 0.7))
     return bank
 
 

@@ -49,11 +49,16 @@ class NotZero:
     """Marks a number that cannot be 0, such as a length by which text is cut."""
 
 
+class MayBeNegative:
+    """Marks a number of either sign."""
+
+
 T = TypeVar("T")
 Harmless = Annotated[T, HarmlessIf()]
 """A setting decides where keys, questions or conversations go, or what is run, unless it is marked so."""
 Portion = Annotated[int, HarmlessIf(), NotZero()]
 """Tokens by which text is cut."""
+Signed = Annotated[float, HarmlessIf(), MayBeNegative()]
 
 
 @dataclass(frozen=True)
@@ -317,7 +322,7 @@ def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:
-    """Return the value if it fits its type; whole numbers pass for floats, no number may be negative."""
+    """Return the value if it fits its type; whole numbers pass for floats."""
     marks = getattr(hint, "__metadata__", ())
     hint = hint.__origin__ if marks else hint
     choices: tuple[Any, ...] = next(
@@ -339,7 +344,8 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
     if not any(type(value) is kind for kind in kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
         raise SettingsError(f"{where}: {name} = {escape(repr(value))}; a {wanted} is wanted")
-    if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+    signed = isinstance(value, bool) or any(isinstance(mark, MayBeNegative) for mark in marks)
+    if isinstance(value, int | float) and value < 0 and not signed:
         raise SettingsError(f"{where}: {name} = {escape(repr(value))}; it cannot be negative")
     if value == 0 and any(isinstance(mark, NotZero) for mark in marks):
         raise SettingsError(f"{where}: {name} = 0; nothing fits into that")

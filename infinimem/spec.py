@@ -101,6 +101,7 @@ class Kind:
         folder: of those that readers see by default; archived ones lie in the strategy's.
         source: what a record's header calls another one that it was made of.
         prose: whether a record has text of its own above what it quotes.
+        alone: whether no two of them, archived ones included, hold one turn.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Kind:
     folder: str
     source: str = "record"
     prose: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)

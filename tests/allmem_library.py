@@ -12,22 +12,15 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
 from infinimem.settings import Settings
 from infinimem.store.view import Applied, Outcome, Rejected, View
+from infinimem.strategies.allmem.spec import PAPER as PRESET
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 
-PAPER: Mapping[str, Any] = {
-    "describe_turns": 1,
-    "context_turns": 0,
-    "likeness": 0.0,
-    "words": 0.0,
-    "floor": 0.0,
-    "beside": 0,
-    "by_time": True,
-}
-"""The paper's way, in which each stage stands alone."""
+PAPER: Mapping[str, Any] = {**PRESET, "successors_first": True}
+"""The paper's way, in which each stage stands alone, but for the order of what was superseded."""
 
 
 def cards(of: Callable[[str], Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
+from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.write import BUFFER, UNIT, Buffered, buffer_text
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import ledger_text, render
-from infinimem.strategies.records.record import Quote, Record, Ref, record_id
+from infinimem.strategies.links import Link
+from infinimem.strategies.records.record import Quote, Record, Ref, ledger_text, record_id, render
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),
@@ -55,15 +55,13 @@ def quoted(*seqs: int) -> list[Quote]:
 
 def put(one: Record, *links: Link, quotes: Iterable[Quote] | None = None, new: bool = False) -> Put:
     said = quoted(one.order[0]) if quotes is None else list(quotes)
-    return Put(one.doc_id, render(one, links, said), (one.order[0],) if new else ())
+    return Put(one.doc_id, render(replace(one, links=links), said), (one.order[0],) if new else ())
 
 
 def buffer(*seqs: int) -> Put:
     return Put(
         BUFFER,
-        buffer_text(
-            [Buffered(record_id("u", s), tuple(record_id("u", t) for t in seqs if t < s)) for s in seqs]
-        ),
+        buffer_text({record_id("u", s): [record_id("u", t) for t in seqs if t < s] for s in seqs}),
     )
 
 

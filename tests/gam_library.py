@@ -13,7 +13,7 @@ from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -82,7 +82,7 @@ def held(memory: Memory) -> dict[str, list[int]]:
 def links(memory: Memory) -> dict[str, tuple[Link, ...]]:
     """Of the topics that have any."""
     found = store(memory)
-    return {name: found.graph.links(name) for name in found.records if found.graph.links(name)}
+    return {name: found.links(name) for name in found.records if found.links(name)}
 
 
 def asked(llm: ScriptedLLM) -> list[str]:

@@ -16,13 +16,11 @@ from cases import each
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.operators import Editor, Part, split_plan
+from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Faulty, Part, split_parts
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.write import BUFFER
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import Ref, record_id
+from infinimem.strategies.links import Link
+from infinimem.strategies.records.record import Ref, fits, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
@@ -134,7 +132,7 @@ def test_all_three_operators_in_one_run() -> None:
     assert bank.text("u-000001-02") == "The train to Oslo was late."
     assert bank.records["u-000003-01"].sources == (B, C)
     assert bank.records[E].summary == "As it is now: Ana now works at Bolt"
-    assert bank.graph.out(E, "version") == (D,)
+    assert bank.out(E, "version") == (D,)
     plan = made.plans[-1]
     told = "diagnosed 6; applied split 1 of 1, merge 1 of 2, update 1 of 1; not applied: MISSING_ID 1"
     assert plan.notes == (told,)  # the older one of the merge was never shown the newer
@@ -174,6 +172,24 @@ def test_what_an_earlier_edit_touched_is_skipped() -> None:
         ("merge", "APPLICABLE_FAIL TOUCHED_CONFLICT"),
         ("update", "APPLICABLE_FAIL TOUCHED_CONFLICT"),
     ]
+
+
+def test_what_an_earlier_edit_only_rewired_is_skipped_too() -> None:
+    said = (SAID[1], SAID[2], "Ana drinks green tea and water daily", "Ana drinks black tea and water daily")
+    tasks = {said[1]: {"merge": [["TARGET", A]]}, said[3]: {"update": [("TARGET", C)]}}
+    made = consolidated(model(tasks), *said)
+    assert made.bank().out(C, "semantic")[:1] == ("u-000002-01",), "it linked to what was merged"
+    assert failures(made) == [("update", "APPLICABLE_FAIL TOUCHED_CONFLICT")]
+
+
+def test_each_operator_may_have_a_threshold_of_its_own() -> None:
+    llm = model(ALL)
+    made = consolidated(llm, confidence=0.99, confidence_split=0.9)
+    shown = next(call.variables for call in llm.calls if call.task == "diagnose")
+    assert shown["confidence"] == "0.9"
+    assert made.plans[-1].notes == (
+        "diagnosed 6; applied split 1 of 1, merge 0 of 2, update 0 of 1; not applied: LOW_CONF 3",
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,15 +241,16 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     made, strategy = library(model({SAID[4]: {"update": [("TARGET", D)]}}))
     bank = made.bank()
     full = bank.copy()
-    full.graph.put(E, "semantic", ())
+    full.relink(E, "semantic", ())
     number = 99
-    while fits(full.records[E], (*full.links(E), Link("version", D))):
+    while fits(replace(full.records[E], links=(*full.links(E), Link("version", D)))):
         number += 1
-        full.put(replace(bank.records[A], id=record_id("u", number), visible=False))
-        full.graph.add(E, Link("version", record_id("u", number)))
+        full.put(replace(bank.records[A], id=record_id("u", number), visible=False, links=()))
+        full.link(E, Link("version", record_id("u", number)))
     made.apply(Plan("write", records=puts(bank, full)))
     made.drive(strategy.tick(made.view(), "consolidate"))
-    assert [why.split()[-1] for _, why in failures(made)] == ["HEADER_FULL"]
+    why = "PLAN_VALIDATION_FAIL INVARIANT: its header is longer than what is read"
+    assert failures(made) == [("update", why)]
     assert D in made.bank().visible
     assert [put.doc_id for put in made.plans[-1].records] == [BUFFER]
 
@@ -271,16 +288,17 @@ class Plane:
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **caps: Any) -> Editor:
+def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **caps: Any) -> Consolidator:
     """Units at these angles, by number, with semantic links."""
     library = Library()
     library.say(*(f"turn {at} and more words" for at in range(len(angles))), time="2024-01-01")
     bank, _ = banked(library, *[("k", str(angle)) for angle in angles])
     for name, targets in (links or {}).items():
-        bank.graph.put(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
+        bank.relink(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
     space = VectorIndex(Vectors(None, Plane()))
     space.sync(bank)
-    return Editor(bank, space, AllmemSettings(**{f"degree_{kind}": cap for kind, cap in caps.items()}))
+    own = AllmemSettings(**{f"degree_{kind}": cap for kind, cap in caps.items()})
+    return Consolidator(bank, space, own, ScriptedLLM({}))
 
 
 def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
@@ -288,24 +306,22 @@ def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
 
 
 def semantic(bank: RecordStore, name: str) -> dict[str, float | None]:
-    return {link.to: link.weight for link in bank.graph.links(name, "semantic")}
+    return {link.to: link.weight for link in bank.links(name, "semantic")}
 
 
 def test_a_split_archives_links_redirects_and_joins_its_siblings() -> None:
     editor = plane(0, 10, 80, 45, links={B: (A,), C: (A, D), A: (D,)})
-    edits = editor.split(A, [part(0, 6, 5), part(7, 14, 85)])
-    one, two = "u-000001-01", "u-000001-02"
+    one, two = editor.split(A, [part(0, 6, 5), part(7, 14, 85)])
     bank = editor.bank
-    assert edits.created == (one, two)
+    assert (one, two) == ("u-000001-01", "u-000001-02")
     assert bank.visible == {B, C, D, one, two}
     assert bank.text(one) == "turn 0"
     assert bank.records[two].refs == (Ref(1, (7, 14)),)
     assert bank.records[one].time == "2024-01-01"
-    assert bank.graph.out(one, "version") == bank.graph.out(two, "version") == (A,)
-    assert bank.graph.out(one, "sibling") == (two,)
-    assert bank.graph.out(two, "sibling") == (one,)
+    assert bank.out(one, "version") == bank.out(two, "version") == (A,)
+    assert bank.out(one, "sibling") == (two,)
+    assert bank.out(two, "sibling") == (one,)
     # B at 10 degrees is nearest to the sibling at 5, C at 80 to the one at 85.
-    assert edits.redirected == {B, C}
     assert semantic(bank, B) == {one: 0.996}
     assert semantic(bank, C) == {two: 0.996, D: 0.5}
     assert semantic(bank, A) == {D: 0.5}
@@ -315,33 +331,44 @@ def test_a_split_archives_links_redirects_and_joins_its_siblings() -> None:
 
 def test_a_merge_stands_for_its_sources() -> None:
     editor = plane(0, 4, 90, 60, 30, links={A: (C,), B: (A, D), D: (A, B, C), E: (B,)}, semantic=2)
-    edits = editor.merge((A, B), Descriptor("2", ()))
-    rep = "u-000002-01"
+    (rep,) = editor.merge((A, B), Descriptor("2", ()))
+    assert rep == "u-000002-01"
     bank = editor.bank
     unit = bank.records[rep]
     assert (unit.sources, unit.refs, unit.time, unit.session) == ((A, B), (), "2024-01-01", "s1")
     assert bank.text(rep) == "turn 0 and more words\nturn 1 and more words"
     assert bank.visible == {C, D, E, rep}
-    assert bank.graph.out(rep, "version") == (A, B)
+    assert bank.out(rep, "version") == (A, B)
     # D led to both and to C: one link to the representative is left beside C, within the cap.
     assert semantic(bank, D) == {rep: 0.53, C: 0.5}
     assert semantic(bank, E) == {rep: 0.883}
     assert semantic(bank, B) == {A: 0.5, D: 0.5}  # what is archived keeps its links
-    assert edits.redirected == {D, E}
     assert set(semantic(bank, rep)) == {D, E}
 
 
 def test_an_update_renews_archives_links_and_redirects() -> None:
     editor = plane(0, 10, 20, links={B: (A,), C: (A, B)})
-    edits = editor.update(B, A, Descriptor("12", ()))
+    editor.update(B, A, Descriptor("12", ()))
     bank = editor.bank
     assert bank.records[B].summary == "12"
     assert bank.visible == {B, C}
-    assert bank.graph.out(B, "version") == (A,)
-    assert edits.redirected == {B, C}  # no link to itself, none twice
-    assert semantic(bank, B) == {}
+    assert bank.out(B, "version") == (A,)
+    assert semantic(bank, B) == {}  # no link to itself, none twice
     assert semantic(bank, C) == {B: 0.5}
     assert editor.space.cos(B, C) == round(float(np.cos(np.radians(8))), 6)
+
+
+def test_version_links_keep_within_a_cap_as_far_as_no_unit_is_left_alone() -> None:
+    def held(cap: int) -> dict[str, tuple[str, ...]]:
+        editor = plane(0, 2, 10, 20, 30, version=cap)
+        for name in (A, B, C):
+            editor.update(E, name, Descriptor("0", ()))
+            editor.update(D, name, Descriptor("20", ()))
+        return {name: editor.bank.out(name, "version") for name in (D, E)}
+
+    assert held(0) == {D: (A, B, C), E: (A, B, C)}
+    assert held(2) == {D: (B, C), E: (A, C)}, "of what the other holds too the nearest stay"
+    assert held(1) == {D: (A,), E: (B, C)}, "one too many, for D holds neither"
 
 
 # ── plans ───────────────────────────────────────────────────────────────────────────────────────
@@ -394,4 +421,6 @@ def bank() -> RecordStore:
     ],
 )
 def test_a_split_that_is_not_of_the_text_is_refused(bank: RecordStore, data: Any, sub: str) -> None:
-    assert split_plan(bank, A, data, 0.8) == sub
+    with pytest.raises(Faulty) as refused:
+        split_parts(bank, A, data, 0.8)
+    assert refused.value.args[1] == sub

@@ -12,15 +12,15 @@ from allmem_library import Library
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.operators import Editor, Part
+from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Consolidator, Part, faults
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.write import SEMANTIC, SURFACE, VERSION, faults
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
+from infinimem.testing import ScriptedLLM
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()
 
@@ -54,7 +54,7 @@ def grown(chance: random.Random) -> tuple[Library, RecordStore, VectorIndex]:
         bank.put(Record(name, ALLMEM, words[0], words, place.entry.time, session, (Ref(place.seq),)))
         for other in chance.sample(sorted(bank.visible), min(len(bank.visible), 2)):
             if other != name:
-                bank.graph.add(name, Link(SEMANTIC, other, 0.5))
+                bank.link(name, Link(SEMANTIC, other, 0.5))
     space.sync(bank)
     return library, bank, space
 
@@ -63,8 +63,8 @@ def descriptor(chance: random.Random) -> Descriptor:
     return Descriptor(" ".join(chance.choices(WORDS, k=3)), tuple(chance.sample(WORDS, 2)))
 
 
-def step(chance: random.Random, editor: Editor) -> tuple[str, ...]:
-    """One valid edit; the units that stand for what it archived."""
+def step(chance: random.Random, editor: Consolidator) -> None:
+    """One valid edit."""
     bank = editor.bank
     surface = sorted(bank.visible)
     kind = chance.choice(("split", "merge", "update"))
@@ -74,20 +74,20 @@ def step(chance: random.Random, editor: Editor) -> tuple[str, ...]:
         cuts = sorted(chance.sample(range(1, len(text)), chance.randint(1, 2)))
         spans = zip([0, *cuts], [*cuts, len(text)], strict=True)
         parts = [Part(bank.cut(name, *span), descriptor(chance)) for span in spans]
-        return editor.split(name, [part for part in parts if part.refs]).created
-    if kind == "merge" and len(surface) > 1:
+        editor.split(name, [part for part in parts if part.refs])
+    elif kind == "merge" and len(surface) > 1:
         names = chance.sample(surface, chance.randint(2, min(4, len(surface))))
-        return editor.merge(sorted(names), descriptor(chance)).created
-    other = chance.choice(sorted(bank.records.keys() - {name}))
-    editor.update(name, other, descriptor(chance))
-    return (name,)
+        editor.merge(sorted(names), descriptor(chance))
+    else:
+        other = chance.choice(sorted(bank.records.keys() - {name}))
+        editor.update(name, other, descriptor(chance))
 
 
 def reached(bank: RecordStore) -> set[str]:
     """All that version links lead to from the surface, told anew."""
     seen, waiting = set(bank.visible), deque(sorted(bank.visible))
     while waiting:
-        for link in bank.graph.links(waiting.popleft()):
+        for link in bank.links(waiting.popleft()):
             if link.kind == VERSION and link.to not in seen:
                 seen.add(link.to)
                 waiting.append(link.to)
@@ -111,11 +111,12 @@ def run(seed: int) -> None:
     own = AllmemSettings(
         degree_semantic=chance.choice((1, 2, 3, 8)),
         degree_sibling=chance.choice((1, 2, 8)),
+        degree_version=chance.choice((0, 0, 1, 2)),
         online_anchors=chance.randint(1, 6),
     )
     for name in bank.records:
-        bank.graph.put(name, SEMANTIC, bank.graph.links(name, SEMANTIC)[: own.degree_semantic])
-    editor = Editor(bank, space, own)
+        bank.relink(name, SEMANTIC, bank.links(name, SEMANTIC)[: own.degree_semantic])
+    editor = Consolidator(bank, space, own, ScriptedLLM({}))
     whole = evidence(bank, sorted(bank.records))
     for _ in range(chance.randint(3, 10)):
         known = set(bank.records)
@@ -125,7 +126,7 @@ def run(seed: int) -> None:
         assert known <= set(bank.records), seed
         assert evidence(bank, sorted(bank.records)) == whole, seed
         for name in bank.visible:
-            assert set(bank.graph.out(name, SEMANTIC)) <= bank.records.keys() - {name}
+            assert set(bank.out(name, SEMANTIC)) <= bank.records.keys() - {name}
     library.apply(Plan("consolidate", records=puts(library.bank(), bank)))
     again = library.bank()
     assert changed(again, bank) == (), seed

@@ -21,7 +21,7 @@ from infinimem.store.view import Applied, View
 from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.vector_index import VectorIndex
@@ -97,7 +97,7 @@ class Measured:
         return unit.id
 
     def link(self, source: str, kind: str, to: str) -> None:
-        self.bank.graph.add(source, Link(kind, to))
+        self.bank.link(source, Link(kind, to))
 
     def view(self) -> View:
         """With the units' files as they are now."""
@@ -275,7 +275,7 @@ def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_ask
     after.put(merged)
     for name in (one, two):
         after.archive(name)
-        after.graph.add(merged.id, Link("version", name))
+        after.link(merged.id, Link("version", name))
     plan = Plan(op="consolidate", records=puts(bank, after))
     assert isinstance(memory.library.apply(plan, base=view, strategy="allmem", model="m"), Applied)
     assert {item.seqs for item in memory.retrieve("chess peanuts").items} == {(1,), (2,), (3,)}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from allmem_library import Library, cards
 from cases import each
 
+from infinimem import Turn, open_memory
 from infinimem.markdown.document import Document
 from infinimem.store.view import Rejected
+from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.allmem.write import BUFFER, buffered
-from infinimem.strategies.graph.links import Link
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.testing import ScriptedLLM
@@ -40,14 +43,14 @@ def observed(library: Library, llm: ScriptedLLM | None = None) -> RecordStore:
 
 
 def near(library: Library) -> dict[str, tuple[str, ...]]:
-    return {one.unit: one.near for one in buffered(library.view())}
+    return {unit: tuple(names) for unit, names in buffered(library.view()).items()}
 
 
 def test_a_turn_becomes_a_unit_with_its_descriptor_its_links_and_a_record() -> None:
     library = Library()
     library.say("Ana drinks tea", "Bo plays violin", "Ana drinks green tea", time="2024-01-01T10:00:00")
     bank = observed(library)
-    assert bank.records["u-000003"] == Record(
+    assert replace(bank.records["u-000003"], links=()) == Record(
         "u-000003",
         ALLMEM,
         "Ana drinks green tea",
@@ -56,14 +59,14 @@ def test_a_turn_becomes_a_unit_with_its_descriptor_its_links_and_a_record() -> N
         "s1",
         (Ref(3),),
     )
-    (link, _) = bank.graph.links("u-000003")
+    (link, _) = bank.links("u-000003")
     assert link.weight is not None
     assert 0.65 <= link.weight < 1
-    assert bank.graph.links("u-000003") == (
+    assert bank.links("u-000003") == (
         Link("semantic", "u-000001", link.weight),
         Link("temporal", "u-000002"),
     )
-    assert bank.graph.links("u-000001") == ()
+    assert bank.links("u-000001") == ()
     assert near(library)["u-000003"] == ("u-000001", "u-000002")
     (plan,) = library.plans
     assert plan.op == "write"
@@ -170,6 +173,15 @@ def test_a_full_buffer_is_consolidated_whatever_the_sessions() -> None:
     assert near(library) == {}
 
 
+def test_what_waits_is_consolidated_after_some_hours_whatever_the_sessions() -> None:
+    library = Library(every_sessions=0, every_hours=24)
+    for day, hour in ((1, 10), (1, 20), (2, 9), (2, 10), (2, 11)):
+        library.say(f"turn of {day}", session=f"s{day}-{hour}", time=f"2024-01-0{day}T{hour:02}:00:00")
+    library.say("nobody knows when", session="s3")
+    observed(library)
+    assert ops(library) == ["write"] * 3 + ["consolidate"] + ["write"] * 3
+
+
 def test_an_unreadable_unit_is_not_written_over() -> None:
     library = Library()
     library.say("one tea", "two tea")
@@ -178,3 +190,13 @@ def test_an_unreadable_unit_is_not_written_over() -> None:
     observed(library)
     assert library.files()[broken] == b"---\nsummary: [\n---\n"
     assert list(library.bank().records) == [record_id("u", 2)], "and its turn has no second one"
+
+
+def test_the_papers_form_has_a_name_and_describes_each_turn_alone(tmp_path: Path) -> None:
+    (tmp_path / "infinimem.toml").write_text('strategy = "allmem"\npreset = "paper"\n')
+    llm = model()
+    memory = open_memory(tmp_path, model=llm)
+    memory.observe([Turn("Ana drinks tea", session="s1"), Turn("Bo plays violin", session="s1")])
+    memory.consolidate()
+    tasks = [(call.task, len(call.variables.get("turns", ()))) for call in llm.calls]
+    assert tasks == [("describe", 1), ("describe", 1), ("diagnose", 0), ("diagnose", 0)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from gam_library import (
     alike,
+    asked,
     end,
     held,
     library,
@@ -16,6 +17,9 @@ from gam_library import (
     topics,
     turn,
 )
+
+from infinimem import open_memory
+from infinimem.strategies.gam.spec import GamSettings
 
 # ── what ends a topic ───────────────────────────────────────────────────────────────────────────
 
@@ -105,3 +109,26 @@ def test_a_topic_that_a_person_archives_is_no_anchor_and_links_still_reach_it(tm
     path.write_text(path.read_text().replace("id: gam/topics", "id: gam/archive"))
     trace = {step.stage: [one.id for one in step.found] for step in memory.retrieve("@20").trace}
     assert trace["anchors"] == ["gt-000002"] and trace["neighbours"] == ["gt-000001"]
+
+
+def test_a_model_doubts_a_topic_and_tells_which_turns_name_the_time(tmp_path: Path) -> None:
+    """Section 4.1, by light prompts; `retrieve` asks no model."""
+    doubt, told = {"unsupported": ["It was"]}, {"turns": ["2", "99"]}
+    llm = model(verify_topic=lambda _: doubt, time_cues=lambda _: told)
+    memory = library(tmp_path, llm, cues="model")
+    say(memory, "@20 a, yesterday", "@22 b")
+    end(memory)
+    assert ("unverified", "true") in topics(memory)["gt-000001"].aux and asked(llm)[-1] == "verify_topic"
+    calls = len(llm.calls)
+    by_rule, by_model = memory.retrieve("When was @21?"), memory.read("When was @21?", "drill", 400)
+    for evidence, timed in ((by_rule, ["1"]), (by_model, ["2"])):
+        (turns,) = (step.found for step in evidence.trace if step.stage == "turns")
+        assert [one.id for one in turns if one.parts["time"]] == timed
+        assert not any(one.parts["conf"] for one in turns if one.via)
+    assert asked(llm)[calls:] == ["time_cues"]
+
+
+def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
+    (tmp_path / "infinimem.toml").write_text('strategy = "gam"\npreset = "paper"\n')
+    own = open_memory(tmp_path, model="offline").library.settings.of(GamSettings)
+    assert (own.relations, own.rerank, own.cues) == ("pairs", "cosine", "model")

@@ -287,7 +287,7 @@ def same(seed: int, root: Path) -> int:
     memory, log = ours(stream, root)
     # a turn by itself is cut nowhere, so ours asks nothing of it
     assert log == [call for call in expected.log if call[0] != "cut" or len(call) > 2], seed
-    found, graph = topics(memory), store(memory).graph
+    found, graph = topics(memory), store(memory)
     called = {name: f"#{topic.refs[0].seq - 1}" for name, topic in found.items()}
     assert {
         called[name]: [f"#{ref.seq - 1}" for ref in topic.refs] for name, topic in found.items()

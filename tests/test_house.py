@@ -67,7 +67,7 @@ def test_rooms_import_only_rooms_above() -> None:
 
 
 def test_a_strategy_imports_no_other() -> None:
-    shared = {"base", "graph", "readers", "records", "segment", "vector_index"}
+    shared = {"base", "links", "readers", "records", "segment", "vector_index"}
     siblings = [
         f"{name} imports {imported}"
         for name, found in graph().items()

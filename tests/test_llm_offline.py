@@ -464,7 +464,7 @@ def test_a_theme_is_called_after_who_speaks_and_a_gate_opens_for_what_is_asked()
         {"id": "e1", "title": "Ana: bowls", "time": None},
         {"id": "e2", "title": "Bo: tea", "time": None},
     ]
-    asked = by_rules(GATE, question="Who glazed the bowls?", facts=[], episodes=shown)
+    asked = by_rules(GATE, question="Who glazed the bowls?", themes=[], facts=[], episodes=shown)
     assert asked == {"sufficient": False, "episodes": ["e1"], "messages": ["e1"]}
 
 

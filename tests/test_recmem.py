@@ -15,9 +15,11 @@ from recmem_library import (
     say,
 )
 
+from infinimem import open_memory
 from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.strategies.base import Linked
+from infinimem.strategies.recmem.spec import RecmemSettings
 
 
 def asked(llm: ScriptedLLM) -> list[str]:
@@ -117,3 +119,29 @@ def test_what_a_person_pins_is_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     say(memory, "@20 b")
     assert path.read_bytes() == before and "merge_episodes" not in asked(llm)
+
+
+def test_talk_of_tasks_recurs_at_six_sevenths_of_the_cosine(tmp_path: Path) -> None:
+    """The paper's 0.6 and 0.7 (section 4.1): 50 degrees are near enough for the one alone."""
+    for talk, found in (("casual", {}), ("tasks", {"re-000003-01": [1, 2, 3, 4]})):
+        memory = library(tmp_path / talk, model(), theta_sim=0, theta_count=2, talk=talk)
+        say(memory, "@0 a", "@50 b")
+        assert held(memory) == found
+
+
+@pytest.mark.parametrize(("settings", "count"), [({}, 2), ({"k_sem": 3}, 3), ({"k_sem": 0}, 0)])
+def test_a_question_is_shown_twice_as_many_facts_as_episodes_unless_told(
+    tmp_path: Path, settings: dict[str, int], count: int
+) -> None:
+    facts = [fact(f"@{at} Fact {at}.", "1") for at in (20, 21, 22)]
+    memory = library(tmp_path, model(refine=[{"facts": facts}]), k_epi=1, **settings)
+    say(memory, *["@20 a"] * 3)
+    (found,) = (step.found for step in memory.retrieve("@20").trace if step.stage == "facts")
+    assert len(found) == count
+
+
+def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
+    (tmp_path / "infinimem.toml").write_text('strategy = "recmem"\npreset = "paper"\n[recmem]\nk_epi = 3\n')
+    memory = open_memory(tmp_path, model="offline")
+    own = memory.library.settings.of(RecmemSettings)
+    assert (own.rank, own.k_sub, own.supersede, own.k_epi) == ("cosine", 10, False, 3)

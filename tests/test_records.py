@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from typing import Any
 
-from allmem_library import Library
 from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,14 +11,20 @@ from in_memory import view_of
 
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.model import Finding, Located
+from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.write import KINDS
-from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.codec import Parsed, clean_prose, parse, render
-from infinimem.strategies.records.open_turns import exchanges
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, record_id
+from infinimem.strategies.links import Link
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Quote,
+    Record,
+    Ref,
+    clean_prose,
+    parse,
+    record_id,
+    render,
+)
 from infinimem.strategies.records.record_store import RecordStore, puts
 
 EPISODE = Kind("episode", "xe", "x/episodes/", prose=True)
@@ -38,6 +41,7 @@ ADOPTION = Record(
     refs=(*map(Ref, range(51, 58)), Ref(60), Ref(61), Ref(62, (0, 9))),
     aux=(("merged", "3"), *UNVERIFIED),
     prose="Caroline told Melanie of it.\n\nOn 25 May.",
+    links=(Link("source", "xt-000051", 0.812),),
 )
 FILE = """---
 id: x/episodes/xe-000051
@@ -60,21 +64,20 @@ On 25 May.
 
 > Caroline: I've been looking at agencies
 """
-LINKS = (Link("source", "xt-000051", 0.812),)
 THEME_OF = Record("xt-000051", SPEC, "Adoption", sources=("xe-000051", "xe-000088-01"), visible=False)
 
 
-def read(text: str, doc_id: str = "x/episodes/xe-000051") -> Parsed | Finding:
+def read(text: str, doc_id: str = "x/episodes/xe-000051") -> Record | Finding:
     return parse(Document.parse(doc_id, text.encode()), SPEC)
 
 
 def test_prose_runs_and_records_are_written_and_read_back() -> None:
     said = (Quote(Ref(51), "Caroline", None, "I've been looking at agencies"),)
-    assert render(ADOPTION, LINKS, said) == FILE
-    assert read(FILE) == (ADOPTION, LINKS)
-    text = render(THEME_OF, (), ())
+    assert render(ADOPTION, said) == FILE
+    assert read(FILE) == ADOPTION
+    text = render(THEME_OF, ())
     assert "  - {record: xe-000051}\n  - {record: xe-000088-01}\n" in text
-    assert read(text, THEME_OF.doc_id) == (THEME_OF, ())
+    assert read(text, THEME_OF.doc_id) == THEME_OF
     assert THEME_OF.doc_id == "x/archive/xt-000051"
     assert (
         ADOPTION.text
@@ -116,8 +119,8 @@ def test_prose_can_be_taken_for_nothing_else() -> None:
 
 def test_a_persons_own_key_is_kept() -> None:
     found = read(FILE.replace("\n---\n", "\npin: true\n---\n", 1))
-    assert isinstance(found, tuple)
-    assert "\npin: true\n---\n" in render(*found, ())
+    assert isinstance(found, Record)
+    assert "\npin: true\n---\n" in render(found, ())
 
 
 def test_kinds_share_a_store_and_number_apart() -> None:
@@ -169,7 +172,9 @@ def line(text: str) -> str:
     said=HOSTILE,
     speaker=HOSTILE,
     links=st.lists(
-        st.tuples(st.sampled_from(KINDS), st.integers(1, 9), st.sampled_from([None, 0.812, -0.5, 1.0])),
+        st.tuples(
+            st.sampled_from(ALLMEM.links), st.integers(1, 9), st.sampled_from([None, 0.812, -0.5, 1.0])
+        ),
         max_size=6,
         unique_by=lambda one: one[:2],
     ),
@@ -178,16 +183,15 @@ def line(text: str) -> str:
 def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
     summary: str, keywords: list[str], said: str, speaker: str, links: list[Any]
 ) -> None:
-    unit = Record("u-000213", ALLMEM, line(summary), tuple(map(line, keywords)), refs=(Ref(212),))
     made = tuple(
         Link(kind, record_id("u", to), weight) for kind, to, weight in sorted(links, key=lambda x: x[:2])
     )
-    text = render(unit, made, (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
+    words = tuple(map(line, keywords))
+    unit = Record("u-000213", ALLMEM, line(summary), words, refs=(Ref(212),), links=made)
+    text = render(unit, (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
     document = Document.parse(unit.doc_id, text.encode())
     record = parse(document, ALLMEM)
-    assert isinstance(record, tuple), record
-    assert record[0] == unit
-    assert record[1] == made
+    assert record == unit
     assert document.header.problem is None
     by_yaml = document.header.values
     assert by_yaml["summary"] == unit.summary
@@ -196,45 +200,10 @@ def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
     assert not document.malformed
     assert not document.unsigned
     assert not document.headings
-    again = render(record[0], record[1], (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
+    again = render(unit, (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
     assert again == text
 
 
 @given(st.lists(st.text('-{}:,"[]abc 0\n>', max_size=20), max_size=12))
 def test_any_header_is_read_without_raising(lines: list[str]) -> None:
     read("\n".join(["---", "id: x", *lines, "---"]))
-
-
-# ── exchanges ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def talk(*turns: str) -> Library:
-    """Turns "A1": speaker and session."""
-    library = Library()
-    for number, turn in enumerate(turns):
-        library.say(f"turn {number}", session=f"s{turn[1]}", speaker=turn[0])
-    return library
-
-
-def split(library: Library, turns: Sequence[Located]) -> tuple[list[list[int]], list[list[int]]]:
-    ended, going = exchanges(library.view(), turns)
-    return [[one.seq for one in said] for said, _ in ended], [[one.seq for one in said] for said in going]
-
-
-def test_exchanges_are_the_same_however_many_turns_come_at_once() -> None:
-    chance = random.Random(3)
-    for _ in range(40):
-        turns = [chance.choice("ABC") + chance.choice("123") for _ in range(25)]
-        library = talk(*turns)
-        every = library.pending()
-        whole = split(library, every)
-        found: list[list[int]] = []
-        left: list[Located] = []
-        while every:
-            left, every = left + every[:1], every[1:]
-            while every and chance.random() < 0.5:
-                left, every = left + every[:1], every[1:]
-            ended, going = split(library, left)
-            found += ended
-            left = [turn for turn in left if turn.seq in {seq for said in going for seq in said}]
-        assert (sorted(found), sorted(going)) == (sorted(whole[0]), sorted(whole[1]))

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from recmem_library import opened
 
-from infinimem import Turn
-from infinimem.llm.base import LLM
+from infinimem import Turn, open_memory
+from infinimem.llm.base import LLM, Reply
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Stage
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.xmemory.spec import XmemorySettings
 
 TIME = "2025-01-04T10:00:00"
 
@@ -210,11 +211,47 @@ class TestReading:
         assert found.items[0].text == "Ann said New boats @80" and found.items[0].origin == (5,)
         assert [one.stage for one in found.trace][-1] == "evidence"
 
+    def test_an_episode_is_shown_for_what_it_gains_or_in_spite_of_what_it_costs(self, tmp_path: Path) -> None:
+        losses = {"boats": 0.5, "rain": 1.1, "tea": 1.3}
+
+        def guess(variables: Mapping[str, Any]) -> Reply:
+            told = "".join(row["text"] for row in variables["episodes"])
+            loss = next((loss for word, loss in losses.items() if word in told), 1.0)
+            return Reply({"answer": "a"}, text="a", logprobs=(("a", -loss),))
+
+        for gain_min, shown in ((0.3, ["xe-000005"]), (-0.2, ["xe-000005", "xe-000003"])):
+            llm = model(guess=guess)
+            memory = self.told(tmp_path / str(gain_min), llm, gate="loss", gain_min=gain_min)
+            found = step(memory.read("boats @80", "hierarchy"), "gate").found
+            assert [one.id for one in found] == shown
+            context = next(call.variables for call in llm.calls if call.task == "guess")
+            assert context["themes"][0]["text"] == "2 facts at @80"
+
+    def test_facts_are_picked_until_a_share_is_covered_by_them_and_their_neighbours(
+        self, tmp_path: Path
+    ) -> None:
+        def facts(**own: object) -> int:
+            memory = self.told(tmp_path / str(own), gate="none", **{"neighbours": 10, **own})
+            return len(step(memory.read("boats @80", "hierarchy"), "facts").found)
+
+        assert facts(share=7) == 6, "one of six is less than a seventh: each covers itself"
+        assert facts(share=7, coverage=0.6) == 3, "of two themes of three three facts of four"
+        assert facts(share=1) < facts() == 3
+
     def test_open_turns_are_found_too(self, tmp_path: Path) -> None:
         memory = self.told(tmp_path, gate="none")
         memory.observe(turns("The pelican stole a sandwich."))
         for found in (memory.retrieve("pelican"), memory.read("pelican", "hierarchy")):
             assert "The pelican stole a sandwich." in [item.text for item in found.items]
+
+
+def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
+    (tmp_path / "infinimem.toml").write_text(
+        'strategy = "xmemory"\npreset = "paper"\n[xmemory]\ngain_min = -0.1\n'
+    )
+    own = open_memory(tmp_path, model="offline").library.settings.of(XmemorySettings)
+    assert (own.rank, own.gate, own.share, own.normaliser) == ("cosine", "loss", 1, "total")
+    assert own.gain_min == -0.1, "what is set beside it goes before"
 
 
 def test_neighbours_are_those_of_brute_force_after_many_inserts_and_a_deletion(tmp_path: Path) -> None:

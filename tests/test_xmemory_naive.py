@@ -36,7 +36,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.partition import Change, Memo, Theme, ThemePartition, objective
+from infinimem.strategies.xmemory.partition import Change, Theme, ThemePartition, objective
 from infinimem.strategies.xmemory.read import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
 
@@ -339,7 +339,7 @@ class Ours:
         self.made: dict[str, int] = {}
         self.changes: list[Change] = []
         self.themes: dict[str, Sequence[str]] = {}
-        self._stream, self._memo = stream, Memo()
+        self._stream = stream
 
     def _name(self, fact: str) -> str:
         names = (f"T{fact}" if count == 1 else f"T{fact}-{count}" for count in range(1, 1000))
@@ -352,9 +352,7 @@ class Ours:
 
     def close(self, block: Iterable[str]) -> None:
         stream = self._stream
-        partition = ThemePartition(
-            self.themes, stream.row, self._name, self._older, stream.own, (), self._memo
-        )
+        partition = ThemePartition(self.themes, stream.row, self._name, self._older, stream.own)
         for fact in block:
             partition.attach(fact)
         partition.split()

@@ -17,12 +17,12 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
-from infinimem.spec import record_folders, whole_folders
+from infinimem.spec import record_folders, strategies, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
-from infinimem.store.records import link_to, sources_of, stem
+from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.render import Rendered, is_emptied
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
@@ -141,6 +141,10 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
             done.documents[back.doc_id] = before
     if gone:
         done.documents |= _sound_records(view, done, gone, lost)
+    if held := _held_elsewhere(view, done):
+        raise LibraryError(
+            f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"
+        )
     _set_rows(done, view, receipt, gone)
     return done, lost
 
@@ -159,6 +163,20 @@ def _sound_records(
         return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
 
     return without_records(after, gone, doomed)
+
+
+def _held_elsewhere(view: View, done: Rendered) -> str:
+    """Return a record that stays and holds a turn of one that comes back, if only one of their kind may."""
+    folders = record_folders()
+    alone = {kind.prefix for spec in strategies().values() for kind in spec.kinds if kind.alone}
+
+    def turns(record: Document) -> set[tuple[str, int]]:
+        prefix = stem(record.id).partition("-")[0] if record.id.startswith(folders) else ""
+        return {(prefix, seq) for seq in held_by(record)} if prefix in alone else set()
+
+    back = {turn for record in done.documents.values() if record for turn in turns(record)}
+    stay = (one for one in view.ids("all") if one.startswith(folders) and one not in done.documents)
+    return next((one for one in stay if back and not back.isdisjoint(turns(view.document(one)))), "")
 
 
 def _document_before(

@@ -14,7 +14,7 @@ from infinimem.spec import StrategySpec
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
-    from infinimem.strategies.graph.walk import Topology
+    from infinimem.strategies.links import Topology
 
 __all__ = ["Applied", "Event", "Linked", "Outcome", "Plans", "Rejected", "Strategy"]
 

@@ -116,7 +116,9 @@ class VectorIndex:
                     self._groups[before.group].drop(name)
             if record:
                 self._records[name] = record
-                self._groups.setdefault(record.group, Places()).put(name, places[name])
+                group = self._groups.setdefault(record.group, Places())
+                if group.get(name) != places[name]:
+                    group.put(name, places[name])
 
     def _added(self, store: RecordStore, fresh: Mapping[str, Record]) -> Held:
         """The library's vectors with those of records, kept while the evidence stands as it was."""

@@ -90,7 +90,7 @@ def test_a_preset_sets_all_of_the_papers_values_and_what_is_set_beside_it_goes_b
     assert chosen["chunk_tokens"] == 4096 and chosen["rewrite"] == "free" and chosen["shows"] == "lines"
 
 
-@each("text", ['preset = "papr"', 'strategy = "gam"\npreset = "paper"'])
+@each("text", ['preset = "papr"', 'strategy = "gam"\npreset = "tasks"'])
 def test_a_preset_that_the_strategy_does_not_have_is_an_error_of_one_line(text: str, tmp_path: Path) -> None:
     """A preset that is not the strategy's is refused, and the line names those that are."""
     with pytest.raises(SettingsError) as error:

@@ -41,11 +41,11 @@ def test_settings_are_named_as_in_the_file(text: str) -> None:
 @each(
     ("text", "words"),
     [
-        ("infinity", "there are infini, infini-h.*, allmem-ablations, allmem-sweep"),
+        ("infinity", "there are infini, infini-h.*, allmem-ablations, allmem-own"),
         ("allmem:people=false", "known here: embedder, describe_turns"),
         ("infini:anchors=5", "no setting 'anchors'"),
         ("allmem-sweep:colour=red", "no setting 'colour'"),
-        ("allmem-sweep,allmem:final=8", "is named twice"),
+        ("allmem-sweep,allmem-paper:final=8", "is named twice"),
         ("infini:colour=red", "known here: embedder, feed, chunk_tokens"),
         ("infini:name=agent", "no setting 'name'"),
         ("infini:evidence_budget=9", "no setting"),

@@ -41,6 +41,8 @@ def _always(**reply: Any) -> Callable[[Mapping[str, Any]], Answer]:
 
 diagnose = _always(split_tasks=[], merge_tasks=[], update_tasks=[])
 relate = _always(relations=[])
+verify_topic = _always(unsupported=[])
+time_cues = _always(turns=[])
 compare = _always(superseded=[])
 merge_episodes = _always(should_merge=False, merged="")
 guess = _always(answer="")

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
+from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.write import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.walk import Reached, expand, replacements
+from infinimem.strategies.links import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import number_of, record_id
@@ -49,9 +49,9 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         store, own = self.store, self.own
         material = EvidenceBuilder(store, self.budget)
         kept = []
-        found = self._units()
-        least = own.floor * found[0].score if found else 0.0
-        for unit in [one for one in found if one.score >= least and store.records[one.id].group][: own.final]:
+        units = self._units()
+        least = own.floor * units[0].score if units else 0.0
+        for unit in [one for one in units if one.score >= least and store.records[one.id].group][: own.final]:
             quotes, when = store.quotes(unit.id), store.records[unit.id].when
             if own.successors_first and unit.id not in store.visible and material.shows(quotes):
                 continue  # its parts, or what stands for it, came before
@@ -60,7 +60,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             elif EvidenceBuilder(store, self.budget).add(unit.score, quotes):
                 break
         for unit in kept[: own.beside]:
-            for name in (*store.graph.out(unit.id, TEMPORAL), *sorted(store.graph.into(unit.id, TEMPORAL))):
+            for name in (*store.out(unit.id, TEMPORAL), *sorted(store.into(unit.id, TEMPORAL))):
                 if store.records[name].group:
                     material.add(0.0, store.quotes(name), store.records[name].when)
         self.trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
@@ -75,18 +75,18 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         self.trace.add(Stage("anchors", found=tuple(anchors)))
         reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
             [anchor.id for anchor in anchors],
-            self.store.graph.links,
+            self.store.links,
             own.hops if own.expand else 0,
             own.candidates,
-            KINDS if own.recovery_links else (TEMPORAL, SEMANTIC),
+            self.store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
             lambda name: records[name].age,
             priority=own.type_priority,
         )
         links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
         self.trace.add(Stage("links", found=tuple(links)))
-        found = self._placed(reached, own.visibility and own.successors_first)
-        self.trace.add(Stage("ranking", found=tuple(found)))
-        return found
+        units = self._placed(reached, own.visibility and own.successors_first)
+        self.trace.add(Stage("ranking", found=tuple(units)))
+        return units
 
     def _anchors(self) -> list[Candidate]:
         """Stage 1: the units of the surface that have most to do with the question; ties by creation (Eq.
@@ -108,14 +108,14 @@ class UnitSearch(RecordSearch[AllmemSettings]):
     def _placed(self, reached: Sequence[Reached], successors: bool) -> list[Candidate]:
         """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
         store = self.store
-        found = {unit.id: unit.parts for unit in self._parts([one.node for one in reached])}
+        near = {unit.id: unit.parts for unit in self._parts([one.node for one in reached])}
 
         def parts(one: Reached) -> dict[str, float]:
-            own = {**found[one.node], "hop": one.hop}
+            own = {**near[one.node], "hop": one.hop}
             if not successors or one.node in store.visible:
                 return own
-            by = replacements(store.graph, one.node, VERSION, store.visible)
-            best = [self._score(found[other]) for other in by if other in found]
+            by = replacements(store, one.node, VERSION, store.visible)
+            best = [self._score(near[other]) for other in by if other in near]
             return {**own, "successor": max(best)} if best else own
 
         def ties(unit: Candidate) -> tuple[object, ...]:
@@ -140,13 +140,13 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 
         A turn whose unit was archived speaks for those that stand for it.
         """
-        store, found = self.store, turns_found(self.view, self.query)
-        best = next(iter(found.values()), 0.0)
+        store, scores = self.store, turns_found(self.view, self.query)
+        best = next(iter(scores.values()), 0.0)
         shares: dict[str, float] = {}
-        for seq, score in found.items() if best > 0 else ():
+        for seq, score in scores.items() if best > 0 else ():
             name = record_id(store.spec.kinds[0].prefix, seq)
             if name in store:
-                for other in {name, *replacements(store.graph, name, VERSION, store.visible)}:
+                for other in {name, *replacements(store, name, VERSION, store.visible)}:
                     shares.setdefault(other, round(score / best, DIGITS))
         return shares
 
@@ -154,4 +154,4 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    return tuple(name for name in bank.records.keys() - bank.visible if not bank.graph.into(name, VERSION))
+    return tuple(name for name in bank.records.keys() - bank.visible if not bank.into(name, VERSION))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 from infinimem.settings import Harmless
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
@@ -15,21 +16,26 @@ _PLANNED = 10
 class AllmemSettings:
     """[allmem]: units, their links and their consolidation, then how they are read.
 
-    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
+    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees). `preset =
+    "paper"` has the paper's form.
     """
 
     describe_turns: Harmless[int] = 12
-    """Turns of a session that one call describes; the paper's 1 asks about each by itself."""
+    """Turns of a session that one call describes."""
     context_turns: Harmless[int] = 6
-    """Turns before them that a call is shown too; the paper shows none."""
+    """Turns before them that a call is shown too."""
     likeness: Harmless[float] = 0.3
-    """Least likeness, 0 to 1, of a neighbour that a unit is diagnosed beside; the paper's 0 diagnoses all."""
+    """Least likeness, 0 to 1, of a neighbour that a unit is diagnosed beside; with 0 all units are."""
     split: Harmless[bool] = True
     merge: Harmless[bool] = True
     update: Harmless[bool] = True
     """Each operator may be switched off by itself."""
     confidence: Harmless[float] = 0.9
     """Least confidence of a proposal (Eq. 28)."""
+    confidence_split: Harmless[float] = 0.0
+    confidence_merge: Harmless[float] = 0.0
+    confidence_update: Harmless[float] = 0.0
+    """The same of one operator's; 0 for that of all (C.4)."""
     coherence: Harmless[float] = 0.7
     """Least mean cosine over the pairs of a merge (Eq. 29)."""
     merge_max: Harmless[int] = 4
@@ -44,29 +50,32 @@ class AllmemSettings:
     degree_semantic: Harmless[int] = 8
     degree_sibling: Harmless[int] = 8
     degree_temporal: Harmless[int] = 1
-    """Most links of a kind that lead from a unit; version links may be any number (Eq. 12)."""
+    degree_version: Harmless[int] = 0
+    """Most links of a kind that lead from a unit (Eq. 12); 0 for any number of version links. Those by which
+    alone a unit is reached stay, however many (B.7)."""
     every_sessions: Harmless[int] = 3
     """Sessions after which the buffer is consolidated; 0 for never."""
     buffer_max: Harmless[int] = 200
     """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
+    every_hours: Harmless[float] = 0.0
+    """Hours after the oldest unit in the buffer was said, at which it is too (C.6); 0 for never."""
     workers: Harmless[int] = 8
     """Calls of a model that run side by side."""
     anchors: Harmless[int] = 10
     """Units of the surface from which a question starts."""
     words: Harmless[float] = 1.0
-    """What search's ranking of the turns counts beside the cosine; the paper's 0 ranks by cosines alone."""
+    """What search's ranking of the turns counts beside the cosine."""
     floor: Harmless[float] = 0.3
-    """Least share of the best score of what a question starts from, and of what an answer is shown; the
-    paper's 0 leaves out nothing."""
+    """Least share of the best score of what a question starts from, and of what an answer is shown."""
     candidates: Harmless[int] = 40
     """Units that a question looks at, anchors included."""
     hops: Harmless[int] = 2
     final: Harmless[int] = 16
     """Units that an answer may rest on."""
     beside: Harmless[int] = 8
-    """Of these, how many bring the turns before and after them; the paper's 0 shows none."""
+    """Of these, how many bring the turns before and after them."""
     by_time: Harmless[bool] = False
-    """Whether an answer is given them as they were said, as in the paper, and not best first."""
+    """Whether an answer is given them as they were said, and not best first."""
     block_tokens: Harmless[int] = 2048
     visibility: Harmless[bool] = True
     """Whether a question starts from the surface alone."""
@@ -77,7 +86,11 @@ class AllmemSettings:
     type_priority: Harmless[bool] = True
     """Whether version and sibling links are followed before the others."""
     successors_first: Harmless[bool] = True
-    """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
+    """Whether an archived unit ranks behind the one that stands for it."""
+
+    def least(self, op: str) -> float:
+        """Least confidence of a proposal of "split", "merge" or "update"."""
+        return float(getattr(self, f"confidence_{op}")) or self.confidence
 
 
 def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int, int]:
@@ -90,26 +103,39 @@ def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int,
     return (calls, calls * PROMPT + shown, calls * REPLY)
 
 
+PAPER: Mapping[str, object] = {
+    "describe_turns": 1,
+    "context_turns": 0,
+    "likeness": 0.0,
+    "words": 0.0,
+    "floor": 0.0,
+    "beside": 0,
+    "by_time": True,
+    "successors_first": False,
+}
+"""All other defaults are the paper's (F.4), or chosen where it lost a number."""
+
+_ABLATIONS = (
+    "visibility=false split=false merge=false update=false expand=false recovery_links=false "
+    "type_priority=false"
+).split()
+_VARIANTS = (
+    "confidence_split=0.95:confidence_merge=0.95 every_sessions=0:every_hours=168 degree_version=4".split()
+)
+_OURS = (
+    "successors_first=false likeness=0 describe_turns=1:context_turns=0 words=0:floor=0 by_time=true:beside=0"
+).split()
+_SWEPT = "anchors=5 anchors=20 candidates=20 candidates=80 final=8 final=32".split()
 _GROUPS = {
-    "allmem-ablations": (
-        "allmem",
-        *(f"allmem:{part}=false" for part in ("visibility", "split", "merge", "update", "expand")),
-        *(f"allmem:{part}=false" for part in ("recovery_links", "type_priority", "successors_first")),
-    ),
-    "allmem-sweep": (
-        "allmem",
-        *(f"allmem:{most}" for most in ("anchors=5", "anchors=20", "candidates=20", "candidates=80")),
-        *("allmem:final=8", "allmem:final=32"),
-    ),
-    "five": ("allmem:words=0:floor=0", "allmem"),
+    "allmem-ablations": ("allmem-paper", *(f"allmem-paper:{one}" for one in (*_ABLATIONS, *_VARIANTS))),
+    "allmem-own": ("allmem", *(f"allmem:{one}" for one in (*_ABLATIONS, *_OURS))),
+    "allmem-sweep": ("allmem-paper", *(f"allmem-paper:{one}" for one in _SWEPT)),
+    "five": ("allmem-paper", "allmem"),
     "five-answers": ("allmem",),
 }
-"""All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
-other budgets of reading, one at a time (section 4.3)."""
-_READS = (
-    *("anchors", "words", "floor", "candidates", "hops", "final", "beside", "by_time", "block_tokens"),
-    *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
-)
+"""All-Mem in its paper's form with one thing left out (Table 10) or as it may be too (C.4, C.6, B.7); in ours
+likewise, or with what is ours left out; and with other budgets of reading (section 4.3)."""
+_NAMES = [field.name for field in fields(AllmemSettings)]
 
 SPEC = StrategySpec(
     name="allmem",
@@ -122,8 +148,12 @@ SPEC = StrategySpec(
     settings=AllmemSettings,
     readers=("topology",),
     estimate=estimate,
-    methods={"allmem": Way("allmem", None, "topology")},  # that reader asks no model
+    presets={"paper": {"allmem": PAPER}},
+    methods={  # that reader asks no model
+        "allmem": Way("allmem", None, "topology"),
+        "allmem-paper": Way("allmem", None, "topology", preset="paper"),
+    },
     groups=_GROUPS,
-    reads=frozenset(_READS),
+    reads=frozenset(_NAMES[_NAMES.index("anchors") :]),  # those of reading stand last
     near=True,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from infinimem.llm.base import Task
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, TEXTS, Schema, list_of, task
 
 _CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
@@ -65,5 +64,3 @@ UPDATE_UNIT = task(
 )
 """The descriptor of a unit that makes an older one untrue. `current`, `superseded`: units; `deprecations`:
 what of the older one no longer holds."""
-
-ALL: tuple[Task, ...] = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)

@@ -5,7 +5,7 @@ Calls no model. Source: GAM, section 3.4, Eq. 9 to 11.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from datetime import date
 from functools import cached_property
 from math import exp, prod
@@ -14,23 +14,31 @@ from pathlib import Path
 from infinimem.embedders.local import cross_encoder
 from infinimem.grounding.sentences import asks
 from infinimem.grounding.when import day_of, mentions
+from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.gam.consolidate import KIND
-from infinimem.strategies.gam.spec import SPEC, GamSettings
-from infinimem.strategies.graph.links import SharedDict
-from infinimem.strategies.graph.walk import either_way
+from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
+from infinimem.strategies.gam.tasks import TIMES
+from infinimem.strategies.links import SharedDict, either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
-from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
-from infinimem.strategies.records.open_turns import open_turns
+from infinimem.strategies.records.asking import Asker, named
+from infinimem.strategies.records.evidence import Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
+from infinimem.strategies.records.telling import shown_turns
+from infinimem.strategies.segment import open_turns
 from infinimem.strategies.vector_index import DIGITS, Row
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
+CUED = 50
+"""Turns that a model is asked about."""
 _ANY_DAY = date(2000, 1, 1)
 """Against which words are read that name a time, where no more is asked than that they do."""
+
+
+Turns = Mapping[int, Located]
+"""By seq."""
 
 
 def is_verified(topic: Record) -> bool:
@@ -47,6 +55,12 @@ def probabilities(cosines: Sequence[float]) -> list[float]:
 class TopicSearch(RecordSearch[GamSettings]):
     """What is found for one question; a turn in no topic is verified: nobody told it in other words."""
 
+    def __init__(
+        self, view: View, records: Records, query: str, budget: int, own: GamSettings, llm: LLM
+    ) -> None:
+        super().__init__(view, records, query, budget, own)
+        self._llm = llm
+
     @cached_property
     def _within(self) -> dict[int, str]:
         """The turns that the question leads to, each with its topic (Eq. 10); "" for those in none."""
@@ -61,8 +75,12 @@ class TopicSearch(RecordSearch[GamSettings]):
             within |= dict.fromkeys((turn.seq for turn in said), "")
         return within
 
+    @property
+    def by_vectors(self) -> bool:
+        return self.own.rerank == "cosine"
+
     @cached_property
-    def _row(self) -> Row:
+    def row(self) -> Row:
         return self.index.embed(nameless(self.query, speakers(self.view)))
 
     def by_rank(self) -> Evidence:
@@ -76,7 +94,7 @@ class TopicSearch(RecordSearch[GamSettings]):
             return self.by_rank()
         heads: dict[str, Retrieved] = {}
         pieces: list[Retrieved] = []
-        for turn in self._turns()[: self.own.final]:
+        for turn in self._turns(by_model=self.own.cues == "model")[: self.own.final]:
             name = self._within[turn.seqs[0]]
             if name and name not in heads:
                 heads[name] = self.record(name, turn.score)
@@ -94,13 +112,7 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     def _anchors(self) -> list[Candidate]:
         """V_top: the nearest topics; those that a person archived are none."""
-        most = self.own.anchors
-        if self.own.rerank == "cosine":
-            near = self.index.nearest(self._row, most, (KIND.folder,))
-            found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
-        else:
-            words = records_found(self.view, self.store, self.query)[KIND.folder]
-            found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
+        found = self.nearest(KIND.folder, self.own.anchors)
         self.trace.add(Stage("anchors", found=tuple(found)))
         return found
 
@@ -108,7 +120,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         """Topics one edge from the anchors, followed either way, those of most weight (Eq. 9)."""
         best: dict[str, Candidate] = {}
         for name in anchors:
-            for link in either_way(self.store.graph, name, SPEC.links):
+            for link in either_way(self.store, name, SPEC.links):
                 weight = link.weight or 0.0
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
@@ -123,30 +135,37 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────
 
-    def _turns(self) -> list[Retrieved]:
-        """The best turns that fit, by rank (Eq. 11)."""
+    def _turns(self, *, by_model: bool = False) -> list[Retrieved]:
+        """The best turns that fit, by rank (Eq. 11); who says which tell of a time, a model or rules."""
         found = {seq: turn for seq in self._within if (turn := self.store.turn(seq)) and turn.text.strip()}
-        best = ranked(
-            self._scored(found), self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id))
-        )
+        parts = self._near(found)
+        if self.own.factors:
+            asked = asked_of(read_dates(self.query)[1], speakers(self.view))
+            near = {seq: found[seq] for seq in sorted(parts, key=lambda seq: -parts[seq]["p"])}
+            when = {*(self._timed if by_model else self._mentions)(near)}
+            for seq, those in parts.items():
+                entry, name = found[seq].entry, self._within[seq]
+                mine = asked.oneself and entry.role == "user"
+                those["time"] = float(seq in when)
+                those["role"] = float(mine or entry.fields.get("speaker") in asked.speakers)
+                those["conf"] = float(not name or is_verified(self.store.records[name]))
+        scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
+        best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
         self.trace.add(Stage("turns", found=tuple(best)))
         return self.turns(best)
 
-    def _scored(self, turns: Mapping[int, Located]) -> Iterator[Candidate]:
-        """Turns with P_sem, and the factors that hold of them."""
-        dates, rest = read_dates(self.query)
-        timed = bool(dates) or asks("when", self.query)
-        asked = asked_of(rest, speakers(self.view))
-        for seq, parts in self._near(turns).items():
-            entry, name = turns[seq].entry, self._within[seq]
-            if self.own.factors:
-                mine = asked.oneself and entry.role == "user"
-                parts |= {
-                    "time": float(timed and bool(mentions(entry.text, day_of(entry.time) or _ANY_DAY))),
-                    "role": float(mine or entry.fields.get("speaker") in asked.speakers),
-                    "conf": float(not name or is_verified(self.store.records[name])),
-                }
-            yield Candidate(str(seq), parts, via=name)
+    def _mentions(self, turns: Turns) -> Collection[int]:
+        """The turns that tell a time, if the question asks for one."""
+        if not (read_dates(self.query)[0] or asks("when", self.query)):
+            return ()
+        entries = ((seq, turn.entry) for seq, turn in turns.items())
+        return [seq for seq, one in entries if mentions(one.text, day_of(one.time) or _ANY_DAY)]
+
+    def _timed(self, turns: Turns) -> Collection[int]:
+        """The same by a light prompt (section 4.1), of the nearest; by rule where no reply is of use."""
+        near = [*turns.values()][:CUED]
+        data = Asker(self._llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
+        return named(data["turns"], turns) if data else self._mentions(turns)
 
     def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"."""
@@ -154,7 +173,7 @@ class TopicSearch(RecordSearch[GamSettings]):
             words = turns_found(self.view, self.query)
             most = max(words.values(), default=0.0)
             return {seq: {"p": round(words[seq] / most, DIGITS)} for seq in turns if words.get(seq, 0.0) > 0}
-        rows = zip(turns, self.index.of_turns(self._row, list(turns.values())), strict=True)
+        rows = zip(turns, self.index.of_turns(self.row, list(turns.values())), strict=True)
         best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self.own.prefilter])
         shares = probabilities([*best.values()])
         if self.own.cross_encoder:

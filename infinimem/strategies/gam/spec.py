@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -15,7 +16,8 @@ _TOPIC = 8  # turns, about (Table 10 of the paper)
 class GamSettings:
     """[gam]: when talk becomes topics, how those are linked, and what a question is shown.
 
-    Where the paper names no number (gap_minutes, tau, neighbours, prefilter), it is chosen here.
+    Where the paper names no number (gap_minutes, tau, neighbours, prefilter), it is chosen here. `preset =
+    "paper"` has the paper's form.
     """
 
     active_tokens: Harmless[int] = 2048
@@ -44,11 +46,15 @@ class GamSettings:
     prefilter: Harmless[int] = 200
     """Turns of these topics that are scored, the nearest."""
     rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
-    """What the score of a topic and a turn is made of: vectors, as in the paper, or the library's search."""
+    """What the score of a topic and a turn is made of: the library's search, or vectors, which find topics in
+    the paper but only stand in for the cross-encoder by which it ranks turns (Eq. 11)."""
     cross_encoder: str | None = None
-    """The folder of a model (ONNX) that scores turns in place of vectors, as in the paper."""
+    """The folder of a model (ONNX) that scores turns, as in the paper; none comes with the program."""
     factors: Harmless[bool] = True
     """Whether what follows counts."""
+    cues: Annotated[Literal["rule", "model"], HarmlessIf()] = "rule"
+    """Who says which turns tell of a time that an answer is about, and whether a topic claims what was not
+    said: rules, or a model in a call each (section 4.1); `retrieve` has rules alone."""
     beta_time: Harmless[float] = 1.4
     beta_role: Harmless[float] = 1.4
     beta_conf: Harmless[float] = 1.2
@@ -66,35 +72,53 @@ def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, in
     """Every turn is shown twice, for the boundaries of its session and for the summary of its topic."""
     topics = -(-turns // _TOPIC)
     related = settings.candidates if settings.relations == "pairs" else 1
-    calls = topics * (1 + related) + -(-topics // 3)  # sessions have about three topics
-    shown = 2 * size + topics * (related + settings.candidates) * SUMMARY
+    checked = settings.cues == "model"
+    calls = topics * (1 + related + checked) + -(-topics // 3)  # sessions have about three topics
+    shown = (2 + checked) * size + topics * (related + settings.candidates) * SUMMARY
     return calls, calls * PROMPT + shown, calls * REPLY
 
 
 _READS = "anchors network neighbours prefilter rerank factors beta_time beta_role beta_conf drill final"
 _CHANGES = (
-    "rerank=cosine network=false network=false:beta_conf=1 factors=false drill=false "
+    "network=false network=false:beta_conf=1 factors=false drill=false "
     "partition=turn partition=session partition=window partition=window:window=512 "
-    "partition=turns partition=turns:window=5 rerank=cosine:network=false:beta_conf=1"
+    "partition=turns partition=turns:window=5"
 ).split()
+_SWEPT = (
+    *(f"beta_{factor}={beta}" for factor in ("role", "time") for beta in (1.0, 1.2, 1.6, 2.0)),
+    *(f"beta_conf={beta}" for beta in (1.0, 1.4, 1.6, 2.0)),
+    *(f"anchors={most}:final={most}" for most in (5, 15, 20, 40)),
+)
 _GROUPS = {
-    "gam-ablations": ("gam", *(f"gam:{change}" for change in _CHANGES)),
-    "five": ("gam:rerank=cosine", "gam"),
+    "gam-ablations": ("gam-paper", *(f"gam-paper:{change}" for change in _CHANGES)),
+    "gam-own": ("gam", "gam:rerank=cosine", "gam:cues=model", *(f"gam:{change}" for change in _CHANGES)),
+    "gam-sweep": ("gam-paper", *(f"gam-paper:{change}" for change in _SWEPT)),
+    "five": ("gam-paper", "gam"),
     "five-answers": ("gam",),
 }
-"""GAM with one thing left out or changed (Tables 3 and 6, Figures 3 and 4 of the paper)."""
+"""GAM with one thing left out or changed: in the paper's form (Tables 3 and 6, Figure 3) and in ours; and
+with other values (Figure 5, Appendix D.2)."""
+
+PAPER: Mapping[str, Mapping[str, object]] = {
+    "gam": {"relations": "pairs", "rerank": "cosine", "cues": "model", "neighbours": 1000},
+}
+"""As in the paper, but for P_sem of Eq. 11, which is a cross-encoder's there: where `cross_encoder` names no
+model, `rerank` is our substitute. All other defaults are the paper's."""
+
+KIND = Kind("topic", "gt", "gam/topics/", alone=True)
 
 SPEC = StrategySpec(
     name="gam",
     strategy="infinimem.strategies.gam.strategy:Gam",
     writes=("gam/",),
     archived="gam/archive/",
-    kinds=(Kind("topic", "gt", "gam/topics/"),),
+    kinds=(KIND,),
     links=("support", "contradict", "causal", "coreference", "semantic"),
     settings=GamSettings,
     readers=("drill",),
     estimate=estimate,
-    methods={"gam": Way("gam", None, "drill")},  # that reader asks no model
+    presets={"paper": PAPER},
+    methods={"gam": Way("gam", None, "drill"), "gam-paper": Way("gam", None, "drill", preset="paper")},
     groups=_GROUPS,
     reads=frozenset((*_READS.split(), "block_tokens", "cross_encoder")),
     sparse=True,

@@ -6,22 +6,20 @@ Source: RecMem, section 3.5.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
 from infinimem.strategies.recmem.spec import RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held
-from infinimem.strategies.records.evidence import RecordSearch, records_found, turns_found
-from infinimem.strategies.records.record import number_of
+from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Held
+from infinimem.strategies.records.evidence import RecordSearch, turns_found
 
 EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
 
 Tiers = Mapping[str, Sequence[Candidate]]
 """What was found in each, best first."""
-Alone = Callable[[Sequence[int]], Sequence[float]]
-"""How near to the question turns are by themselves."""
 
 
 class TierSearch(RecordSearch[RecmemSettings]):
@@ -34,63 +32,58 @@ class TierSearch(RecordSearch[RecmemSettings]):
 
     def by_rank(self) -> Evidence:
         """Turns by rank: by the best of what shows them, an exchange, an episode or a fact."""
-        turns = self._ranked(*self._tiers())
+        turns = self._ranked(self._tiers())
         self.trace.add(Stage("turns", found=tuple(turns)))
         return self.evidence(self.turns(turns))
 
     def for_answer(self) -> Evidence:
         """The first turns, episodes, facts, further turns; by cosine as in the paper."""
-        tiers, alone = self._tiers()
+        tiers = self._tiers()
         episodes, facts = ([self.record(one.id, one.score) for one in tiers[of]] for of in (EPISODES, FACTS))
-        if self.own.rank == "cosine":
-            turns = self._ranked({UNITS: tiers[UNITS]}, alone)
+        if self.by_vectors:
+            turns = self._ranked({UNITS: tiers[UNITS]})
             found = [*episodes, *self.turns(turns, self._whole), *facts]
         else:
-            said = near(self.turns(self._ranked(tiers, alone), self._whole))
+            said = near(self.turns(self._ranked(tiers), self._whole))
             found = [*said[:FIRST], *episodes, *facts, *said[FIRST:]]
         return self.evidence(pack(found, self.budget))
 
-    def _tiers(self) -> tuple[Tiers, Alone]:
+    def _tiers(self) -> Tiers:
         """The best of each tier."""
         own = self.own
-        most = {EPISODES: own.k_epi, UNITS: own.k_sub, FACTS: own.k_sem}
-        tiers, alone = self._by_cosine(most) if own.rank == "cosine" else self._by_words()
-        tiers = {tier: found[: most[tier]] for tier, found in tiers.items()}
+        tiers = {
+            EPISODES: self.nearest(EPISODE.folder, own.k_epi),
+            UNITS: self._exchanges(own.k_sub),
+            FACTS: self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
+        }
         for tier, best in tiers.items():
             self.trace.add(Stage(tier, found=tuple(best)))
-        return tiers, alone
+        return tiers
 
-    def _by_cosine(self, most: Mapping[str, int]) -> tuple[Tiers, Alone]:
-        """As the paper ranks (section 3.5): by vectors alone."""
-        held, row = self._held, self.index.embed(self.query)
-        where = {
-            EPISODES: (held.index, (EPISODE.folder,)),
-            UNITS: (held.near, (RAW, WAITING, HELD) if self.own.units == "all" else (RAW, WAITING)),
-            FACTS: (held.index, (FACT.folder,)),
-        }
-        tiers = {}
-        for tier, (index, folders) in where.items():
-            best = (Candidate(name, {"cosine": cos}) for name, cos in index.nearest(row, most[tier], folders))
-            tiers[tier] = ranked(best, lambda parts: parts["cosine"], lambda one: number_of(one.id))
-        return tiers, lambda seqs: held.near.cosines(row, [held.units.unit_of[seq] for seq in seqs])
+    def _exchanges(self, count: int) -> list[Candidate]:
+        held, everything = self._held, self.own.units == "all"
+        if self.by_vectors:
+            best = held.near.nearest(self.row, count, (OPEN, HELD) if everything else (OPEN,))
+            return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
+        found: dict[str, float] = {}
+        for seq, score in self._said.items():
+            name = held.units.of_turn.get(seq)
+            if name and (everything or held.units.is_open(name)):
+                found.setdefault(name, score)
+        return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
 
-    def _by_words(self) -> tuple[Tiers, Alone]:
-        """By the library's search, in which words count, and vectors beside them."""
-        held, said = self._held, turns_found(self.view, self.query)
-        records = records_found(self.view, self.store, self.query)
-        units: dict[str, float] = {}
-        for seq, score in said.items():
-            name = held.units.unit_of.get(seq)
-            if name and (self.own.units == "all" or held.is_open(name)):
-                units.setdefault(name, score)
-        best = {EPISODES: records[EPISODE.folder], UNITS: units, FACTS: records[FACT.folder]}
-        tiers = {
-            tier: [Candidate(name, {"words": score}, score) for name, score in found.items()]
-            for tier, found in best.items()
-        }
-        return tiers, lambda seqs: [said.get(seq, 0.0) for seq in seqs]
+    @cached_property
+    def _said(self) -> Mapping[int, float]:
+        """What the library's search makes of turns."""
+        return turns_found(self.view, self.query)
 
-    def _ranked(self, tiers: Tiers, alone: Alone) -> list[Candidate]:
+    def _alone(self, seqs: Sequence[int]) -> Sequence[float]:
+        """How near to the question turns are by themselves."""
+        if self.by_vectors:
+            return self._held.near.cosines(self.row, [self._held.units.of_turn[seq] for seq in seqs])
+        return [self._said.get(seq, 0.0) for seq in seqs]
+
+    def _ranked(self, tiers: Tiers) -> list[Candidate]:
         """The turns that the tiers show, best first, by the best of what shows them.
 
         An episode or an exchange, of which a turn is a part, shows it no better than it is near by itself:
@@ -103,8 +96,8 @@ class TierSearch(RecordSearch[RecmemSettings]):
             for one in best:
                 for ref in store.records[one.id].refs if one.id in store else ():
                     parts[ref.seq].setdefault(tier, one.score)
-        seqs = [seq for seq in parts if seq in units.unit_of]
-        for seq, score in zip(seqs, alone(seqs), strict=True):
+        seqs = [seq for seq in parts if seq in units.of_turn]
+        for seq, score in zip(seqs, self._alone(seqs), strict=True):
             shown = {tier: min(score, parts[seq][tier]) for tier in (EPISODES, UNITS) if tier in parts[seq]}
             parts[seq] |= shown
         turns = (Candidate(str(seq), parts[seq]) for seq in seqs)

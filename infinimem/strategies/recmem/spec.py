@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -18,9 +19,11 @@ _SHOWN = 5
 class RecmemSettings:
     """[recmem]: when a model is asked, and what a question is shown.
 
-    The values are the paper's for casual talk; it takes theta_sim 0.6 and theta_count 4 for tasks.
+    `preset = "paper"` has the paper's form for casual talk, `preset = "tasks"` ours for talk of tasks.
     """
 
+    talk: Annotated[Literal["casual", "tasks"], HarmlessIf()] = "casual"
+    """What theta_sim 0 is meant for; of tasks 6/7 counts, as 0.6 of 0.7 in the paper (section 4.1)."""
     theta_sim: Harmless[float] = 0.0
     """Least cosine of an exchange and one that it recurs in (Eq. 5); 0 for that of the embedder."""
     theta_count: Harmless[int] = 5
@@ -42,7 +45,8 @@ class RecmemSettings:
     k_sub: Harmless[int] = 50
     """Exchanges that a question is shown at most, the paper's 10; 0 leaves a tier out."""
     k_epi: Harmless[int] = 5
-    k_sem: Harmless[int] = 10
+    k_sem: Harmless[int] = -1
+    """Facts; -1 for twice k_epi, as in the paper."""
     units: Annotated[Literal["all", "raw"], HarmlessIf()] = "all"
     """Of all exchanges, or of those in no episode alone."""
     rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
@@ -57,15 +61,31 @@ def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int,
 
 
 _CHANGES = (
-    "k_sub=0 k_epi=0 k_sem=0 k_epi=0:k_sem=0 refine=direct:k_epi=0 theta_count=6 units=raw "
-    "supersede=false refine_merged=true"
+    "k_sub=0 k_epi=0:k_sem=10 k_sem=0 k_epi=0:k_sem=0 refine=direct:k_epi=0:k_sem=10 theta_count=6 units=raw "
+    "refine_merged=true"
 ).split()
+_SWEPT = (
+    *(f"theta_count={count}" for count in (3, 4, 6, 7)),
+    *(f"theta_sim={theta}" for theta in (0.5, 0.6, 0.65, 0.75, 0.8)),
+    *(f"k_sub={most}" for most in (0, 5, 15, 20)),
+    *(f"k_epi={most}" for most in (1, 3, 7, 10)),
+)
 _GROUPS = {
-    "recmem-ablations": ("recmem", *(f"recmem:{change}" for change in _CHANGES)),
-    "five": ("recmem:rank=cosine:k_sub=10", "recmem"),
+    "recmem-ablations": ("recmem-paper", *(f"recmem-paper:{change}" for change in _CHANGES)),
+    "recmem-own": (
+        "recmem",
+        *(f"recmem:{change}" for change in ("rank=cosine", "supersede=false", *_CHANGES)),
+    ),
+    "recmem-sweep": ("recmem-paper", *(f"recmem-paper:{change}" for change in _SWEPT)),
+    "five": ("recmem-paper", "recmem"),
     "five-answers": ("recmem",),
 }
-"""RecMem with one thing left out or changed (Figures 2 and 4 of the paper)."""
+"""RecMem with one thing left out or changed: the paper's form (Figure 2) and ours; and with other values
+(Figures 4 and 5; those of theta_sim are for an embedder of the paper's kind)."""
+
+PAPER: Mapping[str, object] = {"rank": "cosine", "k_sub": 10, "supersede": False}
+"""All other defaults are the paper's for casual talk."""
+TASKS: Mapping[str, object] = {"talk": "tasks", "theta_count": 4}
 
 SPEC = StrategySpec(
     name="recmem",
@@ -73,14 +93,22 @@ SPEC = StrategySpec(
     writes=("recmem/",),
     archived="recmem/archive/",
     kinds=(
-        Kind("episode", "re", "recmem/episodes/", prose=True),
+        Kind("episode", "re", "recmem/episodes/", prose=True, alone=True),
         Kind("fact", "rf", "recmem/facts/"),
     ),
     links=("version", "source"),
     settings=RecmemSettings,
     readers=("tiers",),
     estimate=estimate,
-    methods={"recmem": Way("recmem", None, "tiers")},  # that reader asks no model
+    presets={
+        "paper": {"recmem": PAPER},
+        "paper-tasks": {"recmem": {**PAPER, **TASKS}},
+        "tasks": {"recmem": TASKS},
+    },
+    methods={
+        "recmem": Way("recmem", None, "tiers"),  # that reader asks no model
+        "recmem-paper": Way("recmem", None, "tiers", preset="paper"),
+    },
     groups=_GROUPS,
     reads=frozenset(("k_sub", "k_epi", "k_sem", "units", "rank")),
     sparse=True,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from infinimem.model import AGAIN, Finding, Plan, Put, RejectedReply
-from infinimem.spec import Kind
+from infinimem.model import AGAIN, Finding, Plan, RejectedReply
 from infinimem.store.view import Outcome, Rejected, View
 from infinimem.strategies.base import Plans
-from infinimem.strategies.graph.walk import distances
+from infinimem.strategies.links import distances
 from infinimem.strategies.records.asking import IN_VAIN
-from infinimem.strategies.records.codec import fits
-from infinimem.strategies.records.record import ANEW, Record
+from infinimem.strategies.records.record import ANEW, Record, fits
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
@@ -34,10 +32,10 @@ def _common(store: RecordStore, record: Record) -> Iterator[str]:
     for source in record.sources:
         if source not in store:
             yield f"its source {source} is not here; bring it back, or {ANEW}"
-    for link in store.lost.get(record.id, ()):
+    for link in store.lost(record.id):
         what = f"a {link.kind} link leads to {link.to}, which is not here"
         yield f"{what}; bring it back, or take the line out"
-    if not fits(record, store.links(record.id)):
+    if not fits(record):
         yield "its header is longer than what is read"
 
 
@@ -61,12 +59,12 @@ def new_faults(
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
 
 
-def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
-    """Turns that two records of a kind hold, even archived ones."""
-    held: dict[int, str] = {}
+def held_twice(store: RecordStore) -> Iterator[Finding]:
+    """Turns that two records hold of a kind that is to hold each alone."""
+    held: dict[tuple[str, int], str] = {}
     for name, record in sorted(store.records.items()):
-        for ref in record.refs if record.kind is kind else ():
-            if (other := held.setdefault(ref.seq, name)) != name:
+        for ref in record.refs if record.kind.alone else ():
+            if (other := held.setdefault((record.kind.name, ref.seq), name)) != name:
                 what = f"turn {ref.seq} is in {other} too; take the line out of one"
                 yield Finding("error", what, record.doc_id)
 
@@ -74,8 +72,8 @@ def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
 def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:
     """Archived records to which no `version` links lead, if one of `only` may have made some."""
     names = store.records if only is None else (name for name in only if name in store)
-    if any(name not in store.visible or store.graph.out(name, version) for name in names):
-        near = distances(sorted(store.visible), store.graph, (version,))
+    if any(name not in store.visible or store.out(name, version) for name in names):
+        near = distances(sorted(store.visible), store, (version,))
         for name in sorted(store.records.keys() - near.keys()):
             record = store.records[name]
             what = f"no {record.kind.name} of the surface leads here by {version} links"
@@ -99,38 +97,28 @@ def misquoted(view: View, store: RecordStore) -> list[Finding]:
 TRIES = 3
 """How often a plan to write is made where the library changes under it."""
 
-AT_ONCE = 256
-"""Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
+
+Step = Callable[[View, bool], Plan | None]
+"""What is planned for the library as it is then; it is told whether a model may be asked."""
 
 
-class Round:
-    """Plans one after the other, each with the turns that were looked at since the last one that was taken.
+def run(view: View, steps: Iterable[Step | int]) -> Plans:
+    """Propose a plan a step, each with the turns (ints) that were looked at since the last that was taken.
 
     After `IN_VAIN` in a row about which a model gave no answer it is not asked any more.
     """
-
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self.seen: list[int] = []
-        self._in_vain = 0
-
-    @property
-    def asks(self) -> bool:
-        """Whether a model may be asked."""
-        return self._in_vain < IN_VAIN
-
-    def propose(self, plan: Plan) -> Plans:
-        """Propose a plan; `view` is the library then."""
-        outcome = yield replace(plan, empty=tuple(self.seen))
-        self.view = outcome.view
-        self._in_vain = self._in_vain + 1 if {*plan.unanswered.values()} - {AGAIN} else 0
-        if not isinstance(outcome, Rejected):
-            self.seen = []
-
-    def end(self) -> Plans:
-        """List what was looked at since."""
-        if self.seen:
-            yield Plan(empty=tuple(self.seen))
+    seen: list[int] = []
+    in_vain = 0
+    for step in steps:
+        if isinstance(step, int):
+            seen.append(step)
+        elif plan := step(view, in_vain < IN_VAIN):
+            outcome = yield replace(plan, empty=tuple(seen))
+            view = outcome.view
+            in_vain = in_vain + 1 if {*plan.unanswered.values()} - {AGAIN} else 0
+            seen = seen if isinstance(outcome, Rejected) else []
+    if seen:
+        yield Plan(empty=tuple(seen))
 
 
 def settled(view: View, make: Callable[[View], Plan | None]) -> Generator[Plan, Outcome, View | None]:
@@ -168,10 +156,3 @@ def edited(
     if not (plan.records or notes or unanswered):
         return None
     return replace(plan, notes=tuple(notes), rejected=tuple(rejected), unanswered=unanswered)
-
-
-def emptied(view: View, folder: str) -> Iterator[Plan]:
-    """Take away all that stands below a folder; the evidence, of which none is held then, gives it anew."""
-    records = [Put(doc_id, None) for doc_id in view.below(folder)]
-    for at in range(0, len(records), AT_ONCE):
-        yield Plan(op="rebuild", records=tuple(records[at : at + AT_ONCE]))

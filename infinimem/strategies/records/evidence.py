@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import Generic, TypeVar
 
-from infinimem import tokens
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import held_by
@@ -20,7 +20,7 @@ from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
 from infinimem.strategies.records.record import Quote, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.vector_index import Row, VectorIndex
 
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
@@ -55,6 +55,28 @@ class RecordSearch(ABC, Generic[Own]):
         self.trace.add(Stage("query", (query,)))
         self._others = _without_record(view, self.store, query, budget, open_turns)
         self.budget = budget - size(self._others)
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether records are ranked by vectors alone; else by the library's own search."""
+        return bool(getattr(self.own, "rank", "") == "cosine")
+
+    @cached_property
+    def row(self) -> Row:
+        """The vector of the question."""
+        return self.index.embed(self.query)
+
+    @cached_property
+    def _found(self) -> dict[str, dict[str, float]]:
+        return records_found(self.view, self.store, self.query)
+
+    def nearest(self, folder: str, count: int) -> list[Candidate]:
+        """The records of a folder that are nearest to the question, best first."""
+        if self.by_vectors:
+            near = self.index.nearest(self.row, count, (folder,))
+            return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
+        found = [*self._found[folder].items()][:count]
+        return [Candidate(name, {"words": score}, score) for name, score in found]
 
     @abstractmethod
     def by_rank(self) -> Evidence:
@@ -100,45 +122,14 @@ class RecordSearch(ABC, Generic[Own]):
 # ── turns, piece by piece ───────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """A turn as it is shown so far."""
-
-    place: Located
-    spans: Spans
-    score: float
-    when: str | None
-
-    @property
-    def text(self) -> str:
-        text = self.place.entry.text
-        return OMITTED.join(text[start:end].strip() for start, end in self.spans)
-
-    @property
-    def item(self) -> Retrieved:
-        place, entry = self.place, self.place.entry
-        return Retrieved(
-            doc_id=place.doc_id,
-            start_line=place.start_line,
-            end_line=place.end_line,
-            text=self.text,
-            score=self.score,
-            seqs=(entry.seq,),
-            origin=(entry.seq,),
-            time=entry.time,
-            source=entry.source,
-            speaker=entry.fields.get("speaker"),
-            when=self.when,
-        )
-
-
 class EvidenceBuilder:
     """The evidence of records that are added one by one, each turn once, within a budget of tokens."""
 
     def __init__(self, store: RecordStore, budget: int) -> None:
         self._store = store
         self._budget = budget
-        self._turns: dict[int, _Turn] = {}
+        self._turns: dict[int, Retrieved] = {}
+        self._spans: dict[int, Spans] = {}
         self.tokens = 0
         """That its texts take."""
 
@@ -148,39 +139,52 @@ class EvidenceBuilder:
 
     def add(self, score: float, quotes: Sequence[Quote], when: str | None = None) -> bool:
         """Take in what a record shows beyond what is shown already, if all of it fits; whether it did."""
-        fresh = self._with(score, quotes, when)
-        more = sum(tokens.count(turn.text) for turn in fresh.values())
-        more -= sum(tokens.count(self._turns[seq].text) for seq in fresh if seq in self._turns)
+        spans: dict[int, Spans] = {}
+        fresh: dict[int, Retrieved] = {}
+        for said in quotes:
+            seq, place = said.ref.seq, self._store.turn(said.ref.seq)
+            if place is None or not said.text.strip():  # it was forgotten, or a person cut it short
+                continue
+            text, start = place.entry.text, said.ref.span[0] if said.ref.span else 0
+            old = spans.get(seq) or self._spans.get(seq, ())
+            new = _joined(text, (*old, (start, start + len(said.text))))
+            if new != old:
+                item = fresh.get(seq) or self._turns.get(seq) or _item(place, score)
+                shown = OMITTED.join(text[start:end].strip() for start, end in new)
+                spans[seq], fresh[seq] = new, replace(item, text=shown, when=item.when or when)
+        more = size(fresh.values()) - size(self._turns[seq] for seq in fresh if seq in self._turns)
         if self.tokens + more > self._budget:
             return False
         self._turns |= fresh
+        self._spans |= spans
         self.tokens += more
         return True
 
-    def _with(self, score: float, quotes: Sequence[Quote], when: str | None) -> dict[int, _Turn]:
-        """The turns that would be shown otherwise than now."""
-        fresh: dict[int, _Turn] = {}
-        for said in quotes:
-            seq = said.ref.seq
-            place = self._store.turn(seq)
-            if place is None or not said.text.strip():  # it was forgotten, or a person cut it short
-                continue
-            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), score, when)
-            start = said.ref.span[0] if said.ref.span else 0
-            spans = _joined(place.entry.text, (*old.spans, (start, start + len(said.text))))
-            if spans != old.spans:
-                fresh[seq] = _Turn(place, spans, old.score, old.when or when)
-        return fresh
-
     def by_rank(self) -> list[Retrieved]:
         """The turns in the order in which they came."""
-        return [turn.item for turn in self._turns.values()]
+        return [*self._turns.values()]
 
     def by_time(self) -> list[Retrieved]:
         """The turns in the order in which they were said, those without a time last (Eq. 42)."""
-        times = {seq: moment(turn.place.entry.time) for seq, turn in self._turns.items()}
+        times = {seq: moment(turn.time) for seq, turn in self._turns.items()}
         order = sorted(self._turns, key=lambda seq: (times[seq] == datetime.min, times[seq], seq))
-        return [self._turns[seq].item for seq in order]
+        return [self._turns[seq] for seq in order]
+
+
+def _item(place: Located, score: float) -> Retrieved:
+    entry = place.entry
+    return Retrieved(
+        place.doc_id,
+        place.start_line,
+        place.end_line,
+        entry.text,
+        score,
+        seqs=(entry.seq,),
+        origin=(entry.seq,),
+        time=entry.time,
+        source=entry.source,
+        speaker=entry.fields.get("speaker"),
+    )
 
 
 def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:

@@ -1,16 +1,31 @@
 """One record: a header, for some kinds a text of its own, and the evidence that it names and never copies.
 
+As a file it has a header of its own making, then text of its own, and the evidence quoted for people. The
+header is read and the text of its own, the quotations never. `parse` gives back what `render` wrote. Ledgers
+are Markdown that people read and code reads back: a fenced block of one JSON record a line.
+
 Source: All-Mem, Eq. 1 (memory unit); xMemory, RecMem and GAM keep the same with other kinds.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import takewhile
+from typing import Any
 
+from infinimem.grounding.when import span_of
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import MAX_BYTES, flow, quote
+from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
+from infinimem.store.records import LONGEST_RUN
+from infinimem.strategies.links import Link
 
 ANEW = "infinimem rebuild makes all records anew"
 """What helps where nothing less does."""
@@ -44,19 +59,20 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record; its links are the graph's.
+    """A record.
 
     Args:
         id: "u-000212": the prefix of its kind and a number, mostly that of its first turn; or with a suffix
             "u-000212-01" for what was derived.
         time: ISO 8601, when its evidence was said; of a merge that of the newest member.
         session: stem of the evidence document; None where there are several.
+        links: to other records, by kind and target, even to those that are not here.
         when: when what it tells of happens or holds, where that is not when it was said (docs/FORMAT.md).
         refs, sources: the turns, or ids of the records, that it is made of.
         moved: those of them that were part of another record before, each with that one.
         visible: whether it stands in the folder of its kind; else it is archived.
         aux: further keys and values in a word each, such as `UNVERIFIED`.
-        prose: text of its own above the quotations, for kinds that have one; see `codec.clean_prose`.
+        prose: text of its own above the quotations, for kinds that have one; see `clean_prose`.
         others: header lines of keys that are a person's (Obsidian's `tags`, `aliases`), as they stand.
     """
 
@@ -74,6 +90,7 @@ class Record:
     prose: str = ""
     others: tuple[str, ...] = ()
     when: str | None = None
+    links: tuple[Link, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -161,3 +178,279 @@ def moment(time: str | None) -> datetime:
         return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
     except (ValueError, OverflowError):
         return datetime.min
+
+
+# ── as a file ───────────────────────────────────────────────────────────────────────────────────
+
+
+KEYS = ("id", "kind", "summary", "keywords", "time", "when", "session", "evidence", "links", "aux")
+"""Of a record's header, in their order; all others are a person's, stand behind them and are kept."""
+
+SHOWN = 4000
+"""Characters of evidence that a record's file quotes."""
+
+_SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
+_SEQS = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
+_WEIGHT = re.compile(r"-?[01]\.[0-9]{3}\Z")
+_KEY = re.compile(r"([^\s#:-][^:]*):(?:\s|\Z)")
+_WORD = re.compile(r"[A-Za-z0-9_.+-]{1,40}\Z")
+_STEM = re.compile(r"[^/\n]{1,200}\Z")
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def header(record: Record) -> list[str]:
+    """The lines of a record's header, both delimiters included."""
+    lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
+    lines.append(f"summary: {quote(record.summary)}")
+    lines.append(f"keywords: {flow(record.keywords)}")
+    told = ((key, getattr(record, key)) for key in ("time", "when", "session"))
+    lines += (f"{key}: {quote(value)}" for key, value in told if value is not None)
+    lines.append("evidence:")
+    lines += _ref_lines(record.refs)
+    moved = dict(record.moved)
+    for name in record.sources:
+        was = f", was: {moved[name]}" if name in moved else ""
+        lines.append(f"  - {{{record.kind.source}: {name}{was}}}")
+    if record.links:
+        lines.append("links:")
+        lines += map(_link_line, record.links)
+    if record.aux:
+        lines.append(f"aux: {{{', '.join(f'{key}: {value}' for key, value in record.aux)}}}")
+    return [*lines, *record.others, "---"]
+
+
+def _ref_lines(refs: Sequence[Ref]) -> Iterator[str]:
+    """A line a piece of evidence; whole turns that follow each other share one."""
+    at = 0
+    while at < len(refs):
+        ref, end = refs[at], at + 1
+        while ref.span is None and end < len(refs) and refs[end] == Ref(ref.seq + end - at):
+            end += 1
+        run = f"-{refs[end - 1].seq}" if end - at > 1 else ""
+        span = f', span: "{ref.span[0]}-{ref.span[1]}"' if ref.span else ""
+        yield f"  - {{ref: {ref.seq}{run}{span}}}"
+        at = end
+
+
+def _link_line(link: Link) -> str:
+    weight = "" if link.weight is None else f", w: {link.weight:.3f}"
+    return f"  - {{type: {link.kind}, to: {link.to}{weight}}}"
+
+
+def fits(record: Record) -> bool:
+    """Whether the header keeps within the bound over which none is read."""
+    return sum(len(line.encode()) + 1 for line in header(record)) <= MAX_BYTES
+
+
+def render(record: Record, quotes: Sequence[Quote]) -> str:
+    """A record's file."""
+    lines = header(record)
+    if record.prose:
+        lines += [*record.prose.split("\n"), ""]
+    room = SHOWN
+    for at, said in enumerate(quotes):
+        lines += [""] if at else []
+        if room <= 0:
+            lines.append("> …")
+            break
+        lines += _quoted(said, room)
+        room -= len(said.text)
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(said: Quote, room: int) -> list[str]:
+    """A quotation; no line of it can be taken for an entry or a heading."""
+    text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
+    name = said.speaker or said.role
+    who = f"{one_line(name)}: " if name else ""
+    told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
+    return [f"> {line}".rstrip(" ") for line in told.split("\n")]
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def clean_prose(text: str) -> str:
+    """A text as it may stand above quotations: no line can be taken for one, for an entry or a heading."""
+    lines = (line.lstrip(" >#-<").rstrip() for line in clean_text(text).split("\n"))
+    return "\n".join(lines).strip("\n")
+
+
+def parse(document: Document, spec: StrategySpec) -> Record | Finding:
+    """The record that a document holds, or why it holds none. Never raises.
+
+    Args:
+        document: in one of the folders of the strategy's records.
+        spec: its kinds of records and of links.
+    """
+    folder, _, name = document.id.rpartition("/")
+    if f"{folder}/" not in spec.record_folders:  # its next version would stand beside
+        what = f"records stand in {' and '.join(spec.record_folders)} themselves; move it there"
+        return Finding("error", what, document.id)
+    found = document.header
+    if found.problem or not found.end:
+        what = found.problem or "a record without a header"
+        return Finding("error", f"{what}; mend it, or {ANEW}", document.id)
+    try:
+        kind = spec.kind_of(name)
+        if kind is None or not is_record_id(name) or f"{folder}/" not in (kind.folder, spec.archived):
+            raise ValueError(f"{name[:80]!r} is no id of a record that stands there")
+        return _record(name, spec, kind, document)
+    except (ValueError, OverflowError) as wrong:
+        return Finding("error", f"the header is no record's: {wrong}; mend it, or {ANEW}", document.id)
+
+
+def _prose(body: str) -> str:
+    """What stands above the first quotation."""
+    lines = body.split("\n")
+    end = next((at for at, line in enumerate(lines) if line.startswith(">")), len(lines))
+    return clean_prose("\n".join(lines[:end]))
+
+
+def _others(lines: Sequence[str]) -> tuple[str, ...]:
+    """The header lines of keys that are not a record's, with the lines that belong to them."""
+    found: list[str] = []
+    ours = True
+    for line in lines:
+        if key := _KEY.match(line):
+            ours = key[1] in KEYS
+        if not ours:
+            found.append(line.rstrip("\r"))
+    return tuple(found)
+
+
+def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Record:
+    """The record of a document.
+
+    Raises:
+        ValueError: what is wrong with its header.
+    """
+    values = document.header.values
+    if values.get("kind") != kind.name:
+        raise ValueError(f"its kind is not {kind.name}")
+    rows = [_told(row, kind.source, "ref", "span", "was") for row in _listed(values, "evidence")]
+    of_records = [row for row in rows if kind.source in row]
+    refs = tuple(ref for row in rows if kind.source not in row for ref in _refs(row))
+    sources = tuple(row[kind.source] for row in of_records)
+    if not all(key in (kind.source, "was") and is_record_id(row[key]) for row in of_records for key in row):
+        raise ValueError("a line of its evidence is not understood")
+    doubled = len({*refs}) < len(refs) or len({*sources}) < len(sources)
+    if not rows or (refs and sources) or doubled or name in sources:
+        raise ValueError("its evidence is neither turns nor other records, each once")
+    session = values.get("session")
+    if session is not None and not (isinstance(session, str) and _STEM.match(session)):
+        raise ValueError("session is no name of an evidence file")
+    when = _line(values["when"], "when") if "when" in values else None
+    if when is not None and span_of(when) is None:
+        raise ValueError("when is no day, month, year or interval of two of them")
+    return Record(
+        id=name,
+        spec=spec,
+        summary=_line(values.get("summary", ""), "summary"),
+        keywords=tuple(_line(word, "keywords") for word in _listed(values, "keywords")),
+        time=_line(values["time"], "time") if "time" in values else None,
+        session=session,
+        refs=refs,
+        sources=sources,
+        moved=tuple((row[kind.source], row["was"]) for row in of_records if "was" in row),
+        visible=document.id.startswith(kind.folder),
+        aux=_aux(values.get("aux", {})),
+        prose=_prose(document.body) if kind.prose else "",
+        others=_others(document.lines[1 : document.header.end - 1]),
+        when=when,
+        links=_links(name, values, spec),
+    )
+
+
+def _listed(values: Mapping[str, Any], key: str) -> Sequence[Any]:
+    found = values.get(key, [])
+    if not isinstance(found, list):
+        raise ValueError(f"{key} is no list")
+    return found
+
+
+def _line(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is no text")
+    return one_line(clean_text(value))
+
+
+def _aux(found: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(found, dict) or not all(
+        isinstance(word, str) and _WORD.match(word) for pair in found.items() for word in pair
+    ):
+        raise ValueError("aux is no list of keys with a word each")
+    return tuple(found.items())
+
+
+def _refs(row: Mapping[str, str]) -> Sequence[Ref]:
+    if row.keys() <= {"ref", "span"} and (seqs := _SEQS.match(row.get("ref", ""))):
+        first, last = int(seqs[1]), int(seqs[2] or seqs[1])
+        if "span" not in row and first <= last < first + LONGEST_RUN and (last > first or not seqs[2]):
+            return tuple(map(Ref, range(first, last + 1)))
+        ends = _SPAN.match(row.get("span", ""))
+        if ends and not seqs[2] and int(ends[1]) < int(ends[2]):
+            return (Ref(first, (int(ends[1]), int(ends[2]))),)
+    raise ValueError("a line of its evidence is not understood")
+
+
+def _links(name: str, values: Mapping[str, Any], spec: StrategySpec) -> tuple[Link, ...]:
+    links = []
+    for row in _listed(values, "links"):
+        told = _told(row, "type", "to", "w")
+        kind, to, weight = told.get("type", ""), told.get("to", ""), told.get("w")
+        known = kind in spec.links and spec.kind_of(to) and is_record_id(to)
+        if not known or not (weight is None or _WEIGHT.match(weight)):
+            raise ValueError("a link is not understood")
+        links.append(Link(kind, to, None if weight is None else float(weight)))
+    if len({(link.kind, link.to) for link in links}) < len(links) or any(link.to == name for link in links):
+        raise ValueError("a link stands twice or leads to the record itself")
+    return tuple(sorted(links, key=lambda link: (link.kind, link.to)))
+
+
+def _told(row: object, *keys: str) -> dict[str, str]:
+    """A line of a list, if it holds texts under these keys alone; else nothing."""
+    if not isinstance(row, dict) or not all(key in keys and isinstance(row[key], str) for key in row):
+        return {}
+    return row
+
+
+# ── ledgers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+_FENCE = "```"
+_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
+"""What may not stand in a file as it is, or that nobody would see; `json` escapes the rest."""
+
+
+def ledger_text(
+    doc_id: str, header: Mapping[str, str], prose: Sequence[str], rows: Iterable[Mapping[str, Any]]
+) -> str:
+    """The text of a ledger: further keys of its header, Markdown lines for people, the rows of the block."""
+    head = [f"{key}: {quote(value)}" for key, value in {"id": doc_id, **header}.items()]
+    block = [_FENCE + "json", *map(_row, rows), _FENCE]
+    return "\n".join(["---", *head, "---", *prose, "", *block, ""])
+
+
+def rows_of(document: Document) -> list[dict[str, Any]]:
+    """The rows of the block; lines that are none are passed over."""
+    lines = document.body.split("\n")
+    begin = lines.index(f"{_FENCE}json") + 1 if f"{_FENCE}json" in lines else len(lines)
+    found = map(_loaded, takewhile(lambda line: not line.startswith(_FENCE), lines[begin:]))
+    return [row for row in found if row is not None]
+
+
+@lru_cache(maxsize=512)
+def _loaded(line: str) -> dict[str, Any] | None:
+    """The row that a line holds; of a ledger that grew by one the others are known. Nobody edits it."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(row, ensure_ascii=False))

@@ -6,7 +6,7 @@ Source: All-Mem, section 3.1 (bank, surface) and Appendix B.2 (evidence by refer
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, KeysView, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, KeysView, Sequence, Set
 from copy import copy
 from dataclasses import replace
 from threading import Lock
@@ -17,8 +17,7 @@ from infinimem.model import Finding, Located, Put
 from infinimem.spec import StrategySpec
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.graph.links import Graph, Link, SharedDict
-from infinimem.strategies.records.codec import Parsed, parse, render
+from infinimem.strategies.links import Link, SharedDict
 from infinimem.strategies.records.record import (
     Quote,
     Record,
@@ -26,11 +25,13 @@ from infinimem.strategies.records.record import (
     is_record_id,
     moment,
     number_of,
+    parse,
     prefix_of,
     record_id,
+    render,
 )
 
-_Read = tuple[Document, Parsed | Finding]
+_Read = tuple[Document, Record | Finding]
 
 
 class RecordStore:
@@ -41,13 +42,12 @@ class RecordStore:
     def __init__(self, spec: StrategySpec, turn: Callable[[int], Located | None]) -> None:
         self.spec = spec
         self.records: SharedDict[str, Record] = SharedDict()
-        self.graph = Graph()
-        self.lost: SharedDict[str, tuple[Link, ...]] = SharedDict()
-        """Links to records that are not here, or cannot be read: they stay in the files."""
         self.held: Set[int] = frozenset()
         """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
         self.turn = turn
         self._surface: SharedDict[str, None] = SharedDict()
+        self._into: SharedDict[tuple[str, str], tuple[str, ...]] = SharedDict()
+        """The records that link to one by a kind, ascending."""
         self._findings: SharedDict[str, Finding] = SharedDict()
         self._sessions: SharedDict[str, tuple[str, ...]] = SharedDict()
         self._read: SharedDict[str, _Read] = SharedDict()
@@ -76,13 +76,13 @@ class RecordStore:
     @property
     def edited(self) -> Set[str]:
         """Records that may differ from what was loaded."""
-        return self._edited | self.graph.changed
+        return self._edited
 
     def copy(self) -> Self:
         """A store to try edits on; costs the same however many records there are."""
         twin = copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, SharedDict | Graph | set):
+            if isinstance(value, SharedDict | set):
                 setattr(twin, name, value.copy())
         return twin
 
@@ -112,21 +112,19 @@ class RecordStore:
         chosen = store._choose({*names.values()}, documents)
         away = [doc_id for doc_id, name in names.items() if name not in chosen]
         if base is not None and any(one not in view or names[one] in store.records for one in away):
-            return cls.load(view, store)  # what linked to it has lost a link, and its suffix is free
-        for name in store.lost.keys() - chosen.keys():  # what it links to may be here now
-            if parsed := store._parsed(store.records[name].doc_id):
-                chosen[name] = parsed
-        store._fill(chosen)
+            return cls.load(view, store)  # its suffix is free
+        for name in sorted(chosen):
+            store._keep(chosen[name])
         store._loaded()
         return store
 
-    def _parsed(self, doc_id: str) -> Parsed | None:
+    def _parsed(self, doc_id: str) -> Record | None:
         found = self._read[doc_id][1] if doc_id in self._read else None
         return None if isinstance(found, Finding) else found
 
-    def _choose(self, names: Collection[str], documents: Collection[str]) -> dict[str, Parsed]:
+    def _choose(self, names: Collection[str], documents: Collection[str]) -> dict[str, Record]:
         """What was read by name; of a record that stands in two folders the one that is not archived."""
-        chosen: dict[str, Parsed] = {}
+        chosen: dict[str, Record] = {}
         for name in filter(is_record_id, names):
             self._take(name)
         for doc_id in {*documents, *(folder + name for name in names for folder in self.spec.record_folders)}:
@@ -137,27 +135,12 @@ class RecordStore:
             if isinstance(found, Finding):
                 self._findings[doc_id] = found
                 continue
-            record, _ = found
-            if not record.visible and self._parsed(record.kind.folder + record.id):
-                what = f"{record.id} stands in {record.kind.folder} too; delete one"
+            if not found.visible and self._parsed(found.kind.folder + found.id):
+                what = f"{found.id} stands in {found.kind.folder} too; delete one"
                 self._findings[doc_id] = Finding("error", what, doc_id)
             else:
-                chosen[record.id] = found
+                chosen[found.id] = found
         return chosen
-
-    def _fill(self, found: Mapping[str, Parsed]) -> None:
-        """Take records in, in place of those of the same names."""
-        for name in sorted(found):
-            self._keep(found[name][0])
-            self.graph.add_node(name)
-        for name, (_, links) in found.items():
-            self.lost.pop(name, None)
-            if lost := tuple(link for link in links if link.to not in self.records):
-                self.lost[name] = lost
-            for kind in self.spec.links:
-                here = [link for link in links if link.kind == kind and link.to in self.records]
-                if here or self.graph.out(name, kind):
-                    self.graph.put(name, kind, here)
 
     def _loaded(self) -> None:
         """What was taken in is no edit, but news to who knows the store that this one follows."""
@@ -168,7 +151,6 @@ class RecordStore:
                 self._loads += self.edited
             self._upto = len(self._loads)
         self._edited.clear()
-        self.graph.changed.clear()
 
     def since(self, older: RecordStore | None) -> Sequence[str] | None:
         """Records that may differ between two stores as they were loaded; None where neither tells."""
@@ -179,8 +161,13 @@ class RecordStore:
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, record: Record) -> None:
+        old = self.records.get(record.id)
         self._edited.add(record.id)
-        self._seat(self.records.get(record.id), record)
+        self._seat(old, record)
+        before, now = ({(link.to, link.kind) for link in (one.links if one else ())} for one in (old, record))
+        for end in before ^ now:
+            others = (name for name in self._into.get(end, ()) if name != record.id)
+            self._into[end] = tuple(sorted((*others, record.id) if end in now else others))
         self.records[record.id] = record
         if record.visible:
             self._surface[record.id] = None
@@ -209,8 +196,8 @@ class RecordStore:
     def put(self, record: Record) -> None:
         """A new record, or another value for one that is here; links stay."""
         self._take(record.id)
-        self._keep(record)
-        self.graph.add_node(record.id)
+        old = self.records.get(record.id)
+        self._keep(replace(record, links=old.links) if old else record)
 
     def archive(self, name: str) -> None:
         """Archive a record; nothing else of it changes."""
@@ -233,9 +220,43 @@ class RecordStore:
         taken = own in self.records or any(folder + own in self._read for folder in self.spec.record_folders)
         return self.new_id(prefix, number) if taken else own
 
-    def links(self, name: str) -> tuple[Link, ...]:
-        """All links that the record's file holds."""
-        return (*self.graph.links(name), *self.lost.get(name, ()))
+    # ── links ───────────────────────────────────────────────────────────────────────────────────
+
+    def links(self, name: str, kind: str | None = None) -> tuple[Link, ...]:
+        """The links of a record to others that are here, all or of one kind, by (kind, target)."""
+        links = self.records[name].links
+        return tuple(link for link in links if kind in (None, link.kind) and link.to in self.records)
+
+    def lost(self, name: str) -> tuple[Link, ...]:
+        """Links to records that are not here, or cannot be read: they stay in the files."""
+        return tuple(link for link in self.records[name].links if link.to not in self.records)
+
+    def out(self, name: str, kind: str) -> tuple[str, ...]:
+        """Where the links of a kind lead, ascending."""
+        return tuple(link.to for link in self.links(name, kind))
+
+    def into(self, name: str, kind: str) -> tuple[str, ...]:
+        """The records that link to this one by a kind, ascending."""
+        return self._into.get((name, kind), ())
+
+    def link(self, name: str, link: Link) -> None:
+        """Add a link; the one of this kind to this target, if there is one, takes the new weight."""
+        others = (old for old in self.links(name, link.kind) if old.to != link.to)
+        self.relink(name, link.kind, (*others, link))
+
+    def relink(self, name: str, kind: str, links: Iterable[Link]) -> None:
+        """Replace all links of a kind to others that are here.
+
+        Raises:
+            ValueError: one leads to the record itself, or to none, or is of another kind.
+        """
+        new = {link.to: link for link in links}
+        if any(to == name or to not in self.records or link.kind != kind for to, link in new.items()):
+            raise ValueError(f"{name} cannot have these {kind} links: {', '.join(new)}")
+        record = self.records[name]
+        kept = (link for link in record.links if link.kind != kind or link.to not in self.records)
+        links = sorted((*kept, *new.values()), key=lambda link: (link.kind, link.to))
+        self._keep(replace(record, links=tuple(links)))
 
     # ── evidence ────────────────────────────────────────────────────────────────────────────────
 
@@ -287,7 +308,7 @@ class RecordStore:
 
     def render(self, name: str) -> str:
         """The record's file."""
-        return render(self.records[name], self.links(name), self.quotes(name))
+        return render(self.records[name], self.quotes(name))
 
 
 def turn_of(view: View, seq: int) -> Located | None:
@@ -303,8 +324,6 @@ def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:
         name
         for name in (before.edited | after.edited if same else before.records.keys() | after.records.keys())
         if before.records.get(name) != after.records.get(name)
-        or (before.graph.links(name) != after.graph.links(name))
-        or before.lost.get(name) != after.lost.get(name)
     ]
     return tuple(sorted(names, key=lambda name: (number_of(name), name)))
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding
+from infinimem.model import Evidence, Finding, Plan, Put
 from infinimem.settings import Settings
-from infinimem.spec import Kind, StrategySpec
+from infinimem.spec import StrategySpec
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Plans
-from infinimem.strategies.graph.walk import Topology, around
+from infinimem.strategies.links import Topology, around
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.records import edits
 from infinimem.strategies.records.evidence import RecordSearch
@@ -26,9 +26,7 @@ from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 def links(store: RecordStore) -> dict[str, int]:
     """Count the links of each kind."""
-    return {
-        kind: sum(len(store.graph.out(name, kind)) for name in store.records) for kind in store.spec.links
-    }
+    return {kind: sum(len(store.out(name, kind)) for name in store.records) for kind in store.spec.links}
 
 
 def by_kind(store: RecordStore) -> dict[str, int]:
@@ -40,6 +38,8 @@ def by_kind(store: RecordStore) -> dict[str, int]:
 
 MOST = 40
 """Records that a picture shows."""
+AT_ONCE = 256
+"""Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
 
 
 def picture(
@@ -52,7 +52,7 @@ def picture(
 ) -> Topology:
     """What is linked to a record, either way, with `kinds` of links beside those of its strategy."""
     return around(
-        store.graph,
+        store,
         named(store, index, name),
         hops,
         MOST,
@@ -92,8 +92,6 @@ class RecordStrategy(ABC):
     spec: StrategySpec
     own: Any
     """The settings of its group; `block_tokens` among them bounds what an answer is read from."""
-    apart: tuple[Kind, ...] = ()
-    """Kinds of which no two records hold one turn."""
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
@@ -105,8 +103,10 @@ class RecordStrategy(ABC):
         """Another than for writing, which holds it while a model thinks."""
 
     def rebuild(self, view: View) -> Plans:
-        """Take all that it wrote away; the evidence gives it anew."""
-        yield from edits.emptied(view, self.spec.writes[0])
+        """Take all that it wrote away; the evidence, of which none is held then, gives it anew."""
+        records = [Put(doc_id, None) for doc_id in view.below(self.spec.writes[0])]
+        for at in range(0, len(records), AT_ONCE):
+            yield Plan(op="rebuild", records=tuple(records[at : at + AT_ONCE]))
 
     def held(self, view: View) -> AbstractContextManager[Any]:
         """Give what `search` needs of a view."""
@@ -141,5 +141,4 @@ class RecordStrategy(ABC):
     def check(self, view: View) -> list[Finding]:
         """What must hold of its records, turns held twice, and bodies that do not quote the evidence."""
         records = view.derived(RecordStore.load)
-        twice = (found for kind in self.apart for found in edits.held_twice(records, kind))
-        return [*self.faults(records), *edits.misquoted(view, records), *twice]
+        return [*self.faults(records), *edits.misquoted(view, records), *edits.held_twice(records)]

@@ -16,8 +16,7 @@ from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located
 from infinimem.strategies.records.asking import Data, named
-from infinimem.strategies.records.codec import clean_prose
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, moment
+from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, clean_prose, moment
 from infinimem.strategies.records.record_store import RecordStore
 
 SUMMARY = 600

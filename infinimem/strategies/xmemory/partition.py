@@ -1,20 +1,32 @@
-"""The partition of facts into themes: facts are attached, themes split and merged where f grows.
+"""Themes: f, the ways to split one, the partition in which f decides on splits and merges, and its records.
 
-Knows names and vectors alone; these have length 1, or 0 where a text says nothing.
+f and the partition know names and vectors alone; these have length 1, or 0 where a text says nothing.
 Source: xMemory, section 3.2, Eq. 1 to 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.spec import XmemorySettings
+from infinimem.grounding.claims import unsupported
+from infinimem.llm.parallel import in_order
+from infinimem.model import Finding
+from infinimem.store.view import View
+from infinimem.strategies.links import Link
+from infinimem.strategies.records.asking import Asker
+from infinimem.strategies.records.record import UNVERIFIED, Record, number_of, record_id
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.telling import one_liner
+from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
+from infinimem.strategies.xmemory.tasks import THEME
 
 Rows = NDArray[np.float64]
 """Vectors of facts, a row each."""
@@ -24,29 +36,41 @@ EPSILON = 1e-3
 DIGITS = 6
 """Of f, and of cosines that are compared; beyond them sums in another order differ."""
 
+# ── f ────────────────────────────────────────────────────────────────────────────────────────────
 
-@dataclass(frozen=True, eq=False)
-class Theme:
-    """What f takes of a theme: its size n_k, its centre mu_k (zeros where vectors cancel out), and cosines.
 
-    `cohesion` is the mean of its facts and mu_k (Eq. 3), `purity` that of all pairs, which f does not
-    take.
-    """
+class Theme(NamedTuple):
+    """What f takes of a theme: its size n_k, its centre mu_k (zeros where vectors cancel out), and the mean
+    cosine of its facts and mu_k."""
 
     size: int
     centre: Rows
     cohesion: float
-    purity: float
 
     @classmethod
     def of(cls, rows: Rows) -> Theme:
         """The theme of facts with these vectors; at least one."""
-        count, mean = len(rows), rows.mean(axis=0)
-        length = float(np.linalg.norm(mean))
-        centre = mean / length if round(length, DIGITS) else np.zeros_like(mean)
-        pairs = count * count * (mean @ mean) - (rows * rows).sum()
-        purity = float(pairs / (count * (count - 1))) if count > 1 else 1.0
-        return cls(count, centre, float((rows @ centre).mean()), purity)
+        return cls.all(rows, [len(rows)])[0]
+
+    @classmethod
+    def all(cls, rows: Rows, sizes: Sequence[int]) -> list[Theme]:
+        """Themes of these sizes, whose facts' vectors stand one after the other."""
+        counts = np.array(sizes, np.int64)
+        starts = np.cumsum(counts) - counts
+        means = np.add.reduceat(rows, starts) / counts[:, None]
+        lengths = np.linalg.norm(means, axis=1, keepdims=True)
+        centres = np.divide(means, lengths, out=np.zeros_like(means), where=np.round(lengths, DIGITS) > 0)
+        cosines = np.einsum("ij,ij->i", rows, np.repeat(centres, counts, axis=0))
+        cohesion = np.add.reduceat(cosines, starts) / counts
+        return [*map(cls, sizes, centres, cohesion.tolist())]
+
+
+def objective(themes: Iterable[Theme]) -> float:
+    """f, the sum of sparsity and semantics, to 6 decimals (Eq. 1); 0 for no themes."""
+    themes = tuple(themes)
+    if not themes:
+        return 0.0
+    return round(sparsity([theme.size for theme in themes]) + semantics(themes), DIGITS)
 
 
 def sparsity(sizes: Sequence[int]) -> float:
@@ -54,39 +78,27 @@ def sparsity(sizes: Sequence[int]) -> float:
     return sum(sizes) ** 2 / (len(sizes) * sum(size * size for size in sizes))
 
 
-def nearest(centres: Rows) -> Rows:
-    """s_k, the cosine of a theme's centre and the nearest other one (Eq. 3); 0 for one alone."""
-    if len(centres) < 2:
-        return np.zeros(len(centres))
-    cosines = centres @ centres.T
-    np.fill_diagonal(cosines, -np.inf)
-    found: Rows = cosines.max(axis=1)
-    return found
+def semantics(themes: Sequence[Theme]) -> float:
+    """The mean of cohesion times g(s_k), which falls for themes that are redundant or islands (Eq. 3).
 
-
-def bell(near: Rows) -> Rows:
-    """g(s_k) = exp(-(s_k - m)^2 / 2 sigma^2), which falls for themes that are redundant or islands (Eq. 3).
-
-    m is the median of s, sigma the median of |s_k - m|, and `EPSILON`.
+    s_k is the cosine of a theme's centre and the nearest other one, 0 for one alone. g is
+    exp(-(s_k - m)^2 / 2 sigma^2), m the median of s, sigma the median of |s_k - m|, and `EPSILON`.
     """
+    centres = np.stack([theme.centre for theme in themes])
+    cosines = centres @ centres.T
+    np.fill_diagonal(cosines, -inf)
+    near = cosines.max(axis=1) if len(themes) > 1 else np.zeros(1)
     middle = np.median(near)
     sigma = np.median(np.abs(near - middle)) + EPSILON
-    found: Rows = np.exp(-((near - middle) ** 2) / (2 * sigma**2))
-    return found
+    bell = np.exp(-((near - middle) ** 2) / (2 * sigma**2))
+    return float(np.mean(bell * np.array([theme.cohesion for theme in themes])))
 
 
-def semantics(themes: Sequence[Theme]) -> float:
-    """The mean over themes of cohesion times g(s_k) (Eq. 3)."""
-    weights = bell(nearest(np.stack([theme.centre for theme in themes])))
-    return float(np.mean(weights * np.array([theme.cohesion for theme in themes])))
-
-
-def objective(themes: Iterable[Theme]) -> float:
-    """f, the sum of both scores, to 6 decimals (Eq. 1); 0 for no themes."""
-    found = tuple(themes)
-    if not found:
-        return 0.0
-    return round(sparsity([theme.size for theme in found]) + semantics(found), DIGITS)
+def purity(rows: Rows) -> float:
+    """The mean cosine of all pairs of facts; 1 for one alone."""
+    count, total = len(rows), rows.sum(axis=0)
+    pairs = total @ total - (rows * rows).sum()
+    return round(float(pairs / (count * (count - 1))), DIGITS) if count > 1 else 1.0
 
 
 # ── how a theme may be split ─────────────────────────────────────────────────────────────────────
@@ -98,27 +110,31 @@ ROUNDS = 100
 """Of k-means at most; a dozen facts settle in a few."""
 
 
+def candidates(rows: Rows, cap: int, edge: float) -> list[Parts]:
+    """The ways to split a theme in two or more parts, none over the cap, by its facts' vectors."""
+    ways = (components(rows, edge, cap), runs(rows, cap), means(rows, 2), means(rows, 3))
+    return [sorted(way) for way in ways if len(way) > 1 and max(map(len, way)) <= cap]
+
+
 def cosines(rows: Rows, others: Rows) -> Rows:
     """Cosines as they are compared; `others` may have any length."""
     lengths = np.linalg.norm(others, axis=1)
-    found: Rows = np.round(rows @ (others / np.where(lengths, lengths, 1.0)[:, None]).T, DIGITS)
-    return found
+    near: Rows = np.round(rows @ (others / np.where(lengths, lengths, 1.0)[:, None]).T, DIGITS)
+    return near
 
 
 def components(rows: Rows, edge: float, cap: int) -> Parts:
     """The components of the graph that joins facts of at least this cosine, in pieces of the cap by age."""
-    near = cosines(rows, rows) >= edge
-    left, found = dict.fromkeys(range(len(rows))), Parts()
+    joined = cosines(rows, rows) >= edge
+    left, parts = set(range(len(rows))), Parts()
     while left:
-        part, waiting = set[int](), [next(iter(left))]
-        while waiting:
-            one = waiting.pop()
-            part.add(one)
-            left.pop(one, None)
-            waiting += [other for other in np.flatnonzero(near[one]).tolist() if other in left]
+        part = {min(left)}
+        while fresh := {other for one in part for other in np.flatnonzero(joined[one]).tolist()} - part:
+            part |= fresh
+        left -= part
         members = sorted(part)
-        found += [members[at : at + cap] for at in range(0, len(members), cap)]
-    return found
+        parts += [members[at : at + cap] for at in range(0, len(members), cap)]
+    return parts
 
 
 def runs(rows: Rows, cap: int) -> Parts:
@@ -133,30 +149,20 @@ def runs(rows: Rows, cap: int) -> Parts:
 def means(rows: Rows, count: int) -> Parts:
     """k-means by cosine, from the farthest pair, and then from what is least near to either."""
     near = cosines(rows, rows)
-    np.fill_diagonal(near, np.inf)
+    np.fill_diagonal(near, inf)
     seeds = [int(one) for one in np.unravel_index(np.argmin(near), near.shape)]
     np.fill_diagonal(near, 1.0)
     while len(seeds) < count:
         seeds.append(int(np.argmin(near[seeds].max(axis=0))))
-    centres, labels = rows[seeds], None
+    centres, labels = rows[seeds], np.full(len(rows), -1)
     for _ in range(ROUNDS):
-        now = np.argmax(cosines(rows, centres), axis=1)
-        if labels is not None and np.array_equal(now, labels):
+        before, labels = labels, np.argmax(cosines(rows, centres), axis=1)
+        if np.array_equal(before, labels):
             break
-        labels = now
-        centres = np.stack(
-            [
-                rows[labels == part].mean(axis=0) if (labels == part).any() else centres[part]
-                for part in range(count)
-            ]
-        )
+        for label in range(count):
+            if (labels == label).any():
+                centres[label] = rows[labels == label].mean(axis=0)
     return [part for label in range(count) if (part := np.flatnonzero(labels == label).tolist())]
-
-
-def candidates(rows: Rows, cap: int, edge: float) -> list[Parts]:
-    """The ways to split a theme in two or more parts, none over the cap, by its facts' vectors."""
-    ways = (components(rows, edge, cap), runs(rows, cap), means(rows, 2), means(rows, 3))
-    return [sorted(way) for way in ways if len(way) > 1 and max(map(len, way)) <= cap]
 
 
 # ── the partition ────────────────────────────────────────────────────────────────────────────────
@@ -166,9 +172,6 @@ PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
 NEAREST = 10
 """Themes that one which changed may merge with: the paper has "a small set" of the nearest."""
-
-
-Memo = dict[str, tuple[Sequence[str], Theme]]
 
 
 class Change(NamedTuple):
@@ -181,6 +184,15 @@ class Change(NamedTuple):
     f_after: float
 
 
+class Table(NamedTuple):
+    """All themes, an entry each; `free` are those that may be split and merged."""
+
+    names: list[str]
+    sizes: NDArray[np.int64]
+    free: NDArray[np.bool_]
+    centres: Rows
+
+
 class ThemePartition:
     """Themes with their facts by age.
 
@@ -189,7 +201,6 @@ class ThemePartition:
         name: gives the name of a theme that a fact founds, each time a new one.
         older: what orders themes and facts by age, the oldest first.
         fixed: those that a person holds: facts come in while there is room, and nothing else happens.
-        memo: what f takes of the themes, for the next partition, where their facts are the same objects.
     """
 
     def __init__(
@@ -200,77 +211,53 @@ class ThemePartition:
         older: Callable[[str], tuple[object, ...]],
         own: XmemorySettings,
         fixed: Collection[str] = (),
-        memo: Memo | None = None,
     ) -> None:
         self.themes: dict[str, Sequence[str]] = dict(themes)
         self.changes: list[Change] = []
         self._row, self._name, self._older, self._own = row, name, older, own
-        memo = {} if memo is None else memo
-        for theme, facts in themes.items():
-            if theme not in memo or memo[theme][0] is not facts:
-                memo[theme] = facts, Theme.of(self._rows(facts))
-        self._known = {theme: memo[theme][1] for theme in themes}
-        self._names = [*themes]
-        self._at = {theme: at for at, theme in enumerate(themes)}
-        self._sizes = np.array([len(facts) for facts in themes.values()], np.int64)
-        """By place, 0 for those that are gone."""
-        self._free = np.array([theme not in fixed for theme in themes], bool)
-        self._centres = np.array([theme.centre for theme in self._known.values()], np.float64)
-        self._near: dict[str, Rows] = {}
+        self._fixed = fixed
+        known = Theme.all(self._rows(themes.values()), [*map(len, themes.values())]) if themes else []
+        self._known = dict(zip(themes, known, strict=True))
+        self._table: Table | None = None
         self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
         """What is split and merged: themes that facts came to. What a merge fills is split once others come,
         or splits and merges of two blocks would undo each other for ever."""
 
+    def _rows(self, lists: Iterable[Sequence[str]]) -> Rows:
+        return np.stack([self._row(fact) for facts in lists for fact in facts]).astype(np.float64)
+
     def _set(self, theme: str, facts: Sequence[str]) -> None:
-        facts = sorted(facts, key=self._older)
-        known = Theme.of(self._rows(facts))
-        if theme not in self._at:
-            self._at[theme] = len(self._names)
-            self._names.append(theme)
-            self._sizes, self._free = np.append(self._sizes, 0), np.append(self._free, True)
-            self._centres = np.vstack([self._centres.reshape(-1, len(known.centre)), known.centre])
-            self._near.clear()
-        self.themes[theme], self._known[theme] = facts, known
-        at = self._at[theme]
-        self._sizes[at], self._centres[at] = len(facts), known.centre
+        self.themes[theme] = sorted(facts, key=self._older)
+        self._known[theme] = Theme.of(self._rows([self.themes[theme]]))
         self._touched.add(theme)
-        self._near.pop(theme, None)
-        for other, cosines in self._near.items():
-            cosines[at] = np.round(known.centre @ self._known[other].centre, DIGITS)
+        self._table = None
 
-    def _drop(self, theme: str) -> Sequence[str]:
-        self._sizes[self._at[theme]] = 0
-        self._touched.discard(theme)
-        self._near.pop(theme, None)
-        return self.themes.pop(theme)
-
-    def _rows(self, facts: Sequence[str]) -> Rows:
-        return np.stack([self._row(fact) for fact in facts]).astype(np.float64)
-
-    def _cosines(self, theme: str) -> Rows:
-        """Of its centre and those of all."""
-        if theme not in self._near:
-            self._near[theme] = np.round(self._centres @ self._known[theme].centre, DIGITS)
-        return self._near[theme]
+    @property
+    def _all(self) -> Table:
+        """All themes as they are now."""
+        if self._table is None:
+            sizes = np.array([*map(len, self.themes.values())], np.int64)
+            free = np.array([name not in self._fixed for name in self.themes], bool)
+            centres = np.array([self._known[name].centre for name in self.themes])
+            self._table = Table([*self.themes], sizes, free, centres)
+        return self._table
 
     def _nearest(self, cosines: Rows, among: NDArray[np.bool_], count: int) -> list[str]:
         """So many of these themes, the nearest; of equal ones the older."""
-        places = np.flatnonzero(among)
+        places, names = np.flatnonzero(among), self._all.names
         if 0 < count < len(places):
             places = places[cosines[places] >= np.partition(cosines[places], -count)[-count]]
-        ranked = sorted((-cosines[at], self._older(self._names[at]), at) for at in places.tolist())
-        return [self._names[at] for _, _, at in ranked[:count]]
-
-    # ── attach ──────────────────────────────────────────────────────────────────────────────────
+        ranked = sorted((-cosines[at], self._older(names[at]), at) for at in places.tolist())
+        return [names[at] for _, _, at in ranked[:count]]
 
     def attach(self, fact: str) -> str:
         """Put a fact into the theme whose centre is nearest, of equal ones the smaller, or found one."""
-        row, own = self._rows([fact])[0], self._own
-        cosines = np.round(self._centres @ row, DIGITS) if self.themes else np.zeros(0)
-        among = (self._sizes > 0) & (self._free | (self._sizes < own.theme_max))
+        own, (names, sizes, free, centres) = self._own, self._all
+        cosines = np.round(centres @ self._rows([[fact]])[0], DIGITS) if names else np.zeros(0)
+        among = free | (sizes < own.theme_max)
         best = cosines[among].max(initial=-inf)
         places = np.flatnonzero(among & (cosines == best)).tolist()
-        size, theme = min(((self._sizes[at], self._names[at]) for at in places), default=(0, ""))
+        size, theme = min(((sizes[at], names[at]) for at in places), default=(0, ""))
         if best < own.attach and (best < own.attach_room or size >= own.theme_max):
             theme = self._name(fact)
         self._set(theme, [*self.themes.get(theme, ()), fact])
@@ -280,18 +267,18 @@ class ThemePartition:
 
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f."""
-        while due := [one for one in self._touched if self._crowded(one)]:
+        while due := [one for one in self._touched if self._is_crowded(one)]:
             self._split(min(due, key=self._older))
 
-    def _crowded(self, theme: str) -> bool:
+    def _is_crowded(self, theme: str) -> bool:
         count, full = len(self.themes[theme]), max(self._own.theme_max, 2)
-        if count < full or not self._free[self._at[theme]]:
+        if count < full or theme in self._fixed:
             return False
-        return count > self._own.theme_max or round(self._known[theme].purity, DIGITS) < self._own.purity
+        return count > self._own.theme_max or purity(self._rows([self.themes[theme]])) < self._own.purity
 
     def _split(self, theme: str) -> None:
         facts, context = self.themes[theme], self._context([theme])
-        rows = self._rows(facts)
+        rows = self._rows([facts])
         scored = []
         for at, parts in enumerate(candidates(rows, self._own.theme_max, self._own.edge)):
             f = objective([*(Theme.of(rows[part]) for part in parts), *context])
@@ -307,9 +294,9 @@ class ThemePartition:
 
     def _context(self, affected: Sequence[str]) -> list[Theme]:
         """The themes nearest to those that change, which f is taken over too."""
-        others = self._sizes > 0
-        others[[self._at[name] for name in affected]] = False
-        near = np.max([self._cosines(name) for name in affected], axis=0)
+        centres = np.stack([self._known[name].centre for name in affected])
+        near = np.round(self._all.centres @ centres.T, DIGITS).max(axis=1)
+        others = np.array([name not in affected for name in self._all.names])
         return [self._known[name] for name in self._nearest(near, others, self._own.context)]
 
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
@@ -324,18 +311,16 @@ class ThemePartition:
 
     def _pairs(self, least: float, *, tiny: bool) -> list[list[str]]:
         """Themes that changed with the nearest that they fit with, older first; `tiny`: with one fact."""
-        found = set[tuple[str, ...]]()
-        for theme in self._touched:
-            at, cosines = self._at[theme], self._cosines(theme)
-            fits = self._free & (self._sizes > 0) & (self._sizes + self._sizes[at] <= self._own.theme_max)
-            fits &= (cosines >= least) & self._free[at]
-            if tiny and self._sizes[at] > 1:
-                fits &= self._sizes == 1
-            fits[at] = False
-            found.update(tuple(sorted((theme, other))) for other in self._nearest(cosines, fits, NEAREST))
-        return sorted(
-            (sorted(pair, key=self._older) for pair in found), key=lambda pair: [*map(self._older, pair)]
-        )
+        pairs, (names, sizes, free, centres) = set[tuple[str, ...]](), self._all
+        for theme in self._touched - {*self._fixed}:
+            size, cosines = len(self.themes[theme]), np.round(centres @ self._known[theme].centre, DIGITS)
+            fits = free & (sizes + size <= self._own.theme_max) & (cosines >= least)
+            if tiny and size > 1:
+                fits &= sizes == 1
+            fits[names.index(theme)] = False
+            near = self._nearest(cosines, fits, NEAREST)
+            pairs.update(tuple(sorted((theme, other), key=self._older)) for other in near)
+        return sorted(map(list, pairs), key=lambda pair: [*map(self._older, pair)])
 
     def _merge(self, least: float, *, tiny: bool) -> bool:
         """Merge the pair that f gains most by, if it gains; the larger survives, of equal ones the older."""
@@ -343,14 +328,146 @@ class ThemePartition:
         for pair in self._pairs(least, tiny=tiny):
             context = self._context(pair)
             before = objective([*(self._known[name] for name in pair), *context])
-            joint = self._rows([fact for name in pair for fact in self.themes[name]])
-            after = objective([Theme.of(joint), *context])
+            joint = Theme.of(self._rows(self.themes[name] for name in pair))
+            after = objective([joint, *context])
             if round(after - before, DIGITS) > most:
                 best, most = (pair, before, after), round(after - before, DIGITS)
         if best is None:
             return False
         pair, before, after = best
         kept, gone = sorted(pair, key=lambda name: (-len(self.themes[name]), self._older(name)))
-        self._set(kept, [*self.themes[kept], *self._drop(gone)])
+        self._touched.discard(gone)
+        self._set(kept, [*self.themes[kept], *self.themes.pop(gone)])
         self.changes.append(Change("merge", (kept, gone), (kept,), before, after))
         return True
+
+
+# ── themes as records ────────────────────────────────────────────────────────────────────────────
+
+
+EPISODE, FACT, THEMES = SPEC.kinds
+VERSION, SOURCE = SPEC.links
+
+
+def age(name: str) -> tuple[object, ...]:
+    """Orders facts and themes; a theme is as old as its oldest fact was when it was made."""
+    return number_of(name), name
+
+
+@dataclass(frozen=True)
+class Themes:
+    """The themes of a snapshot that are not archived, with those of their facts that are not.
+
+    Args:
+        facts: by theme.
+        of: the theme of each fact, of two that hold it the older.
+        loose: facts that are in none.
+    """
+
+    facts: Mapping[str, Sequence[str]]
+    of: Mapping[str, str]
+    loose: Collection[str]
+
+    @classmethod
+    def load(cls, view: View, known: Themes | None, changed: Collection[str] | None) -> Themes:
+        """The themes as a view shows them (`View.derived`)."""
+        if known and changed is not None and not any(one.startswith(SPEC.record_folders) for one in changed):
+            return known
+        store, facts, of = view.derived(RecordStore.load), dict[str, Sequence[str]](), dict[str, str]()
+        visible = {name: store.records[name] for name in store.visible}
+        here = {name for name, record in visible.items() if record.kind is FACT}
+        for theme in sorted((name for name, record in visible.items() if record.kind is THEMES), key=age):
+            if own := tuple(fact for fact in visible[theme].sources if fact in here and fact not in of):
+                facts[theme] = own
+                of.update(dict.fromkeys(own, theme))
+        return cls(facts, of, here - of.keys())
+
+    def doubled(self, store: RecordStore) -> Iterator[Finding]:
+        """Facts that two themes hold."""
+        for theme in (record for _, record in sorted(store.records.items()) if record.visible):
+            for fact in theme.sources if theme.kind is THEMES else ():
+                if (first := self.of.get(fact, theme.id)) != theme.id:
+                    what = f"{fact} is in {first} too, where it counts; take the line out of one"
+                    yield Finding("error", what, theme.doc_id)
+
+
+def bounded(cap: int, store: RecordStore, record: Record) -> Iterator[str]:
+    """A theme that nobody pinned holds no more than it may."""
+    if record.kind is THEMES and record.visible and len(record.sources) > cap and not record.pinned:
+        yield f"it holds more than {cap} facts; infinimem consolidate splits it"
+
+
+def group(
+    store: RecordStore,
+    themes: Themes,
+    fresh: Collection[str],
+    index: VectorIndex,
+    asker: Asker,
+    own: XmemorySettings,
+) -> None:
+    """Attach what is in no theme and `fresh` facts, split and merge, and put the themes that changed."""
+    fixed = {name for name in themes.facts if store.records[name].pinned}
+    partition = ThemePartition(themes.facts, index.row, _namer(store), age, own, fixed)
+    where = {fact: partition.attach(fact) for fact in sorted({*themes.loose, *fresh}, key=age)}
+    if own.split:
+        partition.split()
+    if own.merge:
+        partition.merge()
+    changed = {
+        name: facts for name, facts in partition.themes.items() if tuple(facts) != themes.facts.get(name)
+    }
+    renamed = [name for name in changed if name not in fixed]
+    summaries = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
+    names = dict(zip(renamed, summaries, strict=True))
+    made = {name: change for change in partition.changes for name in change.after}
+    for name, facts in changed.items():
+        was = {fact: where.get(fact) or themes.of[fact] for fact in facts}
+        _put(store, name, was, names.get(name), made.get(name))
+    replaced = {change.before[1]: change.before[0] for change in partition.changes if change.op == "merge"}
+    for gone in sorted(themes.facts.keys() - partition.themes.keys(), key=age):
+        by = gone
+        while by in replaced:
+            by = replaced[by]
+        store.archive(gone)
+        store.link(by, Link(VERSION, gone))
+
+
+def _namer(store: RecordStore) -> Callable[[str], str]:
+    """Gives a name to each theme that is founded: the number of its oldest fact."""
+    taken: set[str] = set()
+
+    def name(fact: str) -> str:
+        number = number_of(fact)[0]
+        new = store.own_id(THEMES.prefix, number)
+        while new in taken:
+            new = record_id(THEMES.prefix, number, number_of(new)[1] + 1)
+        taken.add(new)
+        return new
+
+    return name
+
+
+def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:
+    """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
+    records = [store.records[name] for name in facts]
+    rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
+    data = asker.ask(THEME, facts=rows) if len(rows) > 1 else None
+    newest = max(records, key=lambda one: (one.age, one.order))
+    return (one_liner(data["summary"]) if data else "") or newest.summary
+
+
+def _put(
+    store: RecordStore, name: str, was: Mapping[str, str], summary: str | None, made: Change | None
+) -> None:
+    """Put a theme with these facts, which were in other themes or came to this one."""
+    old = store.records.get(name) or Record(name, SPEC, "")
+    aux, moved = dict(old.aux), dict(old.moved)
+    if made:
+        aux |= {"made": made.op, "f": f"{made.f_after:.3f}", "from": f"{made.f_before:.3f}"}
+    if summary is not None:
+        aux.pop("unverified", None)
+        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in was]) else ()
+        old = replace(old, summary=summary)
+    moved |= {fact: theme for fact, theme in was.items() if theme != name}
+    kept = tuple((fact, moved[fact]) for fact in was if fact in moved)
+    store.put(replace(old, sources=tuple(was), moved=kept, aux=tuple(aux.items())))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from infinimem.llm.base import LLM, Reply
 from infinimem.model import Candidate, Evidence, Stage
@@ -23,19 +23,17 @@ from infinimem.strategies.records.evidence import (
     records_found,
     turns_found,
 )
-from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Record, number_of
-from infinimem.strategies.xmemory.partition import DIGITS
+from infinimem.strategies.segment import open_turns
+from infinimem.strategies.xmemory.partition import DIGITS, EPISODE, FACT, SOURCE, Themes
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS
-from infinimem.strategies.xmemory.write import EPISODES, FACT, SOURCE, Themes
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms_of
 
-# ── stage I: representatives that cover what a question leads to (Eq. 4) ─────────────────────────
+# ── stage I: representatives that cover what a question leads to ─────────────────────────────────
 
 
-Normaliser = Literal["max", "total"]
 Near = Sequence[Mapping[int, float]]
 """Of each candidate those that it covers, with the cosine: itself with 1, and its neighbours above 0."""
 
@@ -47,36 +45,31 @@ def min_max(values: Sequence[float]) -> list[float]:
     return [round((value - low) / spread, DIGITS) if round(spread, DIGITS) else 0.5 for value in values]
 
 
-def normaliser(near: Near, kind: Normaliser) -> float:
-    """Z of Eq. 4: the largest sum of one candidate's weights, or as in the published code that of all."""
-    sums = [sum(covered.values()) for covered in near] or [1.0]
-    return max(sums) if kind == "max" else sum(sums)
-
-
-def gain(covered: Mapping[int, float], known: Collection[int], whole: float) -> float:
-    """What a candidate covers that is not covered yet, as a share of Z: the first term of Eq. 4."""
-    return sum(weight for other, weight in covered.items() if other not in known) / whole
-
-
 def pick(
-    relevance: Sequence[float], near: Near, budget: int, alpha: float, kind: Normaliser = "max"
+    relevance: Sequence[float],
+    near: Near,
+    budget: int,
+    alpha: float,
+    kind: Literal["max", "total"] = "max",
+    target: float = 1.0,
 ) -> list[int]:
-    """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance."""
-    shares, whole = min_max(relevance), normaliser(near, kind)
-    known: set[int] = set()
-    taken: list[int] = []
-    while len(taken) < min(budget, len(near)) and len(known) < len(near):
-        left = [one for one in range(len(near)) if one not in taken]
-        best = max(
-            left,
-            key=lambda one: (
-                round(alpha * gain(near[one], known, whole) + (1 - alpha) * shares[one], DIGITS),
-                shares[one],
-                -one,
-            ),
-        )
-        taken.append(best)
-        known.update(near[best])
+    """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance (Eq. 4).
+
+    What one covers that is not covered yet counts as a share of Z: the largest coverage of one, or as in the
+    published code that of all. It ends at `budget` or once this share of all is covered.
+    """
+    shares, sums = min_max(relevance), [sum(covered.values()) for covered in near] or [1.0]
+    whole = max(sums) if kind == "max" else sum(sums)
+    known, taken = set[int](), list[int]()
+
+    def score(one: int) -> float:
+        gain = sum(weight for other, weight in near[one].items() if other not in known) / whole
+        return round(alpha * gain + (1 - alpha) * shares[one], DIGITS)
+
+    while len(taken) < min(budget, len(near)) and len(known) < target * len(near):
+        left = (one for one in range(len(near)) if one not in taken)
+        taken.append(max(left, key=lambda one: (score(one), shares[one], -one)))
+        known.update(near[taken[-1]])
     return taken
 
 
@@ -108,17 +101,11 @@ class Admitted(NamedTuple):
     before: float | None = None
 
 
-def uncertainty(reply: Reply) -> float | None:
-    """H, the mean of -log p over the tokens of an answer; None where the model does not tell them."""
-    text = "".join(token for token, _ in reply.logprobs)
-    answer = _ANSWER.search(text)
-    start, end = answer.span(1) if answer else (0, len(text))
-    losses, at = list[float](), 0
-    for token, logprob in reply.logprobs:
-        if at < end and at + len(token) > start:
-            losses.append(-logprob)
-        at += len(token)
-    return sum(losses) / len(losses) if losses else None
+def _rows(records: Sequence[Record]) -> list[dict[str, str | None]]:
+    return [
+        {"id": str(at), "time": one.time, "text": one.prose or one.summary}
+        for at, one in enumerate(records, 1)
+    ]
 
 
 def admitted(probes: Iterable[Probe]) -> Admitted:
@@ -134,67 +121,27 @@ def admitted(probes: Iterable[Probe]) -> Admitted:
     return Admitted(shown or [(0, False) for _ in gains[:1]], gains, stop)
 
 
-def choose(
-    llm: LLM,
-    own: XmemorySettings,
-    question: str,
-    facts: Sequence[Record],
-    episodes: Sequence[Record],
-    said: Sequence[str],
-) -> Admitted:
-    """Choose the episodes that are shown, the likeliest first, by the gate that the settings name."""
-    if own.gate == "none" or not episodes:
-        return Admitted([(at, True) for at in range(len(episodes))])
-    asked, failure = {"question": question, "facts": _rows(facts)}, ""
-    if own.gate == "batch":
-        names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
-        told = zip(names, episodes, strict=True)
-        rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in told]
-        return _by_call(llm.complete(GATE, {**asked, "episodes": rows}), names)
-    if own.gate == "loss":
-        before = uncertainty(llm.complete(GUESS, {**asked, "episodes": []}))
-        if before is not None:
-            replies = (llm.complete(GUESS, {**asked, "episodes": _rows([one])}) for one in episodes)
-            return admitted(_by_loss(own, before, replies))._replace(before=round(before, 6))
-        failure = "the model tells no log probabilities"
-    return admitted(_by_words(question, facts, episodes, said))._replace(failure=failure)
+def uncertainty(reply: Reply) -> float | None:
+    """H, the mean of -log p over the tokens of an answer; None where the model does not tell them."""
+    text = "".join(token for token, _ in reply.logprobs)
+    answer = _ANSWER.search(text)
+    start, end = answer.span(1) if answer else (0, len(text))
+    losses, at = list[float](), 0
+    for token, logprob in reply.logprobs:
+        if at < end and at + len(token) > start:
+            losses.append(-logprob)
+        at += len(token)
+    return sum(losses) / len(losses) if losses else None
 
 
-def _rows(records: Sequence[Record]) -> list[dict[str, str | None]]:
-    return [
-        {"id": str(at), "time": one.time, "text": one.prose or one.summary}
-        for at, one in enumerate(records, 1)
-    ]
-
-
-def _by_words(
-    question: str, facts: Sequence[Record], episodes: Sequence[Record], said: Sequence[str]
-) -> Iterator[Probe]:
-    """Episodes while they add a word of the question; with messages where these add one."""
-    left = set(query_terms(question)).difference(*(terms_of(fact.summary) for fact in facts))
-    for episode, messages in zip(episodes, said, strict=True):
-        told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
-        more = left.intersection(terms_of(messages)) - told
-        left -= told | more
-        yield float(len(told | more)), bool(told or more), bool(more)
-
-
-def _by_loss(own: XmemorySettings, before: float, replies: Iterable[Reply]) -> Iterator[Probe]:
-    """IG(e) = H(facts) - H(facts + e), each episode by itself."""
-    for reply in replies:
-        after = uncertainty(reply)
-        gain = before - after if after is not None else 0.0
-        yield gain, gain > -own.loss_max, gain > own.gain_messages
-
-
-def _by_call(reply: Reply, names: Sequence[str]) -> Admitted:
-    """What one call said; names that are made up are dropped."""
+def chosen(reply: Reply, names: Sequence[str]) -> Admitted:
+    """The episodes that one call chose; names that are made up are dropped."""
     if reply.data is None:
         return Admitted([(at, False) for at, _ in enumerate(names[:FALLBACK])], failure=reply.failure or "")
     whole = {*map(bare, reply.data["messages"])}
-    chosen = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in names)
+    known = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in names)
     stop = "done" if reply.data["sufficient"] else ""
-    return Admitted([(names.index(name), name in whole) for name in chosen], stop=stop)
+    return Admitted([(names.index(name), name in whole) for name in known], stop=stop)
 
 
 # ── the search ───────────────────────────────────────────────────────────────────────────────────
@@ -203,29 +150,19 @@ def _by_call(reply: Reply, names: Sequence[str]) -> Admitted:
 SUPPORT = 0.5
 """What the nearest of its facts counts beside an episode's own nearness."""
 
-SHARE = 6
-"""One record covers as many others as this part of all at most: else the first would stand for all of a
-small library. In the paper 10 of some 64 themes are neighbours."""
-
 
 class ThemeSearch(RecordSearch[XmemorySettings]):
     """What is found for one question; the gate asks the model."""
 
     def __init__(
-        self,
-        view: View,
-        records: Records,
-        query: str,
-        budget: int,
-        own: XmemorySettings,
-        llm: LLM,
+        self, view: View, records: Records, query: str, budget: int, own: XmemorySettings, llm: LLM
     ) -> None:
         is_open = (turn.seq for turns in open_turns(view).values() for turn in turns)
         super().__init__(view, records, query, budget, own, is_open)
         self._llm = llm
         self._themes = view.derived(Themes.load)
         self._row = self.index.embed(query) if own.rank == "cosine" else None
-        self._found = records_found(view, self.store, query) if own.rank == "library" else {}
+        self._scores = records_found(view, self.store, query) if own.rank == "library" else {}
 
     def by_rank(self) -> Evidence:
         """Turns by the best of the facts and episodes that show them; asks no model."""
@@ -244,8 +181,8 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         if self.own.rank == "library" or not self.own.records:
             for seq, score in said.items():
                 parts[seq]["words"] = score
-        found = (Candidate(str(seq), those) for seq, those in parts.items())
-        turns = ranked(found, lambda those: max(those.values()), lambda turn: int(turn.id))
+        rows = (Candidate(str(seq), those) for seq, those in parts.items())
+        turns = ranked(rows, lambda those: max(those.values()), lambda turn: int(turn.id))
         self.trace.add(Stage("turns", found=tuple(turns)))
         return self.evidence(self.turns(turns))
 
@@ -264,11 +201,9 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
 
     def _shown(self, own: XmemorySettings) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
         """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
-        facts = self._facts()
+        themes, facts = self._representatives()
         episodes = self._episodes(facts)
-        lines, tales = ([self.store.records[one.id] for one in some] for some in (facts, episodes))
-        said = [self.store.text(one.id) for one in episodes]
-        gate = choose(self._llm, own, self.query, lines, tales, said)
+        gate = self._gate(own, *map(self._records, (themes, facts, episodes)))
         rows = []
         for at, messages in gate.shown:
             parts = {"gain": gate.gains[at]} if gate.gains else {}
@@ -277,17 +212,20 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         self.trace.add(Stage("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
         return facts, [(episodes[at], messages) for at, messages in gate.shown]
 
+    def _records(self, some: Sequence[Candidate]) -> list[Record]:
+        return [self.store.records[one.id] for one in some]
+
     # ── stage I ─────────────────────────────────────────────────────────────────────────────────
 
-    def _facts(self) -> list[Candidate]:
-        """Facts that represent what is near to the question (Eq. 4)."""
-        own, theme_of = self.own, self._themes.of
+    def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
+        """Stage I: themes, and facts of theirs, that represent what is near to the question (Eq. 4)."""
+        own, theme_of, themes = self.own, self._themes.of, list[Candidate]()
         names = self._nearest(FACT.folder, own.pool)
         if own.represent:
-            themes = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
-            groups = self._picked(themes, own.themes, len(self._themes.facts))
-            self.trace.add(Stage("themes", found=tuple(groups)))
-            taken = {one.id for one in groups}
+            near = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
+            themes = self._picked(near, own.themes, len(self._themes.facts))
+            self.trace.add(Stage("themes", found=tuple(themes)))
+            taken = {one.id for one in themes}
             among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]
             facts = self._picked(among, own.facts, len(theme_of))
         else:
@@ -295,24 +233,24 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             scored = zip(names, self._near(names), strict=True)
             facts = [Candidate(name, {"near": score}) for name, score in scored]
         self.trace.add(Stage("facts", found=tuple(facts)))
-        return facts
+        return themes, facts
 
     def _episodes(self, facts: Sequence[Candidate]) -> list[Candidate]:
         """The episodes that facts lead to and those that are near themselves, the likeliest first."""
         support: dict[str, float] = {}
         shares = min_max([fact.parts["near"] for fact in facts])
         for fact, share in zip(facts, shares, strict=True):
-            for name in self.store.graph.out(fact.id, SOURCE):
+            for name in self.store.out(fact.id, SOURCE):
                 support[name] = max(share, support.get(name, 0.0))
-        names = list(dict.fromkeys([*support, *self._nearest(EPISODES.folder, self.own.episodes)]))
+        names = list(dict.fromkeys([*support, *self._nearest(EPISODE.folder, self.own.episodes)]))
         scores = self._near(names)
         rows = (
             Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
             for name, score, share in zip(names, scores, min_max(scores), strict=True)
         )
-        found = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
-        self.trace.add(Stage("episodes", found=tuple(found[: self.own.episodes])))
-        return found[: self.own.episodes]
+        best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
+        self.trace.add(Stage("episodes", found=tuple(best[: self.own.episodes])))
+        return best[: self.own.episodes]
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
         """The representatives among these records, of so many, in the order in which they are taken."""
@@ -320,19 +258,60 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         order = sorted(zip(names, scores, strict=True), key=lambda one: (-one[1], number_of(one[0]), one[0]))
         place = {name: rank for rank, (name, _) in enumerate(order)}
         near = [{rank: 1.0} for rank in range(len(order))]
-        for name, others in self.index.neighbours(names, min(own.neighbours, count // SHARE)).items():
+        for name, others in self.index.neighbours(names, min(own.neighbours, count // own.share)).items():
             near[place[name]] |= {place[one]: cos for one, cos in others if one in place and cos > 0}
-        taken = pick([score for _, score in order], near, budget, own.alpha, kind=own.normaliser)
+        relevance = [score for _, score in order]
+        taken = pick(relevance, near, budget, own.alpha, own.normaliser, own.coverage)
         return [Candidate(order[rank][0], {"near": order[rank][1]}) for rank in taken]
 
     def _nearest(self, folder: str, count: int) -> list[str]:
         """The records of a folder that are nearest: by vectors, as in the paper, or by search."""
         if self._row is None:
-            return [*self._found[folder]][:count]
+            return [*self._scores[folder]][:count]
         return [name for name, _ in self.index.nearest(self._row, count, (folder,))]
 
     def _near(self, names: Sequence[str]) -> list[float]:
         """How near records are to it; what search does not find is as near as nothing."""
         if self._row is None:
-            return [self._found[self.store.records[name].folder].get(name, 0.0) for name in names]
+            return [self._scores[self.store.records[name].folder].get(name, 0.0) for name in names]
         return self.index.cosines(self._row, names)
+
+    # ── stage II ────────────────────────────────────────────────────────────────────────────────
+
+    def _gate(
+        self, own: XmemorySettings, themes: list[Record], facts: list[Record], episodes: list[Record]
+    ) -> Admitted:
+        """Choose the episodes that are shown, the likeliest first. A model is shown the themes and facts that
+        were picked: the coarse context."""
+        if own.gate == "none" or not episodes:
+            return Admitted([(at, True) for at in range(len(episodes))])
+        context: dict[str, Any] = {"question": self.query, "themes": _rows(themes), "facts": _rows(facts)}
+        if own.gate == "batch":
+            names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
+            titles = zip(names, episodes, strict=True)
+            rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in titles]
+            return chosen(self._llm.complete(GATE, {**context, "episodes": rows}), names)
+        failure = ""
+        if own.gate == "loss":
+            before = uncertainty(self._llm.complete(GUESS, {**context, "episodes": []}))
+            if before is not None:
+                probes = self._by_loss(before, context, episodes)
+                return admitted(probes)._replace(before=round(before, 6))
+            failure = "the model tells no log probabilities"
+        return admitted(self._by_words(facts, episodes))._replace(failure=failure)
+
+    def _by_loss(self, before: float, context: dict[str, Any], episodes: list[Record]) -> Iterator[Probe]:
+        """IG(e) = H(context) - H(context + e), each episode by itself."""
+        for episode in episodes:
+            after = uncertainty(self._llm.complete(GUESS, {**context, "episodes": _rows([episode])}))
+            gain = before - after if after is not None else 0.0
+            yield gain, gain > self.own.gain_min, gain > self.own.gain_messages
+
+    def _by_words(self, facts: list[Record], episodes: list[Record]) -> Iterator[Probe]:
+        """Episodes while they add a word of the question; with messages where these add one."""
+        left = set(query_terms(self.query)).difference(*(terms_of(fact.summary) for fact in facts))
+        for episode in episodes:
+            told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
+            more = left.intersection(terms_of(self.store.text(episode.id))) - told
+            left -= told | more
+            yield float(len(told | more)), bool(told or more), bool(more)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
-from infinimem.settings import Harmless, HarmlessIf
+from infinimem.settings import Harmless, HarmlessIf, Portion, Signed
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _BLOCK = 9
@@ -18,7 +19,8 @@ _THEMES = 3
 class XmemorySettings:
     """[xmemory]: how talk is told, how facts are grouped, and what a question is shown.
 
-    The values are the paper's, or those of its code where it gives none, `rank` apart.
+    The values are the paper's, or those of its code where it gives none, but for those that `preset =
+    "paper"` sets.
     """
 
     segmenter: Annotated[Literal["each", "batch"], HarmlessIf()] = "each"
@@ -57,14 +59,18 @@ class XmemorySettings:
     """What coverage counts beside nearness (Eq. 4)."""
     neighbours: Harmless[int] = 10
     """Nearest others that a theme or a fact covers."""
+    share: Portion = 6
+    """One covers at most this part of all, a sixth: else the first would stand for all of a small library."""
+    coverage: Harmless[float] = 1.0
+    """The share of the candidates at which no more are picked."""
     normaliser: Annotated[Literal["max", "total"], HarmlessIf()] = "max"
     """Z of Eq. 4: the largest coverage of one, or as in the published code the sum of all."""
     episodes: Harmless[int] = 10
     """Episodes near to a question beside those of its facts, and how many are looked at."""
     gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
     """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
-    loss_max: Harmless[float] = 0.4
-    """How much certainty an episode that is shown may cost at most (gate loss)."""
+    gain_min: Signed = -0.4
+    """What certainty an episode must gain to be shown (gate loss); below 0, what it may cost."""
     gain_messages: Harmless[float] = 0.25
     """What one must gain so that its messages are shown too."""
     rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
@@ -100,21 +106,30 @@ def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int
     return calls, calls * PROMPT + shown + blocks * _THEMES * 6 * SUMMARY, (asked + 6 * blocks) * REPLY
 
 
-_READS = (
-    *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
-    *("loss_max", "gain_messages", "rank", "records"),
-)
-_CHANGES = (
-    "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "
-    "merge=false theme_max=14 theme_max=10 theme_max=8 normaliser=total rank=cosine "
-    "records=false"
-).split()
-_GROUPS = {
-    "xmemory-ablations": ("xmemory", *(f"xmemory:{change}" for change in _CHANGES)),
-    "five": ("xmemory:rank=cosine", "xmemory"),
-    "five-answers": ("xmemory:rank=cosine", "xmemory"),
+_NAMES = [field.name for field in fields(XmemorySettings)]
+
+PAPER: Mapping[str, object] = {
+    "rank": "cosine",
+    "normaliser": "total",
+    "share": 1,
+    "gate": "loss",
+    "gain_min": 0.0,
 }
-"""xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
+"""All other defaults are the paper's, or those of its code, as Z is (`normaliser`)."""
+
+_ABLATIONS = (
+    "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "
+    "merge=false theme_max=14 theme_max=10 theme_max=8"
+).split()
+_VARIANTS = "normaliser=max share=6 coverage=0.8 gain_min=-0.4".split()
+_OURS = "gate=loss normaliser=total share=1 rank=cosine records=false".split()
+_GROUPS = {
+    "xmemory-ablations": ("xmemory-paper", *(f"xmemory-paper:{one}" for one in (*_ABLATIONS, *_VARIANTS))),
+    "xmemory-own": ("xmemory", *(f"xmemory:{one}" for one in (*_ABLATIONS, *_OURS))),
+    "five": ("xmemory-paper", "xmemory"),
+    "five-answers": ("xmemory-paper", "xmemory"),
+}
+"""xMemory with one thing left out or changed: in its paper's form (Figure 3, Tables 6 and 8) and in ours."""
 
 SPEC = StrategySpec(
     name="xmemory",
@@ -130,9 +145,13 @@ SPEC = StrategySpec(
     settings=XmemorySettings,
     readers=("hierarchy",),
     estimate=estimate,
-    methods={"xmemory": Way("xmemory", None, "hierarchy")},
+    presets={"paper": {"xmemory": PAPER}},
+    methods={
+        "xmemory": Way("xmemory", None, "hierarchy"),
+        "xmemory-paper": Way("xmemory", None, "hierarchy", preset="paper"),
+    },
     groups=_GROUPS,
-    reads=frozenset(_READS),
+    reads=frozenset(_NAMES[_NAMES.index("pool") :]),  # those of reading stand last
     sparse=True,
     near=True,
 )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from infinimem.llm.base import Task
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
-from infinimem.strategies.segment import SEGMENT
 
 EPISODE = task("episode", "turns reason", 2048, "tell:episode", title=TEXT, content=TEXT, when=MAYBE)
 """A block told. `turns`: [turn, …] in order; `reason`: why they are one, "" if nobody said."""
@@ -19,17 +17,15 @@ THEME = task("theme", "facts", 256, "tell:theme", summary=TEXT)
 
 GATE = task(
     "gate",
-    "question facts episodes",
+    "question themes facts episodes",
     512,
     "tell:gate",
     sufficient={"type": "boolean"},
     episodes=IDS,
     messages=IDS,
 )
-"""Which episodes answer what facts leave open, and of which the messages are needed. `facts`: [fact, …];
-`episodes`: [{"id", "title", "time"}, …], the likeliest first."""
+"""Which episodes answer what facts leave open, and of which the messages are needed. `themes` and
+`facts`: [fact, …]; `episodes`: [{"id", "title", "time"}, …], the likeliest first."""
 
-GUESS = replace(task("guess", "question facts episodes", 64, "tell:guess", answer=TEXT), logprobs=True)
+GUESS = replace(task("guess", "question themes facts episodes", 64, "tell:guess", answer=TEXT), logprobs=True)
 """A short answer, whose log probabilities tell how sure a model is. `episodes`: [fact, …], what they tell."""
-
-ALL: tuple[Task, ...] = (SEGMENT, EPISODE, FACTS, THEME, GATE, GUESS)

@@ -1,17 +1,159 @@
-"""Search along typed links: a budgeted expansion from anchors, how far everything is, and what stands around.
+"""Typed directed links between named nodes: how they are rewired under caps, and what they lead to.
 
-Source: All-Mem, Appendix D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
+Pure: what must be known of a node is asked of the caller. Keys of links come from the caller: the larger is
+kept first, equal ones by the smaller id, which a key must therefore not hold itself. What is visible comes as
+a container that answers `in`.
+
+Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21);
+D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from infinimem.strategies.graph.links import Graph, Link, Orderable
+from immutables import Map
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SharedDict(MutableMapping[K, V], Generic[K, V]):
+    """As a dict, but in no order; changing one copy changes no other."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Map[K, V] | None = None) -> None:
+        self._held: Map[K, V] = Map() if held is None else held
+
+    def copy(self) -> SharedDict[K, V]:
+        return SharedDict(self._held)
+
+    def __getitem__(self, key: K) -> V:
+        return self._held[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._held = self._held.set(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self._held = self._held.delete(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as its source holds it.
+
+    Args:
+        kind: its type, such as "version".
+        to: the node that it leads to.
+        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
+    """
+
+    kind: str
+    to: str
+    weight: float | None = None
+
+
+class Graph(Protocol):
+    """Nodes named by strings, at most one link of a kind from one to another, none to itself."""
+
+    def __contains__(self, node: object, /) -> bool: ...
+
+    def links(self, node: str, kind: str | None = None, /) -> tuple[Link, ...]:
+        """The out-links of a node, all or of one kind, by (kind, target)."""
+        ...
+
+    def into(self, node: str, kind: str, /) -> tuple[str, ...]:
+        """The nodes that link to this one by a kind, ascending."""
+        ...
+
+    def relink(self, node: str, kind: str, links: Iterable[Link], /) -> None:
+        """Replace all out-links of a kind."""
+        ...
+
+
+# ── rewiring under caps, the same way every time ─────────────────────────────────────────────────
+
+
+class Orderable(Protocol):
+    """What can be a key: anything that is less or not less than another, such as a tuple."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Orderable]) -> tuple[str, ...]:
+    """The first `cap` candidates in descending order of key, each once."""
+    ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
+    return tuple(ranked[:cap])
+
+
+def settle(
+    graph: Graph,
+    kind: str,
+    node: str,
+    candidates: Iterable[str],
+    cap: int,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> None:
+    """Give a node the best candidates as its out-links of a kind, in place of those it had."""
+    kept = trim((to for to in candidates if to != node), cap, partial(key, node))
+    graph.relink(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
+
+
+def redirect(
+    graph: Graph,
+    kind: str,
+    gone: str,
+    reps: Collection[str],
+    visible: Container[str],
+    cap: int,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> set[str]:
+    """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
+
+    One that itself links to `gone` takes the best of the others; links of `gone`, and of nodes that are
+    not visible, stay. Returns the nodes of which a link changed; ValueError, with nothing changed, where
+    nothing can represent `gone`.
+    """
+    if not reps or gone in reps or any(rep not in graph for rep in reps):
+        raise ValueError(f"{gone} needs other nodes of the graph to represent it")
+    changed: set[str] = set()
+    for source in graph.into(gone, kind):
+        if source not in visible:
+            continue
+        held = {link.to: link for link in graph.links(source, kind) if link.to != gone}
+        best = trim((rep for rep in reps if rep != source), 1, partial(key, source))
+        fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
+        kept = trim({**held, **fresh}, cap, partial(key, source))
+        graph.relink(source, kind, (held.get(to) or fresh[to] for to in kept))
+        changed.add(source)
+    return changed
+
+
+# ── what links lead to ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

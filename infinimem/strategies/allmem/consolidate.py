@@ -1,0 +1,515 @@
+"""Consolidation: units that wait are diagnosed, what is proposed is routed, and executed one by one.
+
+Nothing is ever deleted. A proposal that is not applied has a code:
+    LOW_CONF, OFF, MISSING_ID, VISIBILITY_FAIL, ARITY_FAIL, COH_FAIL (a merge of units not near enough),
+    ORDER_FAIL (an update by what is older), DUPLICATE, OVERLAP (another proposal stands for it)
+    APPLICABLE_FAIL       and one of these, or TOUCHED_CONFLICT: overtaken within this run
+    JSON_PARSE_FAIL, SCHEMA_FAIL    the reply could not be read; a plan is not asked for again
+    PLAN_VALIDATION_FAIL  NOT_WHOLE (no split, and yet not one segment that is the whole text);
+                          TOO_FEW, TOO_MANY, NOT_SUBSTRING, OVERLAP, COVERAGE of segments;
+                          EMPTY, TOO_LONG of a summary or of keywords; INVARIANT, which an edit would break
+    declined              the model thought it over and leaves a unit whole
+
+Source: All-Mem, Algorithm 1, section 3.3, Appendices B and C.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from math import log
+from typing import Any, Literal, NamedTuple
+
+from infinimem import tokens
+from infinimem.grounding.when import day_of, fits
+from infinimem.llm.base import LLM, Reply, Task
+from infinimem.llm.parallel import in_order
+from infinimem.model import Finding, Plan, Put
+from infinimem.store.view import View
+from infinimem.strategies.allmem import tasks
+from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
+from infinimem.strategies.links import Link, Orderable, redirect, settle, trim
+from infinimem.strategies.records import edits, telling
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Record,
+    Ref,
+    ledger_text,
+    number_of,
+    rows_of,
+)
+from infinimem.strategies.records.record_store import RecordStore, changed, puts
+from infinimem.strategies.records.telling import Descriptor, descriptor, unverified
+from infinimem.strategies.vector_index import DIGITS, VectorIndex
+from infinimem.terms import query_terms
+
+(UNIT,) = SPEC.kinds
+SURFACE = (UNIT.folder,)
+"""Where the units stand that are searched."""
+VERSION, SIBLING, TEMPORAL, SEMANTIC = SPEC.links
+(BUFFER,) = SPEC.ledgers
+
+Op = Literal["split", "merge", "update"]
+OPS: tuple[Op, ...] = ("split", "merge", "update")
+"""The operators in the order in which they are executed."""
+TARGET = "TARGET"
+"""What the unit under diagnosis is called, for models mistype ids."""
+LONG = 256
+"""Tokens of a text that may be cut, though nothing is like it."""
+MOST = 20
+"""Tasks of a kind that one reply may propose; a unit has half as many neighbours."""
+SEGMENTS = 8
+"""Segments of one split at most."""
+QUOTED = 500
+"""Characters of what a note quotes of a model."""
+DECLINED = "declined"
+
+
+# ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
+
+
+Waiting = Mapping[str, Sequence[str]]
+"""Units that wait for consolidation, in the order in which they came, each with those that it was near to."""
+
+
+def buffered(view: View) -> dict[str, Sequence[str]]:
+    """What waits, of the units that are there."""
+    bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
+    for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
+        unit, near = row.get("unit"), row.get("near")
+        if isinstance(unit, str) and unit in bank and isinstance(near, list):
+            waiting.setdefault(unit, [name for name in near if isinstance(name, str) and name in bank])
+    return waiting
+
+
+def buffer_text(waiting: Waiting) -> str:
+    """The buffer's file."""
+    prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
+    rows = ({"unit": unit, "near": list(near)} for unit, near in waiting.items())
+    return ledger_text(BUFFER, {"kind": "buffer"}, prose, rows)
+
+
+def faults(
+    bank: RecordStore, only: Collection[str] | None = None, *, settings: AllmemSettings
+) -> list[Finding]:
+    """What does not hold (records/edits.py); of orphans, all where one of these may have made some (Eq. 3).
+
+    Version links may be more than their cap, where each alone leads to a unit (B.7).
+    """
+    caps = {
+        SEMANTIC: settings.degree_semantic,
+        SIBLING: settings.degree_sibling,
+        TEMPORAL: settings.degree_temporal,
+    }
+
+    def held(bank: RecordStore, unit: Record) -> Iterator[str]:
+        for older in bank.out(unit.id, TEMPORAL):
+            if not bank.records[older].age < unit.age:
+                yield f"a temporal link leads to {older}, which is not older"
+        for kind, cap in caps.items():
+            if (count := len(bank.out(unit.id, kind))) > cap:
+                yield f"{count} {kind} links are more than {cap}"
+
+    return [*edits.faults(bank, only, held), *edits.orphans(bank, VERSION, only)]
+
+
+# ── one consolidation (Algorithm 1) ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An edit that a model proposes, of units among those that it was `shown`.
+
+    Ids are as it gave them, but for the word TARGET; once it is routed they are known, each once,
+    ascending but for an update's: first the current, then the superseded one.
+    """
+
+    op: Op
+    ids: tuple[str, ...]
+    confidence: float
+    reason: str
+    shown: frozenset[str]
+
+    @property
+    def order(self) -> tuple[tuple[int, int], ...]:
+        return tuple(map(number_of, self.ids))
+
+
+class Done(NamedTuple):
+    """What became of a proposal: a code, and more of it, if it was not applied."""
+
+    proposal: Proposal
+    code: str = ""
+    detail: str = ""
+
+
+class Unapplied(Exception):
+    """Why a plan is not executed: a code, and more of it."""
+
+
+class Part(NamedTuple):
+    """A sibling to be: the piece of evidence that it holds, and its descriptor."""
+
+    refs: tuple[Ref, ...]
+    descriptor: Descriptor
+
+
+class Consolidator:
+    """Edits one bank in place, by what a model proposes and plans; the space follows."""
+
+    def __init__(self, bank: RecordStore, space: VectorIndex, own: AllmemSettings, llm: LLM) -> None:
+        self.bank, self.space, self.own, self.llm = bank, space, own, llm
+        self.touched: set[str] = set()
+        """Units that were created or archived, or of which a descriptor or a link changed."""
+
+    def run(self, waiting: Waiting) -> Plan:
+        """The plan that empties the buffer: all that is executed, and in its notes what is not."""
+        before, self.bank = self.bank, self.bank.copy()
+        diagnosed = self.diagnose(self.contexts(waiting))
+        proposals = [proposal for one in diagnosed if not isinstance(one, str) for proposal in one]
+        routed, dropped = self.route(proposals)
+        done = [self.execute(one) for one in routed]
+        codes = Counter(one for one in diagnosed if isinstance(one, str))
+        codes.update(one.code for one in (*dropped, *done) if one.code)
+        proposed = Counter(proposal.op for proposal in proposals)
+        applied = Counter(one.proposal.op for one in done if not one.code)
+        counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
+        left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+        notes = [f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")]
+        for one in (one for one in done if one.code not in ("", DECLINED)):
+            ids = ", ".join(one.proposal.ids)[:QUOTED]
+            why = f"{one.code} {one.detail}".strip()[:QUOTED]
+            notes.append(f"{one.proposal.op} of {ids} was not applied: {why}")
+        return Plan("consolidate", records=(*puts(before, self.bank), Put(BUFFER, None)), notes=tuple(notes))
+
+    # ── diagnosis (Eq. 5, Appendix C.1) ─────────────────────────────────────────────────────────
+
+    def contexts(self, waiting: Waiting) -> dict[str, Sequence[str]]:
+        """Return the units that wait and are worth a look, with the neighbours that a model is shown.
+
+        Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
+        it, by words and vectors. Where none is, only a long text is looked at. With `likeness` 0 all are
+        looked at, beside what they were near to when they came, as in the paper.
+        """
+        bank, own, most = self.bank, self.own, self.own.online_anchors
+        if not own.likeness:
+            return {unit: near[:most] for unit, near in waiting.items()}
+        held = {name for unit, near in waiting.items() for name in (unit, *near)} & bank.visible
+        names = sorted((name for name in held if bank.records[name].group), key=number_of)
+        names.sort(key=lambda name: bank.records[name].age)
+        shared = wording({name: bank.records[name].text for name in names})
+        looked_at: dict[str, Sequence[str]] = {}
+        for at, unit in enumerate(names):
+            if unit not in waiting:
+                continue
+            cosines = zip(names[:at], self.space.cosines(self.space.row(unit), names[:at]), strict=True)
+            alike = {name: round((cos + shared(unit, name)) / 2, DIGITS) for name, cos in cosines}
+            best = sorted(alike, key=lambda name: (-alike[name], number_of(name)))[:most]
+            anchors = [name for name in best if alike[name] >= own.likeness]
+            if anchors or tokens.exceeds(bank.text(unit), LONG):
+                looked_at[unit] = anchors
+        return looked_at
+
+    def diagnose(self, looked_at: Mapping[str, Sequence[str]]) -> list[list[Proposal] | str]:
+        """Ask about each unit: its proposals, or the code of what cannot be read or goes on and on."""
+
+        def ask(target: str) -> list[Proposal] | str:
+            anchors = looked_at[target]
+            variables = {
+                "target": telling.shown_record(self.bank, target, TARGET),
+                "anchors": [telling.shown_descriptor(self.bank, name) for name in anchors],
+                "confidence": str(min(map(self.own.least, OPS))),
+            }
+            reply = self.llm.complete(tasks.DIAGNOSE, variables)
+            if reply.data is None:
+                return unreadable(reply)
+            if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
+                return "SCHEMA_FAIL"
+            return list(_proposals(target, anchors, reply.data))
+
+        return in_order(ask, [*looked_at], self.own.workers)
+
+    # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────
+
+    def route(self, proposals: Iterable[Proposal]) -> tuple[list[Proposal], list[Done]]:
+        """Gate, normalise and order proposals, given in the order of their records; and those that are
+        dropped.
+
+        Of proposals with the same target the surest stays, or the first of these; of merges with a unit in
+        common the one of the larger set, then the surer, then the first by ids.
+        """
+        gated = [self.gate(proposal) for proposal in proposals]
+        dropped = [one for one in gated if one.code]
+        kept, merged = dict[tuple[Op, tuple[str, ...]], Proposal](), set[str]()
+        passed = (one.proposal for one in gated if not one.code)
+        for one in sorted(passed, key=lambda one: (-len(one.ids), -one.confidence, one.order)):
+            if (one.op, one.ids) in kept:
+                dropped.append(Done(one, "DUPLICATE"))
+            elif one.op == "merge" and not merged.isdisjoint(one.ids):
+                dropped.append(Done(one, "OVERLAP"))
+            else:
+                kept[one.op, one.ids] = one
+                merged.update(one.ids if one.op == "merge" else ())
+        return sorted(kept.values(), key=lambda one: (OPS.index(one.op), one.order)), dropped
+
+    def gate(self, proposal: Proposal) -> Done:
+        """The proposal in normal form, or why it is dropped."""
+        op, bank, own = proposal.op, self.bank, self.own
+        if not getattr(own, op):
+            return Done(proposal, "OFF")
+        if not own.least(op) <= proposal.confidence <= 1:  # nor what is no number
+            return Done(proposal, "LOW_CONF")
+        known = [name for name in proposal.ids if name in bank and name in proposal.shown]
+        ids = tuple(known) if op == "update" else tuple(sorted(set(known), key=number_of))
+        missing = "MISSING_ID" if len(known) < len(proposal.ids) else ""
+        if not ids or (missing and op == "update"):
+            return Done(proposal, missing or "ARITY_FAIL")
+        if any(name not in bank.visible for name in (ids[:1] if op == "update" else ids)):
+            return Done(proposal, "VISIBILITY_FAIL")
+        least, most = {"split": (1, 1), "merge": (2, own.merge_max), "update": (2, 2)}[op]
+        if not least <= len(set(ids)) <= most:
+            return Done(proposal, missing or "ARITY_FAIL")
+        if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
+            new, old = (bank.records[name] for name in ids)
+            if (new.age, new.order) <= (old.age, old.order):
+                return Done(proposal, "ORDER_FAIL")
+        if op == "merge" and self.space.coherence(ids) < own.coherence:
+            return Done(proposal, "COH_FAIL")
+        return Done(replace(proposal, ids=ids))
+
+    # ── execution: splits, then merges, then updates, each whole or not at all (C.2.1, C.3) ─────
+
+    def execute(self, item: Proposal) -> Done:
+        """Ask for the plan of a proposal, once, and do it; what goes wrong changes nothing."""
+        overtaken = "" if self.touched.isdisjoint(item.ids) else "TOUCHED_CONFLICT"
+        if code := overtaken or self.gate(item).code:
+            return Done(item, "APPLICABLE_FAIL", code)
+        before, self.bank = self.bank, self.bank.copy()
+        try:
+            getattr(self, f"_plan_{item.op}")(item)
+        except Unapplied as refused:
+            self.bank = before
+            return Done(item, *refused.args)
+        touched = changed(before, self.bank)
+        if wrong := edits.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
+            self.bank = before
+            self.space.sync(before, touched)
+            return Done(item, "PLAN_VALIDATION_FAIL", f"INVARIANT: {wrong[0].what}")
+        self.touched.update(touched)
+        return Done(item)
+
+    def _ask(self, task: Task, **variables: object) -> Mapping[str, Any]:
+        reply = self.llm.complete(task, variables)
+        if reply.data is None:
+            raise Unapplied(unreadable(reply), f"{reply.failure}: {reply.detail}")
+        return reply.data
+
+    def _plan_split(self, item: Proposal) -> None:
+        (name,) = item.ids
+        unit = telling.shown_record(self.bank, name, whole=True)
+        data = self._ask(tasks.SPLIT_UNIT, unit=unit, reason=item.reason)
+        self.split(name, split_parts(self.bank, name, data, self.own.coverage))
+
+    def _plan_merge(self, item: Proposal) -> None:
+        bank = self.bank
+        names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
+        data = self._ask(tasks.MERGE_UNITS, units=[telling.shown_record(bank, name) for name in names])
+        self.merge(item.ids, checked(data["summary"], data["keywords"]))
+
+    def _plan_update(self, item: Proposal) -> None:
+        bank, (current, superseded) = self.bank, item.ids
+        near = sorted((item.shown - set(item.ids)) & bank.visible)
+        data = self._ask(
+            tasks.UPDATE_UNIT,
+            current=telling.shown_record(bank, current),
+            superseded=telling.shown_record(bank, superseded),
+            anchors=[telling.shown_descriptor(bank, name) for name in near],
+        )
+        self.update(current, superseded, checked(data["updated_summary"], data["updated_keywords"]))
+
+    # ── the three operators ─────────────────────────────────────────────────────────────────────
+
+    def split(self, name: str, parts: Sequence[Part]) -> list[str]:
+        """Put siblings in a unit's place, one for each piece of its evidence (B.2.1); their names."""
+        old = self.bank.records[name]
+        siblings = []
+        for part in parts:
+            said = [(one.text, day_of(one.time)) for one in map(self.bank.quote, part.refs)]
+            when = old.when if old.when and fits(old.when, said) else None  # it is these words that tell
+            siblings.append(self._create(old, part.descriptor, refs=part.refs, sources=(), when=when))
+        self._archive([name], siblings)
+        for one in siblings:
+            cap = self.own.degree_sibling
+            settle(self.bank, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
+        self._rewire(siblings, siblings, [name])
+        return siblings
+
+    def merge(self, names: Sequence[str], words: Descriptor) -> list[str]:
+        """Put one representative in the place of units that say the same (B.2.2); its name."""
+        units = [self.bank.records[name] for name in names]
+        newest = max(units, key=lambda unit: (unit.age, unit.order))
+        session = newest.session if len({unit.session for unit in units}) == 1 else None
+        new = self._create(newest, words, refs=(), sources=tuple(names), session=session)
+        self._archive(names, [new])
+        self._rewire([new], [new], names)
+        return [new]
+
+    def update(self, current: str, superseded: str, words: Descriptor) -> None:
+        """Renew the descriptor of what holds now, and archive what does not (B.2.3)."""
+        old = self.bank.records[current]
+        if (old.summary, old.keywords) != (words.summary, words.keywords):
+            said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
+            aux = UNVERIFIED if unverified(words, said) else ()
+            self.bank.put(replace(old, summary=words.summary, keywords=words.keywords, aux=aux))
+        self._archive([superseded], [current])
+        self._rewire([current], [], [superseded])
+
+    def _create(self, like: Record, words: Descriptor, **values: Any) -> str:
+        """Put a new unit that is as another but for its descriptor and some values."""
+        name = self.bank.new_id(UNIT.prefix, like.order[0])
+        unit = Record(name, SPEC, words.summary, words.keywords, like.time, like.session, when=like.when)
+        self.bank.put(unit := replace(unit, **values))
+        if unverified(words, self.bank.quotes(name)):
+            self.bank.put(replace(unit, aux=UNVERIFIED))
+        return name
+
+    def _archive(self, gone: Sequence[str], reps: Sequence[str]) -> None:
+        for name in gone:
+            if name in self.bank.visible:
+                self.bank.archive(name)
+        self.space.sync(self.bank, (*reps, *gone))
+
+    # ── rewiring (B.3) ──────────────────────────────────────────────────────────────────────────
+
+    def _rewire(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> None:
+        """Link to units that are gone, redirect what led to them, and link the new ones."""
+        bank, cap = self.bank, self.own.degree_semantic
+        for rep, name in product(reps, gone):
+            bank.link(rep, Link(VERSION, name))
+        for rep in reps if self.own.degree_version else ():
+            self._prune(rep)
+        for name in gone:  # Eq. 20
+            redirect(bank, SEMANTIC, name, reps, bank.visible, cap, self._near, self._weight)
+        sources = {to for name in gone for to in bank.out(name, SEMANTIC)} & bank.visible
+        for name in created:  # Eq. 21
+            row, most = self.space.row(name), self.own.online_anchors
+            near = {one for one, _ in self.space.nearest(row, most, SURFACE, without=(name,))}
+            settle(bank, SEMANTIC, name, near | sources, cap, self._near, self._weight)
+
+    def _prune(self, rep: str) -> None:
+        """Keep the version links by which alone a unit is reached, and the best of the others, within the
+        cap; all of them, where the first are more (B.7)."""
+        bank = self.bank
+        held = bank.out(rep, VERSION)
+        alone = [name for name in held if bank.visible.isdisjoint({*bank.into(name, VERSION)} - {rep})]
+        room = self.own.degree_version - len(alone)
+        if room >= 0:
+            best = trim({*held} - {*alone}, room, partial(self._near, rep))
+            bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
+
+    def _near(self, source: str, to: str) -> Orderable:
+        """Key of a link: nearer first, then newer (Eq. 13)."""
+        return (self.space.cos(source, to), *self.bank.records[to].age)
+
+    def _weight(self, source: str, to: str) -> float:
+        return round(self.space.cos(source, to), 3)
+
+
+# ── what is like it, and what a reply says ──────────────────────────────────────────────────────
+
+
+def wording(texts: Mapping[str, str]) -> Callable[[str, str], float]:
+    """Return what tells how much two texts have in common, 0 to 1: of the words of the one that says less,
+    each counted by how few texts hold it, for a name that most hold tells nothing."""
+    terms = {name: frozenset(query_terms(text)) for name, text in texts.items()}
+    held = Counter(term for some in terms.values() for term in some)
+
+    def weight(some: Iterable[str]) -> float:
+        return sum(log(len(texts) / held[term]) for term in sorted(some))
+
+    def shared(one: str, other: str) -> float:
+        least = min(weight(terms[one]), weight(terms[other]))
+        return weight(terms[one] & terms[other]) / least if least else 0.0
+
+    return shared
+
+
+def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:
+    """In the order of the operators, then of the reply."""
+    shown = frozenset((target, *anchors))
+    named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
+        *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
+        *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
+        *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
+    ]
+    for op, ids, row in named:
+        names = (name.strip() for name in ids)
+        resolved = tuple(target if name == TARGET else name for name in names)
+        yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
+
+
+def unreadable(reply: Reply) -> str:
+    """Return the code of a reply without data; one that is empty or cut off holds no JSON."""
+    return "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
+
+
+# ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────
+
+
+class Faulty(Unapplied):
+    """A plan that may not be executed."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__("PLAN_VALIDATION_FAIL", fault)
+
+
+def checked(summary: str, keywords: Iterable[str]) -> Descriptor:
+    """A descriptor of a plan.
+
+    Raises:
+        Faulty: it is empty, or too long.
+    """
+    words = descriptor(summary, keywords)
+    if words.fault:
+        raise Faulty(words.fault)
+    return words
+
+
+def split_parts(bank: RecordStore, name: str, data: Mapping[str, Any], coverage: float) -> list[Part]:
+    """The parts of a split in the order of the text, which hold at least this share of it.
+
+    Raises:
+        Unapplied: the model leaves the unit whole.
+        Faulty: the plan is wrong.
+    """
+    text, rows = bank.text(name), data["segments"]
+    segments, spans = [row["segment_text"] for row in rows], list[tuple[int, int]]()
+    if not data["do_split"]:
+        raise Unapplied(DECLINED) if segments == [text] else Faulty("NOT_WHOLE")
+    if not 2 <= len(rows) <= SEGMENTS:
+        raise Faulty("TOO_FEW" if len(rows) < 2 else "TOO_MANY")
+    for segment in segments:
+        if not segment.strip():
+            raise Faulty("EMPTY")
+        places = (text.find(segment, spans[-1][1] if spans else 0), text.find(segment))
+        start = next((at for at in places if at >= 0), -1)  # behind the one before, or else anywhere
+        if start < 0:
+            raise Faulty("NOT_SUBSTRING")
+        end = start + len(segment)
+        if any(start < last and first < end for first, last in spans):
+            raise Faulty("OVERLAP")
+        spans.append((start, end))
+    if sum(_size(text[start:end]) for start, end in spans) < coverage * _size(text):
+        raise Faulty("COVERAGE")
+    return [
+        Part(bank.cut(name, start, end), checked(row["segment_summary"], row["segment_keywords"]))
+        for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0])
+    ]
+
+
+def _size(text: str) -> int:
+    """Characters, white space apart."""
+    return sum(map(len, text.split()))
