@@ -84,6 +84,9 @@ def file(memory: Memory, name: str | Path) -> str:
 def test_a_preset_sets_all_of_the_papers_values_and_what_is_set_beside_it_goes_before(tmp_path: Path) -> None:
     """`preset = "paper"` sets what the paper has; what the file gives goes before, and origins say so."""
     values = configuration(b'preset = "paper"\n[infini]\nshows = "lines"\n', tmp_path)
+    assert values.values["allmem.describe_turns"] == 1, (
+        "of another that `--strategy` or `compare` names, its own"
+    )
     told = {name: values.origins[name] for name in ("infini.chunk_tokens", "infini.shows")}
     assert told == {"infini.chunk_tokens": "preset paper", "infini.shows": "infinimem.toml"}
     chosen = {name.removeprefix("infini."): value for name, value in values.values.items()}
