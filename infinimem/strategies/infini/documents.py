@@ -320,17 +320,19 @@ def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
     that cannot be used leaves the text as it was, which is not current then: readers show the lines.
     """
     limit = view.settings.of(InfiniSettings).markdown_length
-    live = {text_id(view, doc_id) for doc_id in view.below(TOPICS)}
-    left = (name for name in view.below(view.spec.texts) if name not in live)
-    gone = [Put(name, None) for name in left if view.document(name).header.values.get("kind") == "text"]
+    filled = [row for row in view.catalog(folder=TOPICS) if view.document(row.id).entries]
+    live = {text_id(view, row.id) for row in filled}
+    texts = {name: view.document(name).header.values.get("kind") for name in view.below(view.spec.texts)}
+    gone = [Put(name, None) for name, kind in texts.items() if kind == "text" and name not in live]
     due = [
         row.id
-        for row in view.catalog(folder=TOPICS)
+        for row in filled
         if row.tokens <= limit and may_change(row.id, view) and current_text(view, row.id) is None
+        if texts.get(text_id(view, row.id), "text") == "text"  # else it is a person's page
     ][:most]
     while due or gone:
-        texts = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
-        puts = [*gone, *(Put(name, text) for name, text in texts.items() if text)]
+        told = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
+        puts = [*gone, *(Put(name, text) for name, text in told.items() if text)]
         view = (yield Plan("retell", records=tuple(puts))).view
         due, gone = due[TOGETHER:], []
     return view
@@ -342,12 +344,13 @@ def _told(document: Document, view: View, asker: Account) -> str | None:
     entries = {place.seq: place.entry for place in document.entries}
     name, known, text = text_id(view, document.id), set[int](), ""
     if name in view:
+        values = view.document(name).header.values
         with suppress(ValueError):  # whoever edited it
-            known = set(parse_seqs(str(view.document(name).header.values.get("from"))))
-    if known < entries.keys():
-        text = view.document(name).body.strip() if known else ""
-    else:
-        known = set()
+            known = set(parse_seqs(str(values.get("from"))))
+        if known < entries.keys() and values.get("digest") == digest(document, known):
+            text = view.document(name).body.strip()
+        else:
+            known = set()
     fresh = [of.fact(entry) for seq, entry in entries.items() if seq not in known]
     asked = {"title": title_of(document.id, view), "text": text, "facts": fresh}
     data, wrong = asker.ask_checked(TELL, asked, lambda _: ())

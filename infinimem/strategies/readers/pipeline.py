@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -48,7 +48,7 @@ MANY = 300
 ranks."""
 K1, B = 1.5, 0.75
 
-_SEQS = re.compile(r" \{[0-9]+(?:, [0-9]+)*\}(?=\n|\Z)")
+_SEQS = re.compile(r" \{([0-9]{1,18}(?:, [0-9]{1,18})*)\}(?=\n|\Z)")
 
 
 # ── packing a budget ────────────────────────────────────────────────────────────────────────────
@@ -182,9 +182,10 @@ def text_id(view: View, doc_id: str) -> str:
     return view.spec.texts + doc_id.split("/", 1)[-1]
 
 
-def digest(document: Document) -> str:
-    """Return what a text of these lines, wherever in it they stand, says that it was written of."""
-    lines = sorted((place.seq, place.entry.line.rstrip()) for place in document.entries)
+def digest(document: Document, of: Collection[int] | None = None) -> str:
+    """Return what a text of these lines, or `of` some of them, wherever they stand, says of itself."""
+    some = (place for place in document.entries if of is None or place.seq in of)
+    lines = sorted((place.seq, place.entry.line.rstrip()) for place in some)
     return sha256("\n".join(line for _, line in lines).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -212,13 +213,19 @@ def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Re
     told = search.lines_at(document.id, start, end or len(document.lines))
     if document.id == doc_id:
         return told
-    named = {int(seq) for some in _SEQS.findall(told.text) for seq in re.findall("[0-9]+", some)}
     lines = search.entries_at(doc_id, 1, len(view.document(doc_id).lines))
+    here = set(chain.from_iterable(line.seqs for line in lines))
+    ends = (_SEQS.search(line) for line in told.text.split("\n"))
+    seqs = tuple(
+        tuple(seq for seq in map(int, end[1].split(", ")) if seq in here) if end else () for end in ends
+    )
+    named = set(chain.from_iterable(seqs))
     behind = [line for line in lines if named.intersection(line.seqs)] or lines
     sources = {line.source for line in behind}
     return replace(
         told,
         text=_SEQS.sub("", told.text),
+        told=seqs,
         origin=tuple(dict.fromkeys(seq for line in behind for seq in line.origin)),
         source=sources.pop() if len(sources) == 1 else None,
     )
