@@ -15,12 +15,11 @@ from collections import defaultdict
 from itertools import islice
 from pathlib import Path
 
-from infinimem.evaluation.datasets.locomo import LoCoMo
-
 from infinimem import open_memory
+from infinimem.evaluation.datasets.exports import LoCoMo
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
-from infinimem.strategies.readers.partitions import best_partitions
+from infinimem.strategies.readers.pipeline import best_partitions
 
 READERS = ("hybrid", "summary", "bm25")
 FIRST = 10

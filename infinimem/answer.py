@@ -135,7 +135,8 @@ def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_EvidenceLine
 def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
     """Yield an entry as one line; a block as its signed lines and whatever else is not blank.
 
-    What else stands in evidence is how the entry before it goes on, in a block's first lines one above it.
+    What else stands in evidence is how the entry before it goes on, in a block's first lines one above it. A
+    sentence of a document's text cites the lines that it tells.
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
@@ -155,7 +156,9 @@ def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
             yield _EvidenceLine(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *fields)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
-            place = Citation(item.doc_id, number, number, quoted, text.strip())
+            seqs = item.told[number - item.start_line] if item.told else quoted
+            seqs = seqs or (() if _HEADING.match(text) else quoted)
+            place = Citation(item.doc_id, number, number, seqs, text.strip())
             time = item.time if quoted else None
             yield _EvidenceLine(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
 

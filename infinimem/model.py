@@ -346,6 +346,8 @@ class Retrieved:
     label: str | None = None
     physical: bool = False
     """Whether `text` is lines of the file with signatures; an entry's is only what was said."""
+    told: tuple[tuple[int, ...], ...] = ()
+    """Of a text of a document: the seqs that each of its lines tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,13 +244,15 @@ def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
 
 def _with_preset(values: Mapping[str, object]) -> dict[str, object]:
     """Return the values with those of the preset that they name; given ones stand, and none that needs trust
-    comes of a preset."""
+    comes of a preset. Other strategies, which may be asked beside it, have theirs for their own groups."""
     name, strategy = values.get("preset"), str(values.get("strategy", Settings.strategy))
     presets = strategies()[strategy].presets
     if name and name not in presets:
         known = f"it has {', '.join(presets)}" if presets else "it has none"
         raise SettingsError(f"{strategy} has no preset {name!r}; {known}")
-    held = _values(presets[str(name)], f"preset {name}") if name else ()
+    rows = {one: spec.presets.get(str(name), {}) for one, spec in strategies().items()}
+    others = {one: groups[one] for one, groups in rows.items() if one in groups}
+    held = _values({**others, **presets[str(name)]}, f"preset {name}") if name else ()
     return {key: value for key, value in held if is_harmless(key, value)} | dict(values)
 
 

@@ -122,6 +122,18 @@ def test_what_the_user_asks_for_once_and_for_all_has_a_document_of_its_own(
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@each(
+    ("feed", "units"),
+    [("chunk", [[1, 2, 3], [4, 5]]), ("turn", [[1], [2], [3], [4], [5]]), ("exchange", [[1, 2], [3, 4, 5]])],
+)
+def test_a_plan_a_unit_of_turns(feed: str, units: list[list[int]]) -> None:
+    library = Library(feed=feed, chunk_tokens=20, workers=1)
+    for number, role in enumerate(("user", "assistant", "user", "user", "assistant")):
+        library.say(f"I saw {number} ships today", role=role)
+    _, llm = observe(library, *[reply()] * 9)
+    assert [[int(turn["id"]) for turn in call.variables["turns"]] for call in llm.calls] == units
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_nonsense_of_the_right_shape_loses_no_turn(seed: int) -> None:

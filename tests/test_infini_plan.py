@@ -8,8 +8,7 @@ from cases import each
 from infini_library import Library, assigned, document, entry, ids, outdated
 
 from infinimem.model import CURRENT
-from infinimem.strategies.infini.compare import allowed, claim, compare
-from infinimem.strategies.infini.plan import Planner
+from infinimem.strategies.infini.plan import Planner, allowed, claim, compare
 from infinimem.strategies.infini.topics import (
     INBOX,
     Account,

@@ -166,6 +166,20 @@ def test_json_of_another_shape_is_one_line(call: Call) -> None:
         refused(call, harm.say(body), "base_url")
 
 
+@each(
+    "field",
+    ["Server: \xe9", "Set-Cookie: a=\xe9", *map("Content-Type: x; charset={}".format, ["zlib", "rot13"])],
+)
+def test_a_header_of_any_kind_is_no_crash(field: str, call: Call) -> None:
+    """Only headers with a meaning are taken in; a charset unpacks no body."""
+
+    def attack(caller: harm.Caller) -> None:
+        caller.read()
+        caller.send(f"HTTP/1.1 500 X\r\n{field}\r\nContent-Length: 2\r\n\r\nno".encode("latin-1"))
+
+    refused(call, attack, "does not answer")
+
+
 def test_a_server_that_refuses_before_it_has_read_all_is_heard() -> None:
     def attack(caller: harm.Caller) -> None:
         caller.send(harm.head(413, content_length=0))

@@ -14,8 +14,7 @@ from infinimem import Memory, open_memory, tokens
 from infinimem.llm.base import Reply
 from infinimem.settings import parse_settings
 from infinimem.strategies.readers.collect import collect
-from infinimem.strategies.readers.partitions import MANY, best_partitions
-from infinimem.strategies.readers.shown import digest
+from infinimem.strategies.readers.pipeline import MANY, best_partitions, digest
 from infinimem.testing import ScriptedLLM
 
 NOTES = {

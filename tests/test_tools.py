@@ -86,6 +86,8 @@ def test_what_can_be_mended_is_mended_and_told() -> None:
     told = TOOLS.grep("Vu(", 99)["notes"]
     assert "30 was used" in told[0] and "searched for literally" in told[1]
     assert TOOLS.call("read_lines", {"doc_id": "home", "start": 2.0, "end": None})["lines"][0]["line"] == 2
+    first = TOOLS.call("read_lines", {"doc_id": "home", "start": -3, "offset": -1})
+    assert first["lines"][0]["line"] == 1 and "start = -3 is out of range, 1 was used" in first["notes"]
     assert TOOLS.call("search", {"query": 2023})["hits"]
 
 

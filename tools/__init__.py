@@ -6,7 +6,7 @@ form: it takes a `View` and arguments, and returns what one of the five may retu
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, wraps
 from inspect import signature
@@ -272,9 +272,22 @@ def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:
     def call(**arguments: Any) -> Result:
         try:
             result: Result = function(view(), **arguments)
-            list(rows(result))
-        except Exception as error:  # as above
+            if "rows" in result:
+                return {**result, **_fitting(result["rows"])}
+            list(() if "error" in result else rows(result))
+        except (Exception, SystemExit) as error:  # as above
             raise unusable(value, f"{type(error).__name__}: {error}") from error
         return result
 
     return Tool(name, description, parameters, call, rows)
+
+
+def _fitting(lines: Iterable[str]) -> Result:
+    """As many rows as fit a result, and a note where they are not all."""
+    kept, room = list[str](), RESULT_LENGTH
+    for row in map(shown, lines):
+        room -= len(row) + 1
+        if room < 0:
+            return {"rows": kept, "notes": ["the rows that follow would be too much at once"]}
+        kept.append(row)
+    return {"rows": kept}

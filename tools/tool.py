@@ -236,7 +236,7 @@ def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) ->
             number = int(value if is_whole else "")
         except (TypeError, ValueError):
             raise ArgumentError(f"{given}; a whole number is wanted") from None
-        clamped = min(max(number, rule.get("minimum", number)), rule.get("maximum", number))
+        clamped = max(min(number, rule.get("maximum", number)), rule.get("minimum", number))
         if clamped != number:
             notes.append(f"{name} = {str(number)[:20]} is out of range, {clamped} was used")
         return clamped

@@ -109,7 +109,8 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
     """
     path = folder / FILE
     is_there = path.exists()
-    is_run = is_there or (folder / REPLIES).is_dir()
+    is_old = (folder / "config.json").exists()  # of a run before run.db, whose report stays as it is
+    is_run = is_there or ((folder / REPLIES).is_dir() and not is_old)
     if not is_run and folder.is_dir() and any(found.name[0] != "." for found in folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no run; choose another folder with --out")
     held = _exclusive(folder) if write else nullcontext()
@@ -137,12 +138,13 @@ def read(folder: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _connected(path: Path | str) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path, check_same_thread=False)) as rows:
-        try:
+    try:
+        with closing(sqlite3.connect(path, check_same_thread=False)) as rows:
             rows.executescript(_TABLES)
-        except sqlite3.DatabaseError as error:
-            raise UsageError(f"{path} cannot be read ({error}); choose another folder with --out") from error
-        yield rows
+            yield rows
+    except sqlite3.DatabaseError as error:
+        what = f"{path} cannot be read or written"
+        raise UsageError(f"{what} ({error}); choose another folder with --out") from error
 
 
 @contextmanager

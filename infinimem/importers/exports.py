@@ -267,13 +267,13 @@ CHATGPT = Format(_is_chatgpt, _chatgpt, fields.named_by("conversation_id", "id",
 # Marks stand between characters of Unicode's private area; where these were lost on the way, the names of the
 # sources alone are left ("citeturn0search1"). Of a link its title stays, of a thing its name.
 _CITATIONS = [
-    ("\ue200", r"\ue200url\ue202([^\ue200-\ue202]*)[^\ue200\ue201]*\ue201", r"\1"),
+    ("\ue200", r"\ue200url\ue202([^\ue200-\ue202]*+)[^\ue200\ue201]*+\ue201", r"\1"),
     (
         "\ue200",
         r'\ue200entity\ue202\["[^"\ue200\ue201]*",\s*"([^"\ue200\ue201]*)"[^\ue200\ue201]*\ue201',
         r"\1",
     ),
-    ("\ue200", r"\ue200[^\ue200\ue201]*\ue201|[\ue200-\ue206]", ""),
+    ("\ue200", r"\ue200[^\ue200\ue201]*+\ue201|[\ue200-\ue206]", ""),
     ("cite", r" ?\b(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+", ""),
     ("†", r" ?【\d+(?::\d+)?†[^【】\n]*】", ""),
     (":/", r"!?\[([^\[\]\n]*)\]\((?:sandbox|sediment|file-service):[^()\n]*\)", r"\1"),

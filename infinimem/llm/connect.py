@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.errors import ModelNotConfigured, NotTrusted
+from infinimem.errors import ModelNotConfigured, NotTrusted, UsageError
 from infinimem.llm.base import LLM
 from infinimem.llm.replies import Nobody
 from infinimem.settings import Configuration, ModelSettings, advice
@@ -26,8 +27,13 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
 
     Raises:
         ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
+        UsageError: the client is none, or an asynchronous one.
     """
     client, name = (None, model) if isinstance(model, str | None) else (model, None)
+    if client is not None and (not hasattr(client, "post") or iscoroutinefunction(client.post)):
+        raise UsageError(
+            "model takes a name, an object with `complete`, or a client of openai that is not async"
+        )
     name = name or settings.model or OFFLINE
     if client is not None and name == OFFLINE:
         raise ModelNotConfigured(

@@ -27,6 +27,8 @@ _LONGEST_WAIT = 60.0
 """Seconds that a server may ask to be left alone."""
 _LISTS = 100_000
 """Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
+_READ = ("content-encoding", "location", "retry-after", "x-should-retry")
+"""Headers that are taken in: no cookies, and no charset, which may be a compression or slow to read."""
 _NOT_SENT = ("authorization", "connection", "x-stainless-")
 """How headers of the openai package begin that hold a key which is none, or tell of this machine."""
 
@@ -76,16 +78,16 @@ class Transport(httpx2.BaseTransport):
             raise httpx2.ReadTimeout(f"no answer within {seconds:g} s{self._way}")
         if exchange.problem:
             raise httpx2.NetworkError(f"{exchange.problem}{self._way}")
-        fields, body = httpx2.Headers(exchange.fields), exchange.body
+        fields = {name.lower(): value for name, value in exchange.fields if name.lower() in _READ}
+        body = exchange.body
         if fields.pop("content-encoding", "identity").lower() != "identity":
             raise ModelUnavailable(f"{host} answers in a compressed form; check base_url")
         if len(body) > self._largest:
             raise ModelUnavailable(f"{host} answers with more than {self._largest >> 20} MiB; check base_url")
         if body.count(b"[") + body.count(b"{") > _LISTS:
             raise ModelUnavailable(f"{host} answers with JSON that holds too many lists; check base_url")
-        fields.pop("retry-after-ms", None)
         fields["retry-after"] = _capped(fields.get("retry-after", ""))
-        answer = httpx2.Response(exchange.status, headers=fields, content=body)
+        answer = httpx2.Response(exchange.status, headers=httpx2.Headers(fields, "latin-1"), content=body)
         self._read(answer)
         return answer
 

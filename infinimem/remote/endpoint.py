@@ -184,7 +184,7 @@ class Endpoint:
         problem = at(data, "error")
         if answer.is_success and (not isinstance(problem, dict) or at(data, "choices")):
             return data
-        problem = problem or data or answer.text
+        problem = problem or data or answer.content[:1000].decode(errors="replace")
         message = self._scrubbed(at(problem, "message") or problem)
         if answer.is_success:  # of a relay whose server failed
             raise ModelUnavailable(f"{self.host} reports an error ({message}); try again")

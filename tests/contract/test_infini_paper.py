@@ -17,7 +17,7 @@ from infinimem.memory import Memory
 from infinimem.model import Move, Plan
 from infinimem.settings import configuration
 from infinimem.strategies.infini.tasks import quote_facts
-from infinimem.strategies.readers.shown import shown
+from infinimem.strategies.readers.pipeline import shown
 from infinimem.testing import ScriptedLLM
 
 FIRST = ("Nora lives in Rome.", "Nora has a cat called Rex.")
@@ -84,6 +84,9 @@ def file(memory: Memory, name: str | Path) -> str:
 def test_a_preset_sets_all_of_the_papers_values_and_what_is_set_beside_it_goes_before(tmp_path: Path) -> None:
     """`preset = "paper"` sets what the paper has; what the file gives goes before, and origins say so."""
     values = configuration(b'preset = "paper"\n[infini]\nshows = "lines"\n', tmp_path)
+    assert values.values["allmem.describe_turns"] == 1, (
+        "of another that `--strategy` or `compare` names, its own"
+    )
     told = {name: values.origins[name] for name in ("infini.chunk_tokens", "infini.shows")}
     assert told == {"infini.chunk_tokens": "preset paper", "infini.shows": "infinimem.toml"}
     chosen = {name.removeprefix("infini."): value for name, value in values.values.items()}
@@ -255,6 +258,27 @@ def test_a_free_text_stands_beside_the_lines_and_is_shown_while_it_is_current(
     assert not [one for one in memory.retrieve("It is told").items if one.doc_id.startswith("topics.free/")]
 
 
+def test_a_sentence_of_a_text_cites_the_lines_that_it_tells(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """Each sentence cites its own lines, not those of the document; a heading is none, and cites nothing."""
+    shows: list[Any] = []
+    answer = {"answer": "Rex", "cites": ["topics.free/nora:7", "topics.free/nora:9"]}
+    memory, _ = library(
+        *PAPER,
+        answer=lambda v: shows.append(v["evidence"][0]["lines"]) or answer,
+        select=lambda v: {"ids": ["topics/nora"]},
+    )
+    say(memory, FIRST)
+    path = memory.library.root / FREE
+    path.write_text(path.read_text() + f"- Beyond all numbers. {{{'9' * 5000}}}\n")
+    (citation,) = memory.ask("What is the cat called?", "summary").citations
+    assert (citation.seqs, citation.text) == ((4,), "- It is told that Nora has a cat called Rex.")
+    assert (
+        shows[0][0] == {"heading": "Life"} and shows[0][1]["text"] == "- It is told that Nora lives in Rome."
+    )
+
+
 def test_a_text_that_is_not_current_is_not_shown(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:
     """After a hand edit, an undo, or a reply of no use lines are shown; the next consolidation tells anew."""
     memory, _ = library(*PAPER)
@@ -265,6 +289,10 @@ def test_a_text_that_is_not_current_is_not_shown(library: Callable[..., tuple[Me
     assert "a dog called Rex" in shown(memory.view, "topics/nora").text
     memory.consolidate()
     assert "It is told that Nora has a dog called Rex." in shown(memory.view, "topics/nora").text
+    page.write_text(page.read_text().replace("a dog called Rex", "a hen called Rex"))
+    memory, _ = library(*PAPER)
+    say(memory, ("Nora plays chess.",), "2024-05-02")
+    assert "a hen" in file(memory, FREE) and "a dog" not in file(memory, FREE), "not told as only grown"
     memory, _ = library(*PAPER, tell=lambda v: {"sentences": []})
     say(memory, THEN, "2024-06-01")
     assert shown(memory.view, "topics/nora").doc_id == "topics/nora"
@@ -295,14 +323,38 @@ def test_forget_takes_the_free_texts_of_the_documents_that_it_touches(
 def test_texts_of_documents_that_are_gone_are_deleted_and_nothing_else(
     library: Callable[..., tuple[Memory, ScriptedLLM]],
 ) -> None:
-    """A text goes with its document at the next consolidation; what a person put beside it stays."""
+    """A text goes with its document, or the last line of that; what a person put beside it stays."""
     memory, _ = library(*PAPER)
     say(memory, FIRST)
+    page = memory.library.root / "topics/nora.md"
+    page.write_text(
+        "".join(line for line in page.read_text().splitlines(True) if not line.startswith("- <seq="))
+    )
+    memory, llm = library(*PAPER)
+    memory.consolidate()
+    assert (file(memory, FREE), tasks(llm)) == ("", [])
+    say(memory, THEN)
+    assert file(memory, FREE)
     (memory.library.root / "topics.free/mine.md").write_text("My own page.\n")
     (memory.library.root / "topics/nora.md").unlink()
     memory, _ = library(*PAPER)
     memory.consolidate()
     assert (file(memory, FREE), file(memory, "topics.free/mine.md")) == ("", "My own page.\n")
+
+
+def test_a_page_of_a_person_where_a_text_would_stand_is_left_alone(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """A page in topics.free/ that is no text of the program's is neither written anew nor shown for one."""
+    memory, _ = library()
+    say(memory, FIRST)
+    page = memory.library.root / FREE
+    page.parent.mkdir()
+    page.write_text("My own page.\n")
+    memory, _ = library(*PAPER)
+    memory.consolidate()
+    assert page.read_text() == "My own page.\n"
+    assert shown(memory.view, "topics/nora").doc_id == "topics/nora"
 
 
 def test_a_renamed_document_keeps_its_text(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:

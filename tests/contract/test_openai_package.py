@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_server import Say, chat, refuse, serve
-from openai import AzureOpenAI, OpenAI
+from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 
 from infinimem import InfinimemError, Turn, open_memory
 
@@ -119,3 +119,13 @@ def test_our_client_tells_a_server_nothing_of_the_machine(
     (headers, *_) = server.headers
     assert headers["authorization"] == f"Bearer {KEY}" and headers["user-agent"] == "infinimem"
     assert not [name for name in headers if name.startswith("x-stainless")]
+
+
+@pytest.mark.parametrize("model", [AsyncOpenAI(api_key=KEY), object()])
+def test_what_cannot_be_asked_is_one_line(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An asynchronous client, or what is none, is refused when the library is opened."""
+    monkeypatch.setenv("INFINIMEM_MODEL", "m")
+    with pytest.raises(InfinimemError, match="model takes a name"):
+        open_memory(tmp_path, create=True, model=model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -109,6 +110,10 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("[]" * 99)
     with pytest.raises(UsageError, match="cannot be read"):
         write_report(tmp_path)
+    (tmp_path / FILE).unlink()
+    sqlite3.connect(tmp_path / FILE).executescript("CREATE TABLE config (a); CREATE TABLE result (a)").close()
+    with pytest.raises(UsageError, match="cannot be read"), opened(tmp_path, {}):
+        pass
     out = write(tmp_path / "empty", [])
     with pytest.raises(UsageError, match="no results yet"):
         write_report(out)

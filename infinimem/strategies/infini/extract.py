@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
@@ -26,7 +25,7 @@ from infinimem.llm.parallel import in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
-from infinimem.model import CURRENT, Entry, Located, NewEntry, Plan, Reason
+from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
 from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
@@ -46,13 +45,21 @@ HALVINGS = 8
 TELLING = 8
 """Words of a turn that no entry holds, from which it is asked about once more."""
 
+VAGUE = "IMPLAUSIBLE_WHEN"
+
 _LABEL = re.compile(r"\blabel\s*[=:]\s*[\"']?([\w.-]{1,80})", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 _SECTIONS = {"instruction": INSTRUCTIONS, "preference": PREFERENCES}
 
+Row = Mapping[str, str | None]
+"""A turn as a model is shown it."""
+
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
-    """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next."""
+    """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next.
+
+    A unit whose plan is refused stands for itself.
+    """
     settings = view.settings.of(InfiniSettings)
     portions, few = _units(new, settings), max(1, settings.workers)
     in_vain = 0
@@ -71,87 +78,58 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             in_vain = 0 if len(plan.unanswered) < len(unit.turns) else in_vain + 1
             outcome = yield plan
             if isinstance(outcome, Rejected):
-                notes = [f"extract: {reason}" for reason in outcome.reasons]
-                outcome = yield unit.closed((), {place.seq for place in unit.turns}, plan.unanswered, notes)
+                left = (turn.seq for turn in unit.turns if turn.seq not in plan.unanswered)
+                notes = tuple(f"extract: {reason}" for reason in outcome.reasons)
+                outcome = yield replace(plan, adds=(), empty=(), refused=tuple(left), notes=notes)
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
+
+
+def _units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
+    """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
+    groups: list[list[Located]] = []
+    for turn in turns:
+        if not groups or _begins(turn, groups[-1], settings.feed):
+            groups.append([])
+        groups[-1].append(turn)
+    size, limit = lambda turn: tokens.count(turn.text), settings.chunk_tokens
+    return [unit for group in groups for unit in tokens.packed(group, limit, size)]
+
+
+def _begins(turn: Located, group: Sequence[Located], feed: str) -> bool:
+    """Whether a turn begins a new group: in an exchange, when its first speaker is back after a reply."""
+    if feed != "exchange":
+        return feed == "turn"
+    places = (turn, group[0], group[-1])
+    who, first, last = (place.entry.fields.get("speaker") or place.entry.source for place in places)
+    return turn.doc_id != group[0].doc_id or (who == first != last)
 
 
 def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
     """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
     ids: Collection[str] = open_documents(view)
     if len(ids) > view.settings.of(InfiniSettings).planner_docs:
-        ids = [row.id for row in near(view, (place.entry for place in new), ids)]
+        ids = [row.id for row in near(view, (place.entry for place in new))]
     waiting = (heading_of(place) for place in view.buffer.entries)
     titles = dict.fromkeys([*(of.title_of(name, view) for name in sorted(ids)), *waiting])
     return [title for title in titles if title]
-
-
-# ── feeding ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
-    """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
-    portions: list[list[Located]] = []
-    room = 0
-    for turn in turns:
-        text = turn.text
-        large = tokens.exceeds(text, settings.chunk_tokens)
-        length = settings.chunk_tokens + 1 if large else tokens.count(text)
-        if not portions or length > room or _begins(turn, portions[-1], settings.feed):
-            portions.append([])
-            room = settings.chunk_tokens
-        portions[-1].append(turn)
-        room -= length
-    return portions
-
-
-def _begins(turn: Located, portion: Sequence[Located], feed: str) -> bool:
-    """Whether a turn begins a new portion: in an exchange, when its first speaker is back after a reply."""
-    if feed != "exchange":
-        return feed == "turn"
-    who, first, last = (
-        place.entry.fields.get("speaker") or place.entry.source for place in (turn, portion[0], portion[-1])
-    )
-    return turn.doc_id != portion[0].doc_id or (who == first != last)
 
 
 # ── one unit ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """A turn as the model is shown it: all of its text, or the part that fits one call."""
-
-    place: Located
-    text: str
-    view: View
-
-    @property
-    def seq(self) -> int:
-        return self.place.seq
-
-    @property
-    def origin(self) -> str:
-        """The text with the name of who said it: what an entry may draw on."""
-        speaker = self.place.entry.fields.get("speaker")
-        return f"{speaker}: {self.text}" if speaker else self.text
-
-    @property
-    def shown(self) -> dict[str, str | None]:
-        entry, session = self.place.entry, self.view.document(self.place.doc_id).header.values.get("session")
-        return shown_turn(entry, self.text) | {"session": session, "cwd": entry.fields.get("cwd")}
-
-
-@dataclass(frozen=True)
 class _Drawn:
-    """What a reply comes to; `joined` are of two facts, `wrong` is to be mended, `vague` cannot be."""
+    """What a reply comes to: entries, what is wrong with them, or why it could not be read."""
 
-    entries: tuple[NewEntry, ...] = ()
-    joined: tuple[NewEntry, ...] = ()
-    wrong: tuple[Reason, ...] = ()
-    vague: tuple[Reason, ...] = ()
+    entries: Sequence[NewEntry] = ()
+    wrong: Sequence[Reason] = ()
+    failure: Failure | None = None
+
+    @property
+    def mendable(self) -> list[Reason]:
+        return [reason for reason in self.wrong if reason.code != VAGUE]
 
 
 @dataclass(frozen=True)
@@ -164,7 +142,6 @@ class _Unit:
     asker: Asker
 
     def attempt(self) -> Plan | ModelError:
-        """The plan of the unit, or why there is none."""
         try:
             return self._plan()
         except ModelError as error:
@@ -173,39 +150,46 @@ class _Unit:
     def _plan(self) -> Plan:
         """Ask about the unit, or about each part of a turn that is larger than a call."""
         limit = self.view.settings.of(InfiniSettings).chunk_tokens
-        told = [_Shown(place, place.text, self.view) for place in self.turns if place.text.strip()]
+        told = [place for place in self.turns if place.text.strip()]
         calls = [told] if told else []
         if len(told) == 1 and tokens.exceeds(told[0].text, limit):
-            calls = [[replace(told[0], text=part)] for part in of.cut(told[0].text, limit)]
+            parts = (replace(told[0].entry, text=part) for part in of.cut(told[0].text, limit))
+            calls = [[replace(told[0], entry=part)] for part in parts]
         entries: list[NewEntry] = []
-        refused: set[int] = set()
+        wrong: list[Reason] = []
         unanswered: dict[int, str] = {}
-        notes: list[str] = []
         context = self._context()
         in_a_row = 0
         while calls:
-            said = calls.pop(0)
-            drawn, reasons, unfit, failure = self._ask(said, context)
-            in_a_row = in_a_row + 1 if failure else 0
-            if failure and in_a_row == HALVINGS:
-                calls, said = [], [piece for some in (said, *calls) for piece in some]
-            elif failure and len(said) > 1:
-                calls[:0] = [said[: len(said) // 2], said[len(said) // 2 :]]
+            turns = calls.pop(0)
+            drawn = self._ask(turns, context)
+            in_a_row = in_a_row + 1 if drawn.failure else 0
+            if in_a_row == HALVINGS:
+                calls, turns = [], [turn for some in (turns, *calls) for turn in some]
+            elif drawn.failure and len(turns) > 1:
+                calls[:0] = [turns[: len(turns) // 2], turns[len(turns) // 2 :]]
                 continue
-            entries += drawn
-            refused |= unfit
-            unanswered |= dict.fromkeys((piece.seq for piece in said), failure) if failure else {}
-            notes += (f"extract: {reason}" for reason in reasons)
-            context = [] if failure else [piece.shown for piece in said[-1:]]
-        entries = [
-            entry for entry in entries if unanswered.keys().isdisjoint(entry.origin)
-        ]  # parts of a turn
+            entries += drawn.entries
+            wrong += drawn.wrong
+            unanswered |= {turn.seq: drawn.failure for turn in turns if drawn.failure}
+            context = [] if drawn.failure else [self._row(turns[-1])]
+        entries = [one for one in entries if unanswered.keys().isdisjoint(one.origin)]  # parts of a turn
         if _topics(entries) or any(map(heading_of, self.view.buffer.entries)):
             untitled = of.unsorted(self.view)
             entries = [replace(entry, heading=entry.heading or untitled) for entry in entries]
-        return self.closed(entries, refused, unanswered, notes)
+        cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
+        left = [turn.seq for turn in self.turns if turn.seq not in cited]
+        reasons = (reason for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN"))
+        refused = {seq for reason in reasons for seq in reason.seqs}
+        return Plan(
+            adds=tuple(entries),
+            empty=tuple(seq for seq in left if seq not in refused),
+            refused=tuple(seq for seq in left if seq in refused),
+            unanswered=unanswered,
+            notes=tuple(one_line(clean_text(f"extract: {reason}")) for reason in wrong),
+        )
 
-    def _context(self) -> list[dict[str, str | None]]:
+    def _context(self) -> list[Row]:
         """The turns of the same session just before; not those that a model does not take."""
         first = self.turns[0]
         if first.doc_id not in self.view:
@@ -214,129 +198,117 @@ class _Unit:
         taken = (place for place in before[-CONTEXT_TURNS:] if place.seq not in self.view.tried)
         return [shown_turn(place.entry, place.text) for place in taken]
 
-    def closed(
-        self,
-        entries: Sequence[NewEntry],
-        refused: Collection[int],
-        unanswered: Mapping[int, str],
-        notes: Sequence[str],
-    ) -> Plan:
-        """The unit's plan: turns that no entry cites are refused, wait for an answer, or hold nothing."""
-        cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
-        left = [place.seq for place in self.turns if place.seq not in cited]
-        return Plan(
-            adds=tuple(entries),
-            empty=tuple(seq for seq in left if seq not in refused),
-            refused=tuple(seq for seq in left if seq in refused),
-            unanswered=unanswered,
-            notes=tuple(one_line(clean_text(note)) for note in notes),
-        )
+    def _row(self, turn: Located) -> dict[str, str | None]:
+        session = self.view.document(turn.doc_id).header.values.get("session")
+        return shown_turn(turn.entry, turn.text) | {"session": session, "cwd": turn.entry.fields.get("cwd")}
 
-    def _ask(
-        self, said: Sequence[_Shown], context: Sequence[Mapping[str, str | None]]
-    ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
-        """Entries, what is still wrong, turns that are refused, and the failure, if any; of a call or two."""
-        around = (*context, *(piece.shown for piece in said))
-        people = list(dict.fromkeys(name for turn in around if (name := turn["speaker"])))
-        titles, first, problems = self.titles, None, list[Reason]()
-        failure: Failure | None = None
-        for _ in range(2):
-            asked = {"turns": _told(said), "context": context, "problems": [*map(str, problems)]}
-            topics = {} if titles is None else {"topics": titles}
-            reply = self.asker.complete(EXTRACT if topics else EXTRACT_ALONE, {**asked, **topics})
-            if reply.data is None:
-                problems, failure = [unreadable(reply)], reply.failure or "EMPTY"
-                if failure in CUT and len(said) > 1 and first is None:
-                    break
-                continue
-            drawn = _drawn(reply.data, {piece.seq: piece for piece in said}, people, titles)
-            self.asker.reject(EXTRACT, reply, drawn.wrong)
-            if first is not None or problems:
-                return *_settled(first or _Drawn(), drawn), None
-            first = drawn
-            problems = [*drawn.wrong, *_left_out(said, drawn)]
-            if not problems:
-                break
-            said = _concerned(said, drawn.wrong, problems) or said
-            if titles is not None:
-                titles = list(dict.fromkeys([*titles, *_topics(drawn.entries)]))
-        if first is None:
-            return [], problems, set(), failure
-        return *_settled(first, _Drawn()), None
+    def _ask(self, turns: Sequence[Located], context: Sequence[Row]) -> _Drawn:
+        """What turns come to in a call, and in another one for what is wrong, or left out, in that."""
+        around = (*context, *map(self._row, turns))
+        people = list(dict.fromkeys(name for row in around if (name := row["speaker"])))
+        first = self._reply(turns, context, people, ())
+        if first.failure in CUT and len(turns) > 1:
+            return first
+        problems = first.mendable + ([] if first.failure else _left_out(turns, first))
+        if not problems:
+            return _settled(first, _Drawn())
+        known = self
+        if self.titles is not None:
+            known = replace(self, titles=[*dict.fromkeys([*self.titles, *_topics(first.entries)])])
+        concerned = _concerned(turns, first.mendable, problems) or turns
+        again = known._reply(concerned, context, people, problems)
+        if again.failure:
+            return again if first.failure else _settled(first, _Drawn())
+        return _settled(_Drawn() if first.failure else first, again)
+
+    def _reply(
+        self,
+        turns: Sequence[Located],
+        context: Sequence[Row],
+        people: Sequence[str],
+        problems: Iterable[Reason],
+    ) -> _Drawn:
+        told, day = [], ""
+        for row in map(self._row, turns):  # the day only where it changes
+            before, day = day, (row["time"] or "")[:10]
+            line = shown({**row, "time": None if day == before else day})
+            told.append({**row, "told": [part.strip() for part in line.split("\n")]})
+        asked = {"turns": told, "context": context, "problems": [*map(str, problems)]}
+        topics = {} if self.titles is None else {"topics": self.titles}
+        reply = self.asker.complete(EXTRACT if topics else EXTRACT_ALONE, {**asked, **topics})
+        if reply.data is None:
+            return _Drawn(wrong=[unreadable(reply)], failure=reply.failure or "EMPTY")
+        drawn = _drawn(reply.data, {turn.seq: turn for turn in turns}, people, self.titles)
+        self.asker.reject(EXTRACT, reply, drawn.mendable)
+        return drawn
 
 
 def _topics(entries: Iterable[NewEntry]) -> list[str]:
-    """The topics that were named for entries."""
     return [entry.heading for entry in entries if entry.heading and entry.to == CURRENT]
 
 
-def _concerned(said: Sequence[_Shown], wrong: Sequence[Reason], problems: Sequence[Reason]) -> list[_Shown]:
-    """The turns of some problems, with the turns that explain those of which something was wrong."""
-    named = {seq for reason in problems for seq in reason.seqs}
-    mended = {seq for reason in wrong for seq in reason.seqs}
-    return [
-        piece
-        for at, piece in enumerate(said)
-        if piece.seq in named or any(later.seq in mended for later in said[at : at + CONTEXT_TURNS + 1])
-    ]
-
-
-def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason], set[int]]:
-    """Two replies as one: what the second mends is gone from the first."""
-    mended = {seq for entry in again.entries for seq in entry.origin}
-    texts = {entry.text for entry in again.entries}
-    gone = [entry for entry in first.joined if mended.intersection(entry.origin)]
-    stands = [entry for entry in first.entries if entry.text not in texts and entry not in gone]
-    wrong = [*again.wrong, *(reason for reason in first.wrong if mended.isdisjoint(reason.seqs))]
-    refused = {seq for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN") for seq in reason.seqs}
-    entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
-    heading = ""
-    for at, entry in enumerate(entries):
-        # what was mended stands under the topic of what was said with it
-        if again.entries and not entry.heading:
-            entries[at] = replace(entry, heading=heading)
-        elif entry.to == CURRENT:
-            heading = entry.heading
-    return entries, list(dict.fromkeys([*wrong, *first.vague, *again.vague])), refused
-
-
-def _left_out(said: Sequence[_Shown], drawn: _Drawn) -> list[Reason]:
+def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
     """The turns that no entry cites and that tell much of which no entry has a word.
 
     Of a conversation these are mostly compliments: to ask about them alone took a quarter more tokens and
     gave nothing. So they are asked about with what is wrong besides, or where a model left out most of what
     it read.
     """
-    done = {seq for entry in drawn.entries for seq in entry.origin}
-    done |= {seq for reason in drawn.wrong for seq in reason.seqs}
+    done = {seq for one in drawn.entries for seq in one.origin}
+    done |= {seq for reason in drawn.mendable for seq in reason.seqs}
     known = {term for entry in drawn.entries for term in query_terms(entry.text)}
-    rest = (piece for piece in said if piece.seq not in done)
-    left = [piece.seq for piece in rest if len(set(query_terms(piece.text)) - known) >= TELLING]
-    return [Reason("LEFT_OUT", tuple(left))] if left and (drawn.wrong or 2 * len(left) > len(said)) else []
+    rest = (turn for turn in turns if turn.seq not in done)
+    left = [turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING]
+    return (
+        [Reason("LEFT_OUT", tuple(left))] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
+    )
 
 
-def _told(said: Sequence[_Shown]) -> list[dict[str, Any]]:
-    """The turns, the day only where it changes."""
-    told, day = [], ""
-    for row in (piece.shown for piece in said):
-        before, day = day, (row["time"] or "")[:10]
-        line = shown({**row, "time": None if day == before else day})
-        told.append({**row, "told": [part.strip() for part in line.split("\n")]})
-    return told
+def _concerned(
+    turns: Sequence[Located], wrong: Iterable[Reason], problems: Iterable[Reason]
+) -> list[Located]:
+    """The turns of some problems, with the turns that explain those of which something was wrong."""
+    named, mended = ({seq for reason in some for seq in reason.seqs} for some in (problems, wrong))
+    return [
+        turn
+        for at, turn in enumerate(turns)
+        if turn.seq in named or any(later.seq in mended for later in turns[at : at + CONTEXT_TURNS + 1])
+    ]
+
+
+def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
+    """Two replies as one: what the second mends is gone from the first, and stands under the topic of what
+    was said with it."""
+    mended = {seq for entry in again.entries for seq in entry.origin}
+    texts = {entry.text for entry in again.entries}
+    stands = [
+        entry
+        for entry in first.entries
+        if entry.text not in texts and not (_joins_facts(entry) and mended.intersection(entry.origin))
+    ]
+    entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
+    heading = ""
+    for at, entry in enumerate(entries):
+        if again.entries and not entry.heading:
+            entries[at] = replace(entry, heading=heading)
+        elif entry.to == CURRENT:
+            heading = entry.heading
+    left = (one for one in first.wrong if one.code == VAGUE or mended.isdisjoint(one.seqs))
+    wrong = sorted([*again.wrong, *left], key=lambda reason: reason.code == VAGUE)
+    return _Drawn(entries, list(dict.fromkeys(wrong)))
 
 
 # ── one reply ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _drawn(
-    data: Data, turns: Mapping[int, _Shown], people: Sequence[str], titles: Sequence[str] | None
+    data: Data, turns: Mapping[int, Located], people: Sequence[str], titles: Sequence[str] | None
 ) -> _Drawn:
     known = {normalised(title): title for title in titles or ()}
     items, heading = data["entries"], ""
     unknown = [name[:20] for item in items for name in item["from"] if not seqs_of([name], turns)]
     wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
     entries: list[NewEntry] = []
-    vague: list[Reason] = []
     for item in items:
         if titles is not None and (topic := item.get("topic")):
             title = of.clean_title(topic)
@@ -347,42 +319,43 @@ def _drawn(
             continue
         entries.append(entry)
         if entry.when is None and (when := (item.get("when") or "").strip()):
-            vague.append(Reason("IMPLAUSIBLE_WHEN", entry.origin, when[:40]))
-    joined = tuple(filter(_joins_facts, entries))
-    wrong += (Reason("TWO_FACTS", entry.origin, entry.text[:80]) for entry in joined)
-    return _Drawn(tuple(entries), joined, tuple(wrong), tuple(vague))
+            wrong.append(Reason(VAGUE, entry.origin, when[:40]))
+    wrong += (Reason("TWO_FACTS", entry.origin, entry.text[:80]) for entry in filter(_joins_facts, entries))
+    return _Drawn(entries, wrong)
 
 
-def _read(item: Data, turns: Mapping[int, _Shown], people: Sequence[str], heading: str) -> NewEntry | Reason:
+def _read(item: Data, turns: Mapping[int, Located], people: Sequence[str], heading: str) -> NewEntry | Reason:
     """An item of a reply as an entry, or why it is none."""
     text = one_line(clean_text(item["text"])).strip()
     origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
-    seqs = tuple(piece.seq for piece in origin)
+    seqs = tuple(turn.seq for turn in origin)
     if not text or not origin:
         return Reason("NO_ORIGIN" if text else "EMPTY_TEXT", seqs, text[:80])
-    copied = any(of.verbatim(text, piece.text) for piece in origin)
-    if not copied and (missing := of.unsupported(text, [piece.origin for piece in origin], people)):
+    copied = any(of.verbatim(text, turn.text) for turn in origin)
+    speakers = (turn.entry.fields.get("speaker") for turn in origin)  # an entry may draw on the name too
+    said = [
+        f"{name}: {turn.text}" if name else turn.text for name, turn in zip(speakers, origin, strict=True)
+    ]
+    if not copied and (missing := of.unsupported(text, said, people)):
         return Reason("UNSUPPORTED", seqs, f"{', '.join(missing)} in: {text[:80]}")
     refers = one_line(clean_text(item.get("refers") or "")).strip()[:REFERS_LENGTH]
     when = (item.get("when") or "").strip()
-    texts = [(piece.text, day_of(piece.place.entry.time)) for piece in origin]
-    entry = NewEntry(
+    texts = [(turn.text, day_of(turn.entry.time)) for turn in origin]
+    label = (item.get("label") or "").strip()  # if the entry, or a turn of it, says that it has that
+    labels = {one for turn in origin for one in _LABEL.findall(turn.text)}
+    # Only the user's own words direct how the user is answered: no tool's output, nor what an AI said.
+    is_users = all(turn.entry.source in ("user", "human") for turn in origin)
+    standing = _SECTIONS.get(item.get("standing") or "") if is_users else None
+    return NewEntry(
         text,
         seqs,
-        heading=heading,
+        STANDING if standing else CURRENT,
+        standing or heading,
         when=when if when and fits(when, texts) else None,  # if the words of its turns can mean that
         by=None if copied else "model",
         refers=refers or None,
-        label=_label(item, text, origin),
+        label=next(iter(_LABEL.findall(text)), label if label in labels else None),
     )
-    return _filed(entry, item.get("standing"), (piece.place.entry for piece in origin))
-
-
-def _label(item: Data, text: str, origin: Sequence[_Shown]) -> str | None:
-    """The label that the entry, or a turn of it, says that it has."""
-    said = (item.get("label") or "").strip()
-    told = {label for piece in origin for label in _LABEL.findall(piece.text)}
-    return next(iter(_LABEL.findall(text)), said if said in told else None)
 
 
 def _joins_facts(entry: NewEntry) -> bool:
@@ -390,14 +363,3 @@ def _joins_facts(entry: NewEntry) -> bool:
     said = _QUOTED.sub("", entry.text)
     parts = (part for sentence in sentences(said) for part in sentence.split("; "))
     return entry.by == "model" and sum(len(part.split()) >= CLAUSE_WORDS for part in parts) > 1
-
-
-def _filed(entry: NewEntry, standing: str | None, origin: Iterable[Entry]) -> NewEntry:
-    """The entry, on its way to a document of its own if it says what the user asks for once and for all.
-
-    Only the user's own words direct how the user is answered: a tool's output, or what an AI said, cannot.
-    """
-    heading = _SECTIONS.get(standing or "")
-    if heading is None or any(turn.source not in ("user", "human") for turn in origin):
-        return entry
-    return replace(entry, to=STANDING, heading=heading)

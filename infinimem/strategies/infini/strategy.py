@@ -3,8 +3,14 @@
 In: evidence lines, or a full buffer. Out: plans of new entries and of moves. Promise: a model names lines by
 id and its words replace none; a reply that the law refuses falls back to filing the lines as they are.
 
-    observe   evidence -> extract -> CURRENT
-    tick      CURRENT -> rewrite -> plan -> compare -> apply, then split and merge, then retell
+    observe   extract (section 3.3, prompt A): evidence -> entries in CURRENT           extract.py
+    tick      if CURRENT is large or stale (equation 1), algorithm 1:
+              rewrite (prompt B)        its lines by topic                              plan.py
+              plan (C, algorithm 2)     topics -> documents                             plan.py
+              compare (section 3.3)     what repeats or is outdated -> the archive      plan.py
+              write (prompt D)          each document laid out and summed up            documents.py
+              maintain (M1, M2)         long documents split, small ones merged         documents.py
+    read      H, A (section 3.4, algorithm 3, prompt E)                                 strategies/readers/
 
 It proposes; the store disposes. Source: arXiv 2606.10677.
 """
@@ -12,35 +18,29 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
+from infinimem.grounding.sentences import asks
 from infinimem.llm.base import LLM
-from infinimem.model import Entry, Evidence, Finding, Located, Move, Plan, Reason
+from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
+from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
-from infinimem.strategies.infini import documents
-from infinimem.strategies.infini.compare import compare
-from infinimem.strategies.infini.documents import Target, apply, retell, target
+from infinimem.strategies.infini import documents, topics
 from infinimem.strategies.infini.extract import extract
-from infinimem.strategies.infini.plan import Planner, Route, near, nearest, open_documents, rewrite
+from infinimem.strategies.infini.plan import Planner, Route, compare, near, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
-from infinimem.strategies.infini.topics import (
-    PORTION,
-    Account,
-    Slugs,
-    entries_of,
-    fitting,
-    movable,
-    sections,
-    title_of,
-    unsorted,
-)
+from infinimem.strategies.infini.topics import movable
 from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.readers.pipeline import Trace, best_lines, with_beside
+from infinimem.strategies.readers.pipeline import Trace, best_that_fit, pack, spread, with_beside
+
+PORTION = 4
+"""So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
 
 
 class Infini:
@@ -53,7 +53,10 @@ class Infini:
         self.llm = llm
         self.settings = settings
         self.own = settings.of(InfiniSettings)
-        self._asker = Account(llm)
+
+    @cached_property
+    def _asker(self) -> topics.Account:
+        return topics.Account(self.llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
@@ -85,7 +88,7 @@ class Infini:
             count = len(places)
             if event != "consolidate":  # what a turn costs is bounded
                 room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
-                count = fitting((place.entry for place in places), room)
+                count = len(tokens.packed(places, room, lambda place: topics.size([place.entry]))[0])
             plan = self.consolidation(view, count)
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
@@ -101,7 +104,7 @@ class Infini:
                 view = yield from documents.merge(view, self._asker)
         if self.own.rewrite == "free":
             most = None if event == "consolidate" else PORTION * documents.TOGETHER
-            yield from retell(view, self._asker, most)
+            yield from documents.retell(view, self._asker, most)
 
     def is_due(self, view: View, event: Event) -> bool:
         """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
@@ -114,27 +117,23 @@ class Infini:
         return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
     def consolidation(self, view: View, count: int) -> Plan:
-        """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22)."""
-        topics = rewrite(view, self._asker, count)
-        if self.own.maintenance:
-            routes = Planner(view, self._asker).route(topics)
-        else:
-            title = f"Notes {view.epoch + 1}"
-            routes = (Route(Slugs(view).new(title), title, topics),)
-        targets, fresh = [target(view, route) for route in routes], entries_of(topics)
-        claims = compare(fresh, self._pool(view, targets, fresh), view, self._asker)
-        return apply("consolidate", targets, claims, view, self._asker)
+        """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22).
 
-    def _pool(self, view: View, targets: Sequence[Target], fresh: Sequence[Entry]) -> Mapping[int, Entry]:
-        """What may be outdated: lines of the documents that lines go to, and of the nearest beside them.
-        Without maintenance none: old and new stand beside each other (section 4.3.1)."""
-        if not self.own.maintenance:
-            return {}
-        places = [place for item in targets for place in item.places]
-        rows = near(view, fresh, open_documents(view)) if self.own.compare_docs else []
-        for row in rows[: self.own.compare_docs]:
-            places += movable(view.document(row.id), view)
-        return {place.seq: place.entry for place in places}
+        Without maintenance old and new stand beside each other, each flush in a document (section 4.3.1).
+        """
+        grouped = rewrite(view, self._asker, count)
+        fresh = topics.entries_of(grouped)
+        if self.own.maintenance:
+            routes = Planner(view, self._asker).route(grouped)
+            rows = near(view, fresh) if self.own.compare_docs else []
+            into = [route.doc_id for route in routes if route.doc_id in view]
+            looked_at = [*into, *(row.id for row in rows[: self.own.compare_docs])]
+        else:
+            title, looked_at = f"Notes {view.epoch + 1}", []
+            routes = (Route(topics.Slugs(view).new(title), title, grouped),)
+        pool = [place for doc_id in looked_at for place in movable(view.document(doc_id), view)]
+        claims = compare(fresh, {place.seq: place.entry for place in pool}, view, self._asker)
+        return documents.write("consolidate", routes, claims, view, self._asker)
 
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
@@ -143,11 +142,11 @@ class Infini:
         lets it."""
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
-        routes = nearest(view, sections(places, unsorted(view)))
-        targets = [target(view, route) for route in routes]
+        grouped = topics.sections(places, topics.unsorted(view))
+        routes = Planner(view, self._asker, asks=False).route(grouped)
         self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
         gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
-        return apply("consolidate", targets, gone, view, self._asker, asks=False)
+        return documents.write("consolidate", routes, gone, view, self._asker, asks=False)
 
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""
@@ -156,11 +155,10 @@ class Infini:
     def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
             if documents.may_change(row.id, view):
-                route = Route(row.id, title_of(row.id, view), ())
-                outcome = yield apply("rebuild", [target(view, route)], (), view, self._asker)
-                view = outcome.view
+                route = Route(row.id, topics.title_of(row.id, view), ())
+                view = (yield documents.write("rebuild", [route], (), view, self._asker)).view
         if self.own.rewrite == "free":
-            yield from retell(view, self._asker)
+            yield from documents.retell(view, self._asker)
 
     def estimate(self, view: View) -> int:
         """Each line of the buffer is read about once more, beside the names of the documents on offer."""
@@ -183,7 +181,11 @@ class Infini:
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
         trace = Trace()
-        return trace.evidence(with_beside(view, query, best_lines(view, query, budget), budget), query)
+        if asks("all", query):
+            lines = pack(spread(view, query), budget)
+        else:
+            lines = best_that_fit(partial(searcher(view).entries, query), budget)
+        return trace.evidence(with_beside(view, query, lines, budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""

@@ -31,11 +31,7 @@ EXTRACT_ALONE = replace(EXTRACT, variables=EXTRACT.variables - {"topics"})
 """The same without topics, which are named later."""
 
 REWRITE = task(
-    "rewrite",
-    "facts docs problems",
-    4096,
-    "where:rewrite",
-    topics=list_of(title=TEXT, fact_ids=IDS),
+    "rewrite", "facts docs problems", 4096, "where:rewrite", topics=list_of(title=TEXT, fact_ids=IDS)
 )
 """The buffer's facts that came without a topic, grouped (prompt B as references). `docs`: [{"title",
 "tokens"}]."""
@@ -50,32 +46,14 @@ PLAN = task(
 """Topics to documents (prompt C), by their own ids or by those of facts. `planned_titles`: titles that the
 first half of a bisected plan created."""
 
-COMPARE = task(
-    "compare",
-    "groups problems",
-    2048,
-    "tell:compare",
-    superseded=list_of(old=TEXT, new=TEXT),
-)
+COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=list_of(old=TEXT, new=TEXT))
 """Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
 
-LAYOUT = task(
-    "layout",
-    "doc problems",
-    4096,
-    "where:layout",
-    layout=list_of(heading=TEXT, fact_ids=IDS),
-)
+LAYOUT = task("layout", "doc problems", 4096, "where:layout", layout=list_of(heading=TEXT, fact_ids=IDS))
 """The crowded sections of a document parted under headings (prompts D and M2).
 `doc`: {"id", "title", "sections": [{"heading", "facts"}]}, facts only of what is to be parted."""
 
-MERGE = task(
-    "merge",
-    "docs",
-    1024,
-    "where:merge",
-    groups=list_of(doc_ids=IDS, reason=TEXT),
-)
+MERGE = task("merge", "docs", 1024, "where:merge", groups=list_of(doc_ids=IDS, reason=TEXT))
 """Which small documents belong together (prompt M1). `docs`: [doc, …]."""
 
 SUMMARIZE = Task(

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -23,8 +22,24 @@ from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import fold
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import CatalogRow, View, by_alias, by_stem
+from infinimem.store.view import View, by_alias, by_stem
 from infinimem.strategies.records.asking import Asker, Data
+
+INBOX = f"{TOPICS}inbox"
+"""Where lines go that no document is near to."""
+TITLE_LENGTH, SLUG_LENGTH = 80, 60
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Lines that belong together, under a title; `given` if they came with it."""
+
+    title: str
+    entries: tuple[Entry, ...]
+    given: bool = False
+
+
+# ── asking ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Account(Asker):
@@ -38,43 +53,50 @@ class Account(Asker):
     def note(self, *texts: object) -> None:
         self.notes |= {one_line(clean_text(str(text))): None for text in texts}
 
-    def withhold(self, items: Iterable[Withheld]) -> None:
-        self.withheld += items
-        self.note(*self.withheld)
-
     def close(self, plan: Plan) -> Plan:
         """The plan with all that was kept for it; an account for the next one begins."""
         notes, withheld, self.notes, self.withheld = self.notes, self.withheld, {}, []
         told = tuple(dict.fromkeys((*plan.notes, *notes)))
         return replace(plan, notes=told, withheld=tuple(withheld), rejected=self.rejected())
 
+    def ask_groups(
+        self,
+        task: Task,
+        variables: Mapping[str, Any],
+        known: Collection[int],
+        items_of: Callable[[Data], Sequence[Data]] = lambda data: next(iter(data.values())),
+    ) -> tuple[list[Data] | None, Sequence[Reason]]:
+        """Ask for groups of facts: items with "fact_ids", the reply's one list unless `items_of` reads it
+        otherwise.
 
-@dataclass(frozen=True)
-class Group:
-    """An item of a reply, and the facts that it is the first to name."""
+        Returns:
+            The items of the better reply with their "seqs", each fact where it is named first, None if no
+            reply can be read; and what is wrong with it.
+        """
+        data, wrong = self.ask_checked(task, variables, lambda data: _placed(items_of(data), known)[1])
+        return None if data is None else _placed(items_of(data), known)[0], wrong
 
-    item: Data
-    seqs: Sequence[int]
 
-
-def ask_groups(
-    asker: Asker,
-    task: Task,
-    variables: Mapping[str, Any],
-    known: Collection[int],
-    items_of: Callable[[Data], Sequence[Data]] = lambda data: next(iter(data.values())),
-) -> tuple[list[Group] | None, Sequence[Reason]]:
-    """Ask for groups of facts, of which each is in one: items with "fact_ids", the reply's one list unless
-    `items_of` reads it otherwise. Returns those of the better reply, None if none can be read; what is wrong.
-    """
-
-    def placed(data: Data) -> tuple[list[list[int]], list[Reason]]:
-        return once((item["fact_ids"] for item in items_of(data)), known)
-
-    data, wrong = asker.ask_checked(task, variables, lambda data: placed(data)[1])
-    if data is None:
-        return None, wrong
-    return list(map(Group, items_of(data), placed(data)[0])), wrong
+def _placed(items: Iterable[Data], known: Collection[int]) -> tuple[list[Data], list[Reason]]:
+    placed: list[Data] = []
+    seen: set[int] = set()
+    repeated: set[int] = set()
+    unknown: list[str] = []
+    for item in items:
+        seqs: list[int] = []
+        for name in item["fact_ids"]:
+            seq = seq_of(name)
+            if seq is None or seq not in known:
+                unknown.append(name[:20])
+            elif seq in seen:
+                repeated.add(seq)
+            else:
+                seen.add(seq)
+                seqs.append(seq)
+        placed.append({**item, "seqs": seqs})
+    wrong = {"MISSING": set(known) - seen, "REPEATED": repeated}
+    reasons = [Reason(code, tuple(sorted(seqs))) for code, seqs in wrong.items() if seqs]
+    return placed, reasons + ([Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else [])
 
 
 def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
@@ -88,36 +110,7 @@ def seq_of(name: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
-def once(groups: Iterable[Iterable[str]], known: Collection[int]) -> tuple[list[list[int]], list[Reason]]:
-    """Put every id in the one place that it is named first.
-
-    Returns the groups as seqs (some may be empty now), and why that is not what was asked for: UNKNOWN,
-    REPEATED and MISSING ids.
-    """
-    placed: list[list[int]] = []
-    seen: set[int] = set()
-    repeated: set[int] = set()
-    unknown: list[str] = []
-    for group in groups:
-        placed.append([])
-        for name in group:
-            seq = seq_of(name)
-            if seq is None or seq not in known:
-                unknown.append(name)
-            elif seq in seen:
-                repeated.add(seq)
-            else:
-                seen.add(seq)
-                placed[-1].append(seq)
-    reasons = []
-    if missing := sorted(set(known) - seen):
-        reasons.append(Reason("MISSING", tuple(missing)))
-    if repeated:
-        reasons.append(Reason("REPEATED", tuple(sorted(repeated))))
-    if unknown:
-        reasons.append(Reason("UNKNOWN", (), ", ".join(name[:20] for name in unknown[:10])))
-    return placed, reasons
-
+# ── wording ─────────────────────────────────────────────────────────────────────────────────────
 
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
@@ -130,14 +123,9 @@ _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "
 def unsupported(text: str, origins: Sequence[str], people: Iterable[str] = ()) -> list[str]:
     """What the origins, or `people` for "I" and "you", do not bear out; or that no word is shared."""
     missing = claims.unsupported(text, [*origins, *people])
-    if not missing and _terms("\n".join(origins)).isdisjoint(terms.tokens(text)):
+    if not missing and set(terms.tokens("\n".join(origins))).isdisjoint(terms.tokens(text)):
         return ["no word in common"]
     return missing
-
-
-@lru_cache(maxsize=16)  # one origin is asked about for each of its entries
-def _terms(origin: str) -> frozenset[str]:
-    return frozenset(terms.tokens(origin))
 
 
 def verbatim(text: str, origin: str) -> bool:
@@ -145,7 +133,7 @@ def verbatim(text: str, origin: str) -> bool:
 
     Half a sentence is not verbatim: it may have lost a "not".
     """
-    said, lines = " ".join(text.split()), _lines(origin)
+    said, lines = " ".join(text.split()), _LINES.sub("\n", _SPACE.sub(" ", origin)).strip()
     flat = lines.replace("\n", " ")
     at = flat.find(said) if said else -1
     while at >= 0:
@@ -158,49 +146,19 @@ def verbatim(text: str, origin: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=16)
-def _lines(text: str) -> str:
-    """The text with single blanks and line breaks."""
-    return _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
-
-
 def cut(text: str, limit: int) -> list[str]:
-    """The text in pieces of about `limit` tokens at most, cut after sentences or lines."""
-    pieces = map("".join, tokens.packed(_parts(text, limit), limit, tokens.count))
-    return [piece for piece in pieces if piece.strip()]
-
-
-def _parts(text: str, limit: int) -> list[str]:
-    """Sentences and lines with the white space after them; endless ones in bounded runs of characters."""
+    """The text in pieces of about `limit` tokens at most, cut after sentences or lines; endless ones in
+    bounded runs of characters."""
     ends = [0, *(match.end() for match in _BREAK.finditer(text)), len(text)]
-    return [
+    parts = (
         text[at : min(at + 2 * limit, end)]
         for start, end in pairwise(ends)
         for at in range(start, end, 2 * limit)
-    ]
+    )
+    return [piece for piece in map("".join, tokens.packed(parts, limit, tokens.count)) if piece.strip()]
 
 
-INBOX = f"{TOPICS}inbox"
-"""Where lines go that no document is near to."""
-
-TITLE_LENGTH = 80
-SLUG_LENGTH = 60
-
-
-PORTION = 4
-"""So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
-
-
-@dataclass(frozen=True)
-class Topic:
-    """Lines that belong together, under a title; `given` if they came with it."""
-
-    title: str
-    entries: tuple[Entry, ...]
-    given: bool = False
-
-
-# ── what a model is shown ───────────────────────────────────────────────────────────────────────
+# ── lines and topics ────────────────────────────────────────────────────────────────────────────
 
 
 def fact(entry: Entry) -> dict[str, str | None]:
@@ -215,19 +173,9 @@ def brief(entry: Entry) -> dict[str, str | None]:
     return {**told, "speaker": None} if (told.get("speaker") or "") in entry.text else told
 
 
-def listed(row: CatalogRow, view: View) -> dict[str, object]:
-    """A document as data (llm/tasks.py, shape `doc`)."""
-    return {"id": row.id, "summary": row.summary, "title": title_of(row.id, view), "tokens": row.tokens}
-
-
 def size(entries: Iterable[Entry]) -> int:
     """Tokens of the entries' lines."""
     return sum(tokens.count(entry.line) + 1 for entry in entries)
-
-
-def fitting(entries: Iterable[Entry], limit: int) -> int:
-    """How many of the first lines take at most `limit` tokens; one at least."""
-    return len(tokens.packed(entries, limit, lambda entry: size([entry]))[0])
 
 
 def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
@@ -237,18 +185,12 @@ def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
 
 def movable(document: Document, view: View) -> tuple[Located, ...]:
     """Lines whose seq stands nowhere else; of a doubled one no one can say which is meant."""
-    doubled = view.lines.doubled
-    if not doubled:
-        return document.entries
-    times = Counter(place.seq for place in document.entries)
+    doubled, times = view.lines.doubled, Counter(place.seq for place in document.entries)
     return tuple(
         place
         for place in document.entries
         if place.seq not in doubled or (times[place.seq] == 1 and view.lines.places[place.seq] == document.id)
     )
-
-
-# ── grouping ────────────────────────────────────────────────────────────────────────────────────
 
 
 def heading_of(place: Located) -> str:
@@ -275,36 +217,20 @@ def joined(topics: Iterable[Topic]) -> tuple[Topic, ...]:
 
 
 def packed(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
-    """Whole topics packed in order into chunks of at most `limit` tokens; a larger one stands alone.
-
-    Source: Infini Memory, algorithm 2 (SplitByHeading).
-    """
+    """Whole topics in order in chunks of at most `limit` tokens; a larger one stands alone (algorithm 2,
+    SplitByHeading)."""
     return tokens.packed(topics, limit, lambda topic: size(topic.entries))
 
 
-def halves(topics: Sequence[Topic]) -> tuple[list[Topic], list[Topic]]:
-    """The lines cut in two near the middle, between two topics if one ends within a quarter of it.
-
-    Source: Infini Memory, algorithm 2 (RecursiveFallbackSplit).
-    """
-    lines = sum(len(topic.entries) for topic in topics)
-    middle = lines // 2
-    borders = [at for at in accumulate(len(topic.entries) for topic in topics) if 0 < at < lines]
-    near = [at for at in borders if abs(at - middle) <= lines // 4]
+def halves(topics: Sequence[Topic]) -> list[list[Topic]]:
+    """The lines cut in two near the middle, between two topics if one ends within a quarter of it
+    (algorithm 2, RecursiveFallbackSplit)."""
+    seqs = [entry.seq for entry in entries_of(topics)]
+    middle = len(seqs) // 2
+    borders = [at for at in accumulate(len(topic.entries) for topic in topics) if 0 < at < len(seqs)]
+    near = [at for at in borders if abs(at - middle) <= len(seqs) // 4]
     cut = min(near, key=lambda at: (abs(at - middle), at), default=middle)
-    return cut_at(topics, cut)
-
-
-def cut_at(topics: Iterable[Topic], lines: int) -> tuple[list[Topic], list[Topic]]:
-    """The first lines of the topics, so many, and the others."""
-    first: list[Topic] = []
-    others: list[Topic] = []
-    for topic in topics:
-        head, tail = topic.entries[:lines], topic.entries[lines:]
-        first += [replace(topic, entries=head)] if head else []
-        others += [replace(topic, entries=tail)] if tail else []
-        lines -= len(head)
-    return first, others
+    return parted(topics, (seqs[:cut], seqs[cut:]))
 
 
 def parted(topics: Sequence[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
@@ -324,6 +250,17 @@ def clean_title(text: str) -> str:
     title = " ".join(one_line(clean_text(text)).split()).lstrip("# ")
     read = heading_title(f"# {title[:TITLE_LENGTH]}")
     return read[1] if read else ""
+
+
+def unsorted(view: View) -> str:
+    """The title for lines that no one named one for."""
+    return f"Unsorted {view.epoch + 1}"
+
+
+def title_of(doc_id: str, view: View) -> str:
+    """What a document is called: its own title, else its slug in words."""
+    own = view.document(doc_id).title if doc_id in view else ""
+    return own or doc_id.rsplit("/", 1)[-1].replace("-", " ").capitalize()
 
 
 def slugify(title: str) -> str:
@@ -351,14 +288,3 @@ class Slugs:
             name = f"{first}-{number}"
         self._given.add(name)
         return f"{TOPICS}{name}"
-
-
-def unsorted(view: View) -> str:
-    """The title for lines that no one named one for."""
-    return f"Unsorted {view.epoch + 1}"
-
-
-def title_of(doc_id: str, view: View) -> str:
-    """What a document is called: its own title, else its slug in words."""
-    own = view.document(doc_id).title if doc_id in view else ""
-    return own or doc_id.rsplit("/", 1)[-1].replace("-", " ").capitalize()

@@ -33,22 +33,21 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Stage
 from infinimem.retrieval.pieces import LONG
-from infinimem.retrieval.searcher import Searcher, searcher
-from infinimem.settings import ReaderSettings
+from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
-from infinimem.strategies.readers.partitions import best_partitions
 from infinimem.strategies.readers.pipeline import (
     FIRST,
     Trace,
+    best_partitions,
     best_that_fit,
     candidates,
     near,
     pack,
+    shown,
     size,
     spread,
     with_beside,
 )
-from infinimem.strategies.readers.shown import shown
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.compact import rows
 from infinimem.tools.tool import scope_of
@@ -81,16 +80,16 @@ def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Ev
     """
     if reader not in _READERS:
         raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
-    request = _Request(llm, view, question, budget)
+    whole = asks("all", question)
     if search(view, question, reader):
         # Where the whole is asked for, it begins with half: no search for a word finds what is missing.
-        first = max(ROUND, budget // 2) if asks("all", question) else ROUND
-        request = replace(request, budget=min(budget, first))
+        budget = min(budget, max(ROUND, budget // 2) if whole else ROUND)
         reader = "bm25"
+    request = _Request(llm, view, question, budget)
     found = _READERS[reader](request)
-    if asks("all", question) and reader != "agent":
-        found = [*pack(found, request.budget // 2), *spread(view, question)]
-    return request.trace.evidence(_assembled(request, found))
+    if whole and reader != "agent":
+        found = [*pack(found, budget // 2), *spread(view, question)]
+    return request.trace.evidence(_assembled(view, question, found, budget))
 
 
 @dataclass(frozen=True)
@@ -101,14 +100,6 @@ class _Request:
     budget: int
     trace: Trace = field(default_factory=Trace)
 
-    @property
-    def settings(self) -> ReaderSettings:
-        return self.view.settings.reader
-
-    @property
-    def search(self) -> Searcher:
-        return searcher(self.view)
-
     def note(self, stage: str, found: list[Retrieved]) -> list[Retrieved]:
         """Note in the trace what a stage found, and return it."""
         self.trace.add(Stage(stage, (self.question,), candidates(found)))
@@ -116,7 +107,7 @@ class _Request:
 
 
 def _entries(request: _Request) -> list[Retrieved]:
-    ranked = partial(request.search.entries, request.question)
+    ranked = partial(searcher(request.view).entries, request.question)
     return request.note("entries", near(best_that_fit(ranked, request.budget)))
 
 
@@ -125,7 +116,8 @@ def _selected(request: _Request) -> list[Retrieved]:
 
 
 def _hybrid(request: _Request) -> list[Retrieved]:
-    """Selected documents with at most two thirds of the budget, then the best partitions of all others."""
+    """Selected documents with at most two thirds of the budget, then the best partitions of all others
+    (section 3.4)."""
     chosen = _select(request)
     found = _bodies(request, chosen, request.budget * 2 // 3)
     ranked = partial(best_partitions, request.view, request.question, without=chosen)
@@ -134,15 +126,16 @@ def _hybrid(request: _Request) -> list[Retrieved]:
 
 def _named(request: _Request) -> list[Retrieved]:
     """What a model that searches names: the heading blocks around its lines, whole documents; where that is
-    little, the best partitions beside it."""
-    search = Selection(request.view, request.question)
-    for _ in search.rounds(request.llm, {"question": request.question}, (), request.budget, request.trace):
+    little, the best partitions beside it (Algorithm 3)."""
+    view, question, own = request.view, request.question, request.view.settings.reader
+    search = Selection(view, question)
+    for _ in search.rounds(request.llm, {"question": question}, (), request.budget, request.trace):
         pass
-    blocks = dict.fromkeys(block for lines in search.snippets for block in request.search.blocks_at(*lines))
+    blocks = dict.fromkeys(block for lines in search.snippets for block in searcher(view).blocks_at(*lines))
     found = request.note("named", [*blocks, *_bodies(request, search.docs, request.budget)])
-    if size(found) >= request.settings.min_retrieval_tokens:
+    if size(found) >= own.min_retrieval_tokens:
         return found
-    rest = best_partitions(request.view, request.question, request.settings.fallback_topk)
+    rest = best_partitions(view, question, own.fallback_topk)
     return found + request.note("partitions", rest)
 
 
@@ -157,14 +150,14 @@ READERS = tuple(_READERS)
 
 def _select(request: _Request) -> list[str]:
     """Ids that the model chose, without those that it made up."""
-    question, limit = request.question, request.settings.search_limit
-    offered = request.search.documents(question, OFFERED)
-    docs = [_listed(request.view.document(doc_id)) for doc_id in offered]
+    view, question, limit = request.view, request.question, request.view.settings.reader.search_limit
+    offered = searcher(view).documents(question, OFFERED)
+    docs = [_listed(view.document(doc_id)) for doc_id in offered]
     reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
     named = dict.fromkeys(reply.data["ids"] if reply.data else ())
     chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
-    stage = Stage("select", (question,), tuple(map(Candidate, chosen)), failure=reply.failure or "")
-    request.trace.add(stage)
+    found = tuple(map(Candidate, chosen))
+    request.trace.add(Stage("select", (question,), found, failure=reply.failure or ""))
     return chosen
 
 
@@ -176,28 +169,26 @@ def _listed(document: Document) -> dict[str, str]:
 
 def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retrieved]:
     """Whole documents while they fit the budget; of one that does not, the best blocks that do."""
-    found: list[Retrieved] = []
+    view, found = request.view, list[Retrieved]()
     for doc_id in doc_ids:
-        left = budget - size(found)
-        body = shown(request.view, doc_id)
+        left, body = budget - size(found), shown(view, doc_id)
         if tokens.count(body.text) <= left:
             found.append(body)
         else:
-            blocks = request.search.blocks_at(body.doc_id, 1, body.end_line)
-            blocks = [shown(request.view, doc_id, block.start_line, block.end_line) for block in blocks]
-            found += pack(request.search.order(request.question, blocks), left)
+            blocks = searcher(view).blocks_at(body.doc_id, 1, body.end_line)
+            parts = [shown(view, doc_id, block.start_line, block.end_line) for block in blocks]
+            found += pack(searcher(view).order(request.question, parts), left)
     return [item for item in found if item.text.strip()]
 
 
-def _assembled(request: _Request, items: list[Retrieved]) -> list[Retrieved]:
+def _assembled(view: View, question: str, items: list[Retrieved], budget: int) -> list[Retrieved]:
     """What the answer is read from: the items, best first, with what belongs beside them, then the newest
     entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those."""
-    view, budget = request.view, request.budget
     kept = view.spec.buffer is not None and CURRENT in view
-    newest = request.search.entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
+    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
     newest = newest[: -RECENT - 1 : -1]
     room = min(budget // 4, size(newest))
-    found = with_beside(view, request.question, pack(items, budget - room), budget - room)
+    found = with_beside(view, question, pack(items, budget - room), budget - room)
     return pack([*found, *newest], budget)
 
 
@@ -238,9 +229,8 @@ class Search:
         """
         shown = list(shown)
         while self.rounds_left > 0:
-            told = {"calls": list(self._calls), "rounds_left": str(self.rounds_left)}
-            known = {"catalog": self._catalog(), "tools": self._tools.extra}
-            reply = llm.complete(self.task, {**variables, **known, **told})
+            known = {"catalog": self._catalog(), "tools": self._tools.extra, "calls": list(self._calls)}
+            reply = llm.complete(self.task, {**variables, **known, "rounds_left": str(self.rounds_left)})
             if self._ends(reply.data or {}):
                 self.reply = reply
                 return
@@ -248,13 +238,13 @@ class Search:
             left = min(budget - size(shown), ROUND)
             new: list[Retrieved] = []
             news = False
-            for after, call in zip(reversed(range(len(calls))), calls, strict=True):
+            for made, call in enumerate(calls):
                 beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
                 result = self._tools.call(call["name"], {**beside, **call["arguments"]})
                 seen = {place for piece in (*shown, *new) for place in _places(piece)}
                 pieces = dict.fromkeys(self._pieces(call, result))
                 fresh = [piece for piece in pieces if seen.isdisjoint(_places(piece))]
-                kept = pack(fresh, (left - size(new)) // (after + 1))
+                kept = pack(fresh, (left - size(new)) // (len(calls) - made))
                 self._note(_told(call, result, len(kept), len(fresh)), kept)
                 new += kept
                 news = news or bool(kept or result.get("docs") or result.get("rows"))
@@ -269,8 +259,7 @@ class Search:
 
     def _catalog(self) -> list[dict[str, Any]]:
         nearest = sorted(searcher(self._view).documents(self._question, TITLES))
-        titles = ((doc_id, self._view.document(doc_id).title) for doc_id in nearest)
-        return [{"told": [" ".join(filter(None, row))]} for row in titles]
+        return [{"told": [f"{name} {self._view.document(name).title}".rstrip()]} for name in nearest]
 
     def _ends(self, data: Mapping[str, Any]) -> bool:
         """Take in what a reply says; return whether it is the last."""
@@ -307,10 +296,11 @@ class Search:
         """Lines of a document's body: its entries, and each other line that is not blank."""
         search, document = searcher(self._view), self._view.document(doc_id)
         start, end = max(start, document.header.end + 1), min(end, len(document.lines))
-        starts = (place.start_line for place in document.entries_in(start, end))
-        found = [piece for line in starts for piece in search.entries_at(doc_id, line, line)]
-        inside = {line for piece in found for line in range(piece.start_line, piece.end_line + 1)}
-        bare = (line for line in range(start, end + 1) if line not in inside)
+        found: list[Retrieved] = []
+        bare = set(range(start, end + 1))
+        for place in document.entries_in(start, end):
+            found += search.entries_at(doc_id, place.start_line, place.start_line)
+            bare.difference_update(range(place.start_line, place.end_line + 1))
         filled = (line for line in bare if document.text_line(line).strip())
         found += (search.lines_at(doc_id, line, line) for line in filled)
         return sorted(found, key=lambda piece: piece.start_line)
