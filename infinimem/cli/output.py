@@ -32,7 +32,6 @@ PATIENCE = 1.0
 """Seconds before a progress bar shows."""
 _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
 """Units of time, their days, and the days from which on the next one is used."""
-DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def ago(time: str, today: date | None = None) -> str:

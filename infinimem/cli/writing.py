@@ -22,7 +22,7 @@ from infinimem.cli.options import (
     raw_option,
     words,
 )
-from infinimem.cli.output import DIFF_STYLES, Output
+from infinimem.cli.output import Output
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
@@ -37,6 +37,7 @@ SHOWN = 8
 """Files that were passed over, before the rest are only counted."""
 MAX_STDIN = 64 * 2**20
 """Bytes of one turn; more is a file to import."""
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command(cls=Command)
@@ -254,7 +255,7 @@ def consolidate(
         if out.result({"receipt": None, "diff": text}):
             shown = unsigned if out.for_people and not options.raw else str
             for line in text.splitlines():
-                out.line(shown(line), DIFF_STYLES.get(line[:1]))
+                out.line(shown(line), _DIFF_STYLES.get(line[:1]))
         return
     if retry:
         memory.retry()
