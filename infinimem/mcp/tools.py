@@ -77,8 +77,8 @@ def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[st
     found = {}
     for tool in (*reading.tools, *asking):
         name, asks = tool.name, tool in asking
-        known = _SHOWN.get(name, (name, _object()))
-        found[name] = Offer(tool, *known, asks, name == "remember", asks and outward)
+        title, shape = _SHOWN.get(name, (name, _object()))
+        found[name] = Offer(tool, title, shape, asks, name == "remember", asks and outward)
     return found
 
 
