@@ -91,14 +91,15 @@ def answer(
     """
     items = list(evidence.items)
     seen: set[str] = set()
-    lines = _within(budget, _lines(items, seen))
+    names: dict[str, str] = {}
+    lines = _within(budget, _lines(items, seen, names))
     if not lines and search is None:
         return Answered(NOTHING, (), evidence)
     variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
     trace, reply = Trace(evidence.trace[:-1]), None
     if search:
         for new in search.rounds(llm, variables, items, budget, trace):
-            fresh = list(_lines(new, seen))
+            fresh = list(_lines(new, seen, names))
             variables["evidence"] = [*variables["evidence"], *_arranged(question, fresh)]
             items, lines = [*items, *new], [*lines, *fresh]
         evidence, reply = trace.evidence(items), search.reply
@@ -114,7 +115,8 @@ def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Cita
         best = next(iter(stating), lines[0])
         quoted = f"{best.speaker}: {best.text}" if best.speaker else best.text
         return UNREADABLE.format(failure=reply.failure or "EMPTY", line=quoted), (best.citation,)
-    known = {line.id: line.citation for line in stating}
+    known = {f"{line.citation.doc_id}:{line.citation.start_line}": line.citation for line in stating}
+    known |= {line.id: line.citation for line in stating}
     cited = (name.strip(" #[]<>") for name in reply.data["cites"])
     citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)
     if reply.data["cites"] and not citations:
@@ -122,17 +124,20 @@ def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Cita
     return reply.data["answer"].strip(), citations
 
 
-def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_EvidenceLine]:
-    """Yield the lines of the evidence in its order, without those that were seen before."""
+def _lines(items: Iterable[Retrieved], seen: set[str], names: dict[str, str]) -> Iterator[_EvidenceLine]:
+    """Yield the lines of the evidence in its order, without those that were seen before.
+
+    `names` are short ones of documents, `d3`: a line that has no seq is shown as `d3:17`.
+    """
     for item in items:
-        for line in _split(item):
+        for line in _split(item, names.setdefault(item.doc_id, f"d{len(names) + 1}")):
             key = f"{line.id} {line.text}"  # of a long line several parts may be shown
             if key not in seen:
                 seen.add(key)
                 yield line
 
 
-def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
+def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
     """Yield an entry as one line; a block as its signed lines and whatever else is not blank.
 
     What else stands in evidence is how the entry before it goes on, in a block's first lines one above it. A
@@ -160,7 +165,7 @@ def _split(item: Retrieved) -> Iterator[_EvidenceLine]:
             seqs = seqs or (() if _HEADING.match(text) else quoted)
             place = Citation(item.doc_id, number, number, seqs, text.strip())
             time = item.time if quoted else None
-            yield _EvidenceLine(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
+            yield _EvidenceLine(f"{name}:{number}", _cut(text.strip()), time, source, place)
 
 
 def _cut(text: str) -> str:
@@ -184,11 +189,12 @@ def _arranged(question: str, lines: Sequence[_EvidenceLine]) -> list[dict[str, A
     if not asks("all", question):
         return _by_document(lines)
     wishes = [line for line in lines if line.citation.doc_id == STANDING]
-    dated = [line for line in lines if not line.is_heading and line not in wishes]
+    dated = [line for line in lines if line.time and line not in wishes]
     dated.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
     by_day = groupby(dated, key=lambda line: (line.time or "")[:10])
     days = [{"day": day, "lines": [line.shown for line in some]} for day, some in by_day]
-    return [*days, *_by_document(wishes)]
+    others = (line for line in lines if line in wishes or not (line.time or line.is_heading))
+    return [*days, *_by_document(others)]
 
 
 def _by_document(lines: Iterable[_EvidenceLine]) -> list[dict[str, Any]]:

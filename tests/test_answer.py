@@ -28,7 +28,7 @@ def ask(reply: Any, *items: Retrieved, budget: int = 4096) -> tuple[str, tuple[C
 
 def test_citations_lead_to_document_lines_and_seqs() -> None:
     text, citations, _ = ask(
-        {"answer": " Lisbon. ", "cites": ["13", "notes/todo:3", "13", "[12]"]}, BLOCK, ENTRY, NOTE
+        {"answer": " Lisbon. ", "cites": ["13", "d2:3", "13", "[12]"]}, BLOCK, ENTRY, NOTE
     )
     assert text == "Lisbon."
     assert citations == (
@@ -46,7 +46,7 @@ def test_lines_of_a_record_lead_to_the_turns_that_it_quotes() -> None:
         source="user",
         physical=True,
     )
-    _, citations, llm = ask({"answer": "x", "cites": ["allmem/units/u-000003:13"]}, record)
+    _, citations, llm = ask({"answer": "x", "cites": ["d1:13"]}, record)
     assert citations == (Citation("allmem/units/u-000003", 13, 13, (3,), "> to Lisbon."),)
     (shown,) = llm.calls[0].variables["evidence"]
     assert {(line["time"], line["source"]) for line in shown["lines"]} == {("2023-05-08", "user")}

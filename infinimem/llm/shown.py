@@ -43,10 +43,8 @@ def _lines(value: Any) -> Iterator[str]:
     elif _is_said(value):
         yield _line(value)
     elif "span" in value:
-        doc_id, rows = value["doc_id"], value["lines"]
-        if not all(row.get("id", "").startswith(f"{doc_id}:") for row in rows):  # else each line tells
-            yield one_line(f"{doc_id} {value['span']}")
-        yield from _evidence(rows)
+        yield one_line(f"{value['doc_id']} {value['span']}")
+        yield from _evidence(value["lines"])
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:
