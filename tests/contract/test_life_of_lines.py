@@ -75,11 +75,16 @@ class Life:
             path = self.chance.choice(sorted(self.evidence))
             if seqs := [int(seq) for seq in SIGNED.findall(path.read_text())]:
                 text = next(SIGNED.finditer(path.read_text()))[0].split("> ", 1)[1]
-                gone = self.memory.forget([seqs[0]]).seqs
-                for seq in gone:
+                forgotten = self.memory.forget([seqs[0]])
+                named = {
+                    self.root / residue.path for residue in forgotten.left
+                }  # names, which `rename` changes
+                for seq in forgotten.seqs:
                     self.lines.pop(seq, None)
                 self.evidence = {p: p.read_bytes() for p in self.files("evidence")}
-                everything = b"".join(p.read_bytes() for p in self.root.rglob("*") if p.is_file())
+                everything = b"".join(
+                    p.read_bytes() for p in set(self.root.rglob("*")) - named if p.is_file()
+                )
                 assert text.encode() not in everything
 
     def _some_line(self) -> tuple[Path, int, str] | None:

@@ -47,6 +47,7 @@ _BULLET = re.compile(r"\A\s*[-*+•‣◦]\s+")
 _FOREIGN = re.compile(r"[^\W\d_a-zA-Z]{2}|[äöüßéèñçøåłÄÖÜÉ]")
 _STAMP = re.compile(r"\s*\b(?:\d{4}-\d\d-\d\d|(?=\w*\d)[0-9a-f]{8,})\Z")
 _CODED = re.compile(r"[_/\\]|\w\d\w*-|\b[a-z]{0,4}\d+\b")
+_ARTICLE = re.compile(r"(?:the|an?)\b", re.I)
 _CALLED = re.compile(r"(\w+)[,.!?]\s*")
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 _OWNING = re.compile(r"['’]s\Z")
@@ -142,9 +143,10 @@ def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
         return 2
     points = ENGLISH["continues"].match(bare)
     praises = (points or bare != said) and bare.endswith("!") and len(bare.split()) < LONG
-    if not mine and (yours or praises):
-        return 1
     words = [word for word in content_words(bare) if fold(word.surface) not in names]
+    about = yours and _ARTICLE.match(bare) and any(word.noun for word in content_words(bare[: yours.start()]))
+    if not mine and (praises or (yours and (not about or bare.endswith("!")))):
+        return 1
     if any(word.noun or not points for word in words):
         return 2
     acts = mine and not ENGLISH["feels"].match(bare)

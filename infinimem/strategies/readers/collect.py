@@ -117,11 +117,12 @@ def _selected(request: _Request) -> list[Retrieved]:
 
 def _hybrid(request: _Request) -> list[Retrieved]:
     """Selected documents with at most two thirds of the budget, then the best partitions of all others
-    (section 3.4)."""
+    (section 3.4); where not one of these fits, the best entries."""
     chosen = _select(request)
     found = _bodies(request, chosen, request.budget * 2 // 3)
     ranked = partial(best_partitions, request.view, request.question, without=chosen)
-    return found + request.note("partitions", best_that_fit(ranked, request.budget - size(found)))
+    found += request.note("partitions", best_that_fit(ranked, request.budget - size(found)))
+    return found or _entries(request)
 
 
 def _named(request: _Request) -> list[Retrieved]:
