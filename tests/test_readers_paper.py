@@ -68,6 +68,13 @@ def test_what_was_selected_is_not_all_that_hybrid_shows(folder: Path) -> None:
     assert both[0] == alone[0] and "router" in both[1] and len(both) > len(alone)
 
 
+def test_a_document_that_says_nothing_is_not_offered(folder: Path) -> None:
+    (folder / "CURRENT.md").write_text("---\nid: CURRENT\n---\n")
+    memory, llm = memory_of(folder, select=[{"ids": ["CURRENT"]}])
+    assert "---" not in texts(memory, "summary")
+    assert "CURRENT" not in {row["id"] for row in llm.calls[0].variables["docs"]}
+
+
 def test_what_was_selected_takes_two_thirds_of_the_budget_at_most(folder: Path) -> None:
     (folder / "trips.md").write_text("# Alps\n\n" + "".join(f"- Nora at peak {n}.\n\n" for n in range(900)))
     memory, _ = memory_of(folder, select=[{"ids": ["trips"]}])

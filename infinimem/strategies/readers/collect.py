@@ -152,8 +152,9 @@ READERS = tuple(_READERS)
 def _select(request: _Request) -> list[str]:
     """Ids that the model chose, without those that it made up."""
     view, question, limit = request.view, request.question, request.view.settings.reader.search_limit
-    offered = searcher(view).documents(question, OFFERED)
-    docs = [_listed(view.document(doc_id)) for doc_id in offered]
+    nearest = map(view.document, searcher(view).documents(question, OFFERED))
+    offered = {document.id: document for document in nearest if document.header.end < len(document.lines)}
+    docs = [*map(_listed, offered.values())]
     reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
     named = dict.fromkeys(reply.data["ids"] if reply.data else ())
     chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
