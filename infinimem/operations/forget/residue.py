@@ -23,7 +23,7 @@ from infinimem.model import CURRENT, Located
 from infinimem.operations.forget import BEGUN
 from infinimem.operations.provenance import recorded
 from infinimem.settings import SETTINGS
-from infinimem.spec import owned_folders
+from infinimem.spec import folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
@@ -226,7 +226,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
             names |= called - {""}
         elif doc_id.startswith((CURRENT, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
             found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
-    listed, own = {one.path for one in found}, (f"{CURRENT}.md", *owned_folders(), STATE, "/")
+    listed, own = {one.path for one in found}, (f"{CURRENT}.md", *folders().owned, STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
@@ -253,9 +253,9 @@ def named_ids(view: View) -> set[str]:
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name != GIT)
-        yield from (Path(folder, name) for name in (*folders, *sorted(names)))
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(name for name in inner if name != GIT)
+        yield from (Path(folder, name) for name in (*inner, *sorted(names)))
 
 
 def git_advice(root: Path, paths: Iterable[str]) -> str:
