@@ -402,8 +402,7 @@ class Memory(Reader):
 
     def spent_today(self) -> int:
         """Return the tokens that the library's calls took today (UTC), in all processes."""
-        spent = lists.usage_by_day(self.library.files).get(self._day(), Usage())
-        return spent.tokens_in + spent.tokens_out
+        return lists.usage_by_day(self.library.files).get(self._day(), Usage()).tokens
 
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()

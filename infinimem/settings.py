@@ -181,11 +181,6 @@ class NotesSettings:
     """Patterns as in .gitignore of what is passed over; never of the program's own files."""
 
 
-def preset_names() -> tuple[str, ...]:
-    """Return the presets of all strategies, and "" for none."""
-    return ("", *dict.fromkeys(name for spec in strategies().values() for name in spec.presets))
-
-
 @dataclass(frozen=True)
 class Settings:
     """All groups, and the format number of the folder."""
@@ -193,7 +188,13 @@ class Settings:
     format: Harmless[int] = FORMAT
     strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT
     """Which system keeps the library."""
-    preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
+    preset: Annotated[
+        str,
+        HarmlessIf(),
+        OneOf(
+            lambda: dict.fromkeys(("", *(name for spec in strategies().values() for name in spec.presets)))
+        ),
+    ] = ""
     """A set of values by name that the strategy brings; what is set beside it goes before them."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
@@ -299,28 +300,20 @@ def _hints(group: type) -> Mapping[str, Any]:
     return {name: hint for name, hint in hints if name != "own" and not dataclasses.is_dataclass(hint)}
 
 
-def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
-    top, groups = _hints(Settings), _groups()
+def _values(values: Mapping[str, Any], where: str, group: str = "") -> Iterator[tuple[str, object]]:
+    hints = _hints(_groups()[group])
+    inner = [] if group else [name for name in _groups() if name]
     for name, value in values.items():
-        if name in top:
-            yield name, _checked(name, value, top[name], where)
-        elif not name or name not in groups:
-            raise _unknown(name, (*top, *filter(None, groups)), where)
+        if name in hints:
+            yield f"{group}.{name}".removeprefix("."), _checked(name, value, hints[name], where)
+        elif name not in inner:
+            known = sorted((*hints, *inner))
+            what = f"unknown setting '{escape(name)}'; known here: {', '.join(known)}{meant(name, known)}"
+            raise SettingsError(f"{where}: {what}")
         elif not isinstance(value, dict):
             raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
         else:
-            hints = _hints(groups[name])
-            for key, held in value.items():
-                if key not in hints:
-                    raise _unknown(key, hints, f"{where} [{name}]")
-                yield f"{name}.{key}", _checked(key, held, hints[key], f"{where} [{name}]")
-
-
-def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
-    known = sorted(known)
-    return SettingsError(
-        f"{where}: unknown setting '{escape(name)}'; known here: {', '.join(known)}{meant(name, known)}"
-    )
+            yield from _values(value, f"{where} [{name}]", name)
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:
@@ -358,25 +351,19 @@ def template(strategy: str | None = None) -> str:
     Args:
         strategy: of the library; one that is named stands there as chosen.
     """
+    chosen = {"format": FORMAT} | ({"strategy": strategy} if strategy else {})
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
         "# [llm], [embedder], [memory_tool], daily_tokens and git count after `infinimem trust`"
         " (docs/SECURITY.md).",
-        f"format = {FORMAT}",
-        f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
-        f"# preset = {_toml(Settings.preset)}",
-        f"# git = {_toml(Settings.git)}",
-        f"# block_ids = {_toml(Settings.block_ids)}",
     ]
-    for name, group in _groups().items():
-        if name:
-            lines += ["", f"[{name}]"]
-            lines += [f"# {key} = {_toml(getattr(group, key))}" for key in _hints(group)]
+    for name, value in (defaults() | chosen).items():
+        group, _, key = name.rpartition(".")
+        if group and f"[{group}]" not in lines:
+            lines += ["", f"[{group}]"]
+        text = json.dumps("" if value is None else value, ensure_ascii=False)
+        lines.append(f"{'' if name in chosen else '# '}{key} = {text}")
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    return json.dumps("" if value is None else value, ensure_ascii=False)
 
 
 # ── the settings in force ───────────────────────────────────────────────────────────────────────

@@ -28,7 +28,8 @@ TRUST = "INFINIMEM_TRUST"
 
 
 def user_folder(kind: Literal["cache", "config", "data"]) -> Path | None:
-    """Return the program's folder of a kind, even if it is not there; None without a home folder."""
+    """Return the program's folder of a kind, even if it is not there; None without a home folder. That of
+    caches, which hold what is derived from libraries, can be deleted at any time."""
     from platformdirs.unix import Unix  # the XDG folders on every system
 
     named = (os.environ.get(name, "") for name in (f"XDG_{kind.upper()}_HOME", "HOME"))
@@ -36,14 +37,9 @@ def user_folder(kind: Literal["cache", "config", "data"]) -> Path | None:
     return Path(getattr(Unix(NAME), f"user_{kind}_dir")) if known else None
 
 
-def cache_root() -> Path | None:
-    """Return the folder of what is derived from libraries; it can be deleted at any time."""
-    return user_folder("cache")
-
-
 def caches() -> tuple[Path, ...]:
     """Return the folders that may hold derived files, also those that `forget` could not delete."""
-    root = cache_root()
+    root = user_folder("cache")
     return () if root is None else (root, *sorted(root.parent.glob(f"{NAME}.*.gone")))
 
 

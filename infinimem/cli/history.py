@@ -39,8 +39,7 @@ INDENT = 8
 
 def show_receipt(out: Output, receipt: Receipt) -> None:
     """Print a line of totals, then how many lines went where and why."""
-    spent = receipt.usage.tokens_in + receipt.usage.tokens_out
-    calls, tokens = counted(receipt.usage.calls, "call"), counted(spent, "token")
+    calls, tokens = counted(receipt.usage.calls, "call"), counted(receipt.usage.tokens, "token")
     lines = f"{counted(len(receipt.rows), 'line')}, " if receipt.rows else ""  # records have none
     cost = f"{calls}, {tokens}, {receipt.seconds:.1f} s, {receipt.model}"
     out.line(f"{receipt.id}: {lines}{counted(len(receipt.files), 'file')} ({cost})", "bold")

@@ -31,7 +31,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
 from infinimem.store.state import last_seen, sequence, withheld
 from infinimem.store.state.lists import DRAWN, REFUSED
 from infinimem.store.view import View, aliases_of
-from infinimem.user_folders import cache_root, caches
+from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"
 EMPTIED = (withheld.REJECTED, f"{STATE}plans")
@@ -192,7 +192,7 @@ def finish(files: Files) -> None:
     last_seen.compact(files)
     for staged in [path for path in _paths(files.root) if path.name == STAGED]:
         files.remove(staged.relative_to(files.root).as_posix(), durable=False)
-    root = cache_root()
+    root = user_folder("cache")
     if root is not None and not root.is_symlink():
         with suppress(OSError):  # moved first: who is building one finds no place for what it read before
             root.rename(root.with_name(f"{root.name}.{os.getpid()}.gone"))
