@@ -77,21 +77,19 @@ class ModelSettings:
     """What kept replies of a library may take, in MiB; the oldest go first."""
 
 
-# fmt: off
-Language = Literal[
-    "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
-    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian",
-    "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
-]
-# fmt: on
-"""Languages with a stemmer."""
+LANGUAGES = """
+arabic armenian basque catalan danish dutch english finnish french german greek hindi hungarian
+indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish
+tamil turkish yiddish
+""".split()
+"""Those with a stemmer."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
     """[search]: what is ranked first. Each of the last five may be switched off by itself."""
 
-    language: Harmless[Language] = "english"
+    language: Annotated[str, HarmlessIf(), OneOf(lambda: LANGUAGES)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
     people: Harmless[bool] = True
     """A question that names one speaker prefers what that one said; "I" is the user."""
@@ -181,6 +179,11 @@ class NotesSettings:
     """Patterns as in .gitignore of what is passed over; never of the program's own files."""
 
 
+def preset_names() -> tuple[str, ...]:
+    """Return the presets of all strategies, and "" for none."""
+    return ("", *dict.fromkeys(name for spec in strategies().values() for name in spec.presets))
+
+
 @dataclass(frozen=True)
 class Settings:
     """All groups, and the format number of the folder."""
@@ -188,13 +191,7 @@ class Settings:
     format: Harmless[int] = FORMAT
     strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT
     """Which system keeps the library."""
-    preset: Annotated[
-        str,
-        HarmlessIf(),
-        OneOf(
-            lambda: dict.fromkeys(("", *(name for spec in strategies().values() for name in spec.presets)))
-        ),
-    ] = ""
+    preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
     """A set of values by name that the strategy brings; what is set beside it goes before them."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""

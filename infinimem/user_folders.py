@@ -105,18 +105,16 @@ def approve(library: Path, digest: str) -> bool:
     Raises:
         InfinimemError: it cannot be written.
     """
-    import tempfile  # hooks import this module, and never approve
+    from tempfile import NamedTemporaryFile  # hooks import this module, and never approve
 
     file = _file(library)
     if file is None:
         return False
-    data = json.dumps({"library": os.path.realpath(library), "settings": digest}).encode()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, new = tempfile.mkstemp(dir=file.parent)  # 0600
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(data)
-        Path(new).replace(file)
+        with NamedTemporaryFile("w", dir=file.parent, delete=False) as out:  # 0600
+            json.dump({"library": os.path.realpath(library), "settings": digest}, out)
+        Path(out.name).replace(file)
     except OSError as error:
         raise InfinimemError(
             f"cannot write to {file.parent}: {error.strerror}; nothing is trusted"
