@@ -425,12 +425,10 @@ class Memory(Reader):
 
     def _siblings(self) -> tuple[Reader, ...]:
         """Return the library as each strategy that keeps it sees it, its own first; they only read."""
-
-        def seen_by(library: Library) -> Reader:
-            make = partial(library.spec.make, self.llm, library.settings)
-            return Reader(library.view, self.llm, make, lambda: library.clock())
-
-        return tuple(map(seen_by, self.library.siblings()))
+        return tuple(
+            Reader(one.view, self.llm, partial(one.spec.make, self.llm, one.settings), one.clock)
+            for one in self.library.siblings()
+        )
 
     def receipts(self) -> tuple[Receipt, ...]:
         """Return all receipts, oldest first."""

@@ -201,10 +201,7 @@ class _TermsByChunk(dict[str, str]):
         return terms
 
 
-@cache
-def analyzer(language: str) -> Analyzer:
-    """Return the analyzer of a language."""
-    return Analyzer(language)
+analyzer = cache(Analyzer)
 
 
 def tokens(text: str) -> list[str]:
