@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recmem_library import (
@@ -20,6 +21,7 @@ from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.strategies.base import Linked
 from infinimem.strategies.recmem.spec import RecmemSettings
+from infinimem.strategies.recmem.subconscious import Exchanges
 
 
 def asked(llm: ScriptedLLM) -> list[str]:
@@ -82,6 +84,21 @@ def test_an_exchange_that_does_not_recur_writes_evidence_and_the_list_alone(tmp_
     changed = {path.relative_to(tmp_path).parts[0] for path in now if now[path] != before.get(path)}
     assert changed == {"evidence", ".infinimem"} and memory.receipts() == ()
     assert (tmp_path / ".infinimem" / "drawn-recmem").read_text() == "1-6;\n"
+
+
+def test_a_plan_looks_again_at_its_own_exchanges_and_not_at_all_of_a_long_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    unit = Exchanges._unit
+
+    def counted(*args: Any) -> Any:
+        made.append(1)
+        return unit(*args)
+
+    monkeypatch.setattr(Exchanges, "_unit", counted)
+    say(library(tmp_path, model()), *["@20 a"] * 40)
+    assert len(made) < 10 * 40
 
 
 def test_a_replaced_fact_is_one_version_link_away(tmp_path: Path) -> None:

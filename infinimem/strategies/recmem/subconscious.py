@@ -117,9 +117,12 @@ class Exchanges(RecordStore):
         new.turn = partial(turn_of, view)
         new._told, seqs = known._told.updated(view, changed)
         sessions = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
-        sessions |= {place.doc_id for place in map(new.turn, seqs) if place} | new._ended(view, sessions)
-        for doc_id in sorted(sessions):
+        for doc_id in sorted(sessions | new._ended(view, sessions)):
             new._settle(view, doc_id)
+        for name in sorted({new.of_turn[seq] for seq in seqs if seq in new.of_turn}):
+            unit = new.records[name]
+            said = [turn for turn in map(new.turn, unit.turns) if turn]
+            new._put(new._unit(said, unit.by) if len(said) == len(unit.turns) else unit)
         waiting, unread = {*new.waiting, *new.edited}, view.lines.waiting
         found = (new.records[name] for name in waiting if new.is_open(name))
         new.waiting = {unit.id for unit in found if unit.by == GOES_ON or unit.by in unread}
@@ -153,11 +156,14 @@ class Exchanges(RecordStore):
                 del self.records[old.id]
         for name, unit in units.items():
             self.of_turn.update(dict.fromkeys(unit.turns, name))
-            if self.records.get(name) != unit:
-                self._edited.add(name)
-                self.records[name] = unit
+            self._put(unit)
         if units:
             self._by_session[doc_id] = tuple(units)
+
+    def _put(self, unit: Exchange) -> None:
+        if self.records.get(unit.id) != unit:
+            self._edited.add(unit.id)
+            self.records[unit.id] = unit
 
     def _unit(self, said: Sequence[Located], by: int) -> Exchange:
         """An exchange as it is embedded (Eq. 4), without its day: exchanges of a day would be near for it."""
