@@ -86,6 +86,17 @@ def test_an_exchange_that_does_not_recur_writes_evidence_and_the_list_alone(tmp_
     assert (tmp_path / ".infinimem" / "drawn-recmem").read_text() == "1-6;\n"
 
 
+def test_undo_brings_back_no_turn_that_its_record_holds_anyway(tmp_path: Path) -> None:
+    """A merge is undone though another episode, of a merged clone, holds the same turns."""
+    memory = library(tmp_path, model(merge_episodes=[{"should_merge": True, "merged": "They met @20."}]))
+    say(memory, *["@20 a"] * 4)
+    ((name, turns),) = held(memory).items()
+    page = tmp_path / f"recmem/episodes/{name}.md"
+    page.with_stem(f"{name[:-1]}9").write_text(page.read_text().replace(name, f"{name[:-1]}9"))
+    memory.undo()
+    assert held(memory)[name] == turns[:6]
+
+
 def test_a_plan_looks_again_at_its_own_exchanges_and_not_at_all_of_a_long_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
