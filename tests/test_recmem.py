@@ -19,6 +19,7 @@ from recmem_library import (
 from infinimem import open_memory
 from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
+from infinimem.settings import parse_settings, template
 from infinimem.strategies.base import Linked
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import Exchanges
@@ -173,3 +174,11 @@ def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
     memory = open_memory(tmp_path, model="offline")
     own = memory.library.settings.of(RecmemSettings)
     assert (own.rank, own.k_sub, own.supersede, own.k_epi) == ("cosine", 10, False, 3)
+
+
+def test_its_settings_may_be_given_as_the_template_shows_them_and_a_cluster_may_be_of_none(
+    tmp_path: Path,
+) -> None:
+    shown = template("recmem")[template("recmem").index("[recmem]") :].split("\n\n")[0].replace("# ", "")
+    assert parse_settings(shown.encode()).of(RecmemSettings) == RecmemSettings()
+    library(tmp_path, model(), theta_count=0).consolidate()
