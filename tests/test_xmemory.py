@@ -260,6 +260,15 @@ def test_undo_brings_no_episode_back_whose_turns_another_tells(tmp_path: Path) -
     assert blocks(memory) == {"xe-000001": [1, 2, 3, 4]}
 
 
+def test_an_episode_that_a_person_archived_is_shown_no_more(tmp_path: Path) -> None:
+    memory = library(tmp_path, "offline")
+    memory.observe(turns("I play the piano.", "My piano is old.", "The piano stands in Berlin."))
+    memory.consolidate()
+    (tmp_path / "xmemory/episodes/xe-000001.md").rename(tmp_path / "xmemory/archive/xe-000001.md")
+    cited = memory.ask("Where is the piano?").citations
+    assert cited and all(one.doc_id.startswith("xmemory/facts/") for one in cited)
+
+
 def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
     (tmp_path / "infinimem.toml").write_text(
         'strategy = "xmemory"\npreset = "paper"\n[xmemory]\ngain_min = -0.1\n'
