@@ -182,3 +182,15 @@ def test_its_settings_may_be_given_as_the_template_shows_them_and_a_cluster_may_
     shown = template("recmem")[template("recmem").index("[recmem]") :].split("\n\n")[0].replace("# ", "")
     assert parse_settings(shown.encode()).of(RecmemSettings) == RecmemSettings()
     library(tmp_path, model(), theta_count=0).consolidate()
+
+
+def test_a_session_whose_file_a_person_renames_keeps_its_exchanges(tmp_path: Path) -> None:
+    memory = library(tmp_path, model())
+    say(memory, "@20 a", "@60 b")
+    (page,) = (tmp_path / "evidence").glob("*s1.md")
+    page.rename(page.with_name("0.md"))
+    say(memory, "@20 c", "@20 d")
+    assert memory.status()["exchanges"] == library(tmp_path, model()).status()["exchanges"]
+    page.with_name("0.md").rename(page)
+    memory.consolidate()
+    assert memory.status()["exchanges"] == library(tmp_path, model()).status()["exchanges"]
