@@ -21,8 +21,9 @@ from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.settings import parse_settings, template
 from infinimem.strategies.base import Linked
+from infinimem.strategies.recmem import subconscious
 from infinimem.strategies.recmem.spec import RecmemSettings
-from infinimem.strategies.recmem.subconscious import Exchanges
+from infinimem.strategies.records.record import record_id
 
 
 def asked(llm: ScriptedLLM) -> list[str]:
@@ -102,13 +103,12 @@ def test_a_plan_looks_again_at_its_own_exchanges_and_not_at_all_of_a_long_sessio
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    unit = Exchanges._unit
 
-    def counted(*args: Any) -> Any:
+    def counted(*args: Any) -> str:
         made.append(1)
-        return unit(*args)
+        return record_id(*args)
 
-    monkeypatch.setattr(Exchanges, "_unit", counted)
+    monkeypatch.setattr(subconscious, "record_id", counted)
     say(library(tmp_path, model()), *["@20 a"] * 40)
     assert len(made) < 10 * 40
 
