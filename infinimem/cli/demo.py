@@ -21,6 +21,7 @@ from infinimem.model import Answer, Receipt
 from infinimem.results import answer_json, place, receipt_json
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
+from infinimem.terms import MONTHS
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
 QUESTION = "Which nuts is Nora allergic to?"
@@ -73,7 +74,10 @@ def demo(options: Options) -> None:
         for turn in excerpt[:-1]:
             out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
         out.line(_wrapped(excerpt[-1].text, f"  {_day(excerpt[-1].time)}  "))
-        topics = sorted(memory.view.catalog(folder=TOPICS), key=lambda row: (-row.tokens, row.id))
+        topics = sorted(
+            memory.view.catalog(folder=TOPICS),
+            key=lambda row: (row.title.partition(" ")[0] in MONTHS, -row.tokens, row.id),
+        )
         out.line()
         out.line(f"Consolidated into {len(topics)} topics, among them:", "bold")
         out.line(_shortened(", ".join(row.id.removeprefix(TOPICS) for row in topics), "  "))
