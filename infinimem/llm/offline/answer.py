@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import common_terms
 from infinimem.retrieval.priors import kin
+from infinimem.spec import record_name
 from infinimem.terms import MONTHS, query_terms, tokens
 
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
@@ -23,10 +24,11 @@ LITTLE = 0.3
 
 _NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_BULLET = re.compile(r"\s*[-*+]\s+")
 
 
 class _Line(NamedTuple):
-    """What may be quoted, and the name of its document in words."""
+    """What may be quoted, and the name of its document in words, with the heading that it stands under."""
 
     id: str
     time: str
@@ -87,15 +89,20 @@ def _date(time: str) -> str:
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:
     """The lines of a document; those of a note by paragraph and item."""
-    title = (doc.get("doc_id") or "").rpartition("/")[2].replace("-", " ")
-    lines, after = list[_Line](), ""
-    for row in (row for row in doc["lines"] if "text" in row):
+    name = (doc.get("doc_id") or "").rpartition("/")[2]
+    title = "" if re.fullmatch(record_name(), name) else name.replace("-", " ")
+    lines, after, heading = list[_Line](), "", ""
+    for row in doc["lines"]:
+        if "text" not in row:
+            heading = row["heading"]
+            continue
         note, _, number = row["id"].rpartition(":")
         if note and row["id"] == after and not _ITEM.match(row["text"]):
             lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {row['text']}")
         else:
             who = row.get("speaker") or (title if note else "")
-            text = f"{who}: {row['text']}" if who else row["text"]
-            lines.append(_Line(row["id"], row.get("time") or "", text, title))
+            text = _BULLET.sub("", row["text"], count=1) if note else row["text"]
+            text = f"{who}: {text}" if who else text
+            lines.append(_Line(row["id"], row.get("time") or "", text, f"{title} {heading}"))
         after = f"{note}:{int(number) + 1}" if number.isdecimal() else ""
     return lines
