@@ -125,6 +125,21 @@ def test_with_grouping_rewrite_topics_are_named_for_the_whole_buffer_and_planned
     assert calls["plan"]["docs"][0]["told"][1] == "Of Nora."
 
 
+def test_a_topic_that_the_plan_leaves_out_is_a_document_of_its_own_title(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """As the prompt says, whoever named it: it is not asked for again as missing."""
+    memory, llm = library(
+        "[infini]",
+        'grouping = "rewrite"',
+        rewrite=lambda v: {"topics": [{"title": "Tea of Nora", "fact_ids": [f["id"] for f in v["facts"]]}]},
+        plan=lambda v: {"assign": []},
+    )
+    say(memory, FIRST)
+    assert tasks(llm).count("plan") == 1
+    assert "topics/tea-of-nora" in memory.view
+
+
 def test_summaries_are_the_models_of_what_changed_and_the_rules_where_it_gives_none(
     library: Callable[..., tuple[Memory, ScriptedLLM]],
 ) -> None:
@@ -140,6 +155,18 @@ def test_summaries_are_the_models_of_what_changed_and_the_rules_where_it_gives_n
     memory, llm = library("[infini]", 'summary = "rule"')
     say(memory, ("Nora plays chess.",), "2024-07-01")
     assert "summarize" not in tasks(llm)
+
+
+def test_a_summary_that_is_too_long_ends_after_a_clause(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """Not in the middle of a word."""
+    clauses = "; ".join(f"Nora was in town {n} on a sunny day" for n in range(99))
+    told = {"id": "topics/nora", "summary": clauses}
+    memory, _ = library("[infini]", 'summary = "paper"', summarize=lambda v: {"summaries": [told]})
+    say(memory, FIRST)
+    summary = memory.view.row("topics/nora").summary
+    assert clauses.startswith(f"{summary}; ") and summary
 
 
 def test_ours_asks_for_no_summary_of_a_few_lines(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:

@@ -175,7 +175,9 @@ def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) ->
         given = {item["id"]: item["summary"] for item in data["summaries"]} if data else {}
         for name in (doc["id"] for doc in part):
             if text := " ".join(one_line(clean_text(given.get(name, ""))).split()):
-                due[name].summary = of.cut(text, settings.summary_length)[0].strip()
+                kept = of.cut(text, settings.summary_length)[0].strip()
+                is_whole = kept == text or kept.endswith((".", "!", "?"))
+                due[name].summary = kept if is_whole else kept.rpartition("; ")[0] or kept.rpartition(" ")[0]
             else:
                 reason = wrong[0] if wrong else Reason("EMPTY")
                 asker.note(f"summary of {name}: {reason}; the rule's stands")

@@ -165,7 +165,9 @@ class Planner:
             "markdown_length": str(own.markdown_length),
         }
         known = {entry.seq for entry in entries}
-        groups, wrong = self.asker.ask_groups(PLAN, asked, known, partial(_items, named))
+        groups, wrong = self.asker.ask_groups(
+            PLAN, asked, known, partial(_items, named, own.grouping == "rewrite")
+        )
         if groups is None:
             self._failures += 1
             self.asker.note(*(f"plan: {reason}" for reason in wrong))
@@ -210,16 +212,16 @@ class Planner:
         return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
 
 
-def _items(named: Mapping[str, Topic], data: Data) -> list[Data]:
-    """The items of a reply, with those facts in place of topics that it names nowhere; a topic that has a
-    title and is left out is a new document."""
+def _items(named: Mapping[str, Topic], titled: bool, data: Data) -> list[Data]:
+    """The items of a reply, with those facts in place of topics that it names nowhere; a topic that was
+    given a title, as all are where `titled`, and is left out is a new document."""
     told = {name for item in data["assign"] for name in item["fact_ids"]}
     alone = set(map(of.seq_of, told))
     facts = {name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()}
     left = [
         {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
         for name, topic in named.items()
-        if topic.given and name not in told and len(facts[name]) == len(topic.entries)
+        if (titled or topic.given) and name not in told and len(facts[name]) == len(topic.entries)
     ]
     return [
         {**item, "fact_ids": [fact for name in item["fact_ids"] for fact in facts.get(name, [name])]}
