@@ -31,18 +31,14 @@ def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
     """
     turns = view.entries("evidence") if anew else view.uncited()
     sizes = [tokens.estimate(text) for text in (*(place.text for place in turns), *texts)]
-    return _sum(making(sum(sizes), len(sizes), view.settings, view.spec.name))
+    return making(sum(sizes), len(sizes), view.settings, view.spec.name).tokens
 
 
 def for_question(view: View, question: str, reader: str) -> int:
     """Return tokens in and out for an answer, by a reader of that name."""
     size = sum(tokens.estimate(place.text) for place in view.entries("evidence"))
     shown = min(size, view.settings.reader.evidence_budget)
-    return _sum(answering(shown, tokens.estimate(question)) + reading(size, reader, view.settings))
-
-
-def _sum(usage: Usage) -> int:
-    return usage.tokens_in + usage.tokens_out
+    return (answering(shown, tokens.estimate(question)) + reading(size, reader, view.settings)).tokens
 
 
 def making(size: int, turns: int, settings: Settings, strategy: str) -> Usage:

@@ -402,8 +402,7 @@ class Memory(Reader):
 
     def spent_today(self) -> int:
         """Return the tokens that the library's calls took today (UTC), in all processes."""
-        spent = lists.usage_by_day(self.library.files).get(self._day(), Usage())
-        return spent.tokens_in + spent.tokens_out
+        return lists.usage_by_day(self.library.files).get(self._day(), Usage()).tokens
 
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()
@@ -426,12 +425,10 @@ class Memory(Reader):
 
     def _siblings(self) -> tuple[Reader, ...]:
         """Return the library as each strategy that keeps it sees it, its own first; they only read."""
-
-        def seen_by(library: Library) -> Reader:
-            make = partial(library.spec.make, self.llm, library.settings)
-            return Reader(library.view, self.llm, make, lambda: library.clock())
-
-        return tuple(map(seen_by, self.library.siblings()))
+        return tuple(
+            Reader(one.view, self.llm, partial(one.spec.make, self.llm, one.settings), one.clock)
+            for one in self.library.siblings()
+        )
 
     def receipts(self) -> tuple[Receipt, ...]:
         """Return all receipts, oldest first."""

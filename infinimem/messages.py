@@ -23,24 +23,19 @@ def turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
     Raises:
         UsageError: a message has no role or no content, or its role is unknown.
     """
-    for one in said:
-        if isinstance(one, Mapping):
-            yield from _turns(one)
-        else:
-            yield one
-
-
-def _turns(message: Message) -> Iterator[Turn]:
-    role = message.get("role")
-    if not isinstance(role, str) or message.keys().isdisjoint(("content", "tool_calls")):
-        raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
-    if role.lower() not in ROLES:
-        raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
-    if ROLES[role.lower()] == "tool":
-        return
-    content = message.get("content")
-    if isinstance(content, list | tuple):
-        content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
-    for turn in OPENAI.turns({**message, "content": content or ""}, "", Counter()):
-        if turn.text.strip():
-            yield turn
+    for message in said:
+        if not isinstance(message, Mapping):
+            yield message
+            continue
+        role = message.get("role")
+        if not isinstance(role, str) or message.keys().isdisjoint(("content", "tool_calls")):
+            raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
+        if role.lower() not in ROLES:
+            raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
+        if ROLES[role.lower()] == "tool":
+            continue
+        content = message.get("content")
+        if isinstance(content, list | tuple):
+            content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
+        told = OPENAI.turns({**message, "content": content or ""}, "", Counter())
+        yield from (turn for turn in told if turn.text.strip())

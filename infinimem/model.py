@@ -288,6 +288,10 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
 
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(*map(add, astuple(self), astuple(other)))
 

@@ -124,26 +124,24 @@ class Reader:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
-        return self._ask(question, reader, sources, max_tokens, now)[0]
+        with self._spend(max_tokens):
+            return self._ask(question, reader, sources, now)[0]
 
     def _ask(
-        self,
-        question: str,
-        reader: str | None = None,
-        sources: Collection[str] | None = None,
-        max_tokens: int | None = None,
-        now: str | None = None,
+        self, question: str, reader: str | None, sources: Collection[str] | None, now: str | None
     ) -> tuple[Answer, Evidence]:
-        """Return an answer, and all the evidence that was shown for it."""
+        """Return an answer, and all the evidence that was shown for it.
+
+        Called where what is spent is logged: no reply is kept that a `forget` meanwhile concerns.
+        """
         from infinimem.answer import answer
         from infinimem.strategies.readers.collect import search
 
         before, day = self.llm.spent, now or self._clock().date().isoformat()
-        with self._spend(max_tokens):
-            view = self._seen(sources)  # in the block: no reply is kept that a `forget` meanwhile concerns
-            evidence = self._begin(view, question, reader)
-            more = search(view, question, self.chosen(reader))
-            made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
+        view = self._seen(sources)
+        evidence = self._begin(view, question, reader)
+        more = search(view, question, self.chosen(reader))
+        made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
         spent = self.llm.spent - before
         return Answer(made.text, made.citations, made.evidence.trace, spent), made.evidence
 
@@ -153,7 +151,7 @@ class Reader:
         reader = chosen if chosen in self.strategy.readers else self.strategy.readers[0]
         self.retrieve(question)  # what the first question loads and indexes is no part of its time
         began = perf_counter()
-        answer, evidence = self._ask(question, reader, now=now)
+        answer, evidence = self._ask(question, reader, None, now)
         ms = round(1000 * (perf_counter() - began), 1)
         return Compared(self.view.spec.name, reader, answer, evidence, ms)
 

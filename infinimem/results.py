@@ -54,39 +54,23 @@ def history_json(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
-    return {
-        "rows": [
-            {
-                "id": receipt.id,
-                "time": receipt.time,
-                "op": receipt.op,
-                "strategy": receipt.strategy,
-                "model": receipt.model,
-                "lines": len(receipt.rows),
-                "reasons": reasons(receipt),
-                "files": [name for name, *_ in receipt.files],
-                "notes": list(receipt.notes),
-            }
-            for receipt in receipts
-        ]
-    }
+    rows = []
+    for receipt in receipts:
+        row = {key: getattr(receipt, key) for key in ("id", "time", "op", "strategy", "model")}
+        row |= {"lines": len(receipt.rows), "reasons": reasons(receipt)}
+        rows.append({**row, "files": [name for name, *_ in receipt.files], "notes": list(receipt.notes)})
+    return {"rows": rows}
 
 
-def going_json(going: Forgotten) -> dict[str, Any]:
-    """Return what `forget` would take out."""
-    rows = [asdict(row) for row in going.rows]
-    return {"receipt": None, "rows": rows, "files": list(going.files), **_left(going)}
-
-
-def forgotten_json(done: Forgotten) -> dict[str, Any]:
-    """Return what `forget` took out."""
-    receipt, rows = done.receipt.id if done.receipt else None, [{"seq": seq} for seq in done.seqs]
-    return {"receipt": receipt, "rows": rows, **_left(done), "repeated": list(done.repeated)}
-
-
-def _left(done: Forgotten) -> dict[str, Any]:
+def forgotten_json(done: Forgotten, *, planned: bool = False) -> dict[str, Any]:
+    """Return what `forget` took out, or would take out where that is planned."""
     left = [asdict(item) for item in done.left]
-    return {"left": left, "history": done.history, "records": list(done.records)}
+    about = {"left": left, "history": done.history, "records": list(done.records)}
+    if planned:
+        rows = [asdict(row) for row in done.rows]
+        return {"receipt": None, "rows": rows, "files": list(done.files), **about}
+    receipt, seqs = done.receipt.id if done.receipt else None, [{"seq": seq} for seq in done.seqs]
+    return {"receipt": receipt, "rows": seqs, **about, "repeated": list(done.repeated)}
 
 
 def recall_json(text: str, hits: Iterable[Hit]) -> dict[str, Any]:

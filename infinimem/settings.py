@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,20 +46,19 @@ class OneOf:
         self.names = names
 
 
-class NotZero:
-    """Marks a number that cannot be 0, such as a length by which text is cut."""
+class Least:
+    """Marks a number that is at least so much; others are at least 0."""
 
-
-class MayBeNegative:
-    """Marks a number of either sign."""
+    def __init__(self, number: float) -> None:
+        self.number = number
 
 
 T = TypeVar("T")
 Harmless = Annotated[T, HarmlessIf()]
 """A setting decides where keys, questions or conversations go, or what is run, unless it is marked so."""
-Portion = Annotated[int, HarmlessIf(), NotZero()]
+Portion = Annotated[int, HarmlessIf(), Least(1)]
 """Tokens by which text is cut."""
-Signed = Annotated[float, HarmlessIf(), MayBeNegative()]
+Signed = Annotated[float, HarmlessIf(), Least(-math.inf)]
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,19 @@ class ModelSettings:
     """What kept replies of a library may take, in MiB; the oldest go first."""
 
 
-# fmt: off
-Language = Literal[
-    "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
-    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian",
-    "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
-]
-# fmt: on
-"""Languages with a stemmer."""
+LANGUAGES = """
+arabic armenian basque catalan danish dutch english finnish french german greek hindi hungarian
+indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish
+tamil turkish yiddish
+""".split()
+"""Those with a stemmer."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
     """[search]: what is ranked first. Each of the last five may be switched off by itself."""
 
-    language: Harmless[Language] = "english"
+    language: Annotated[str, HarmlessIf(), OneOf(lambda: LANGUAGES)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
     people: Harmless[bool] = True
     """A question that names one speaker prefers what that one said; "I" is the user."""
@@ -299,59 +297,49 @@ def _hints(group: type) -> Mapping[str, Any]:
     return {name: hint for name, hint in hints if name != "own" and not dataclasses.is_dataclass(hint)}
 
 
-def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
-    top, groups = _hints(Settings), _groups()
+def _values(values: Mapping[str, Any], where: str, group: str = "") -> Iterator[tuple[str, object]]:
+    hints = _hints(_groups()[group])
+    inner = [] if group else [name for name in _groups() if name]
     for name, value in values.items():
-        if name in top:
-            yield name, _checked(name, value, top[name], where)
-        elif not name or name not in groups:
-            raise _unknown(name, (*top, *filter(None, groups)), where)
+        if name in hints:
+            yield f"{group}.{name}".removeprefix("."), _checked(name, value, hints[name], where)
+        elif name not in inner:
+            known = sorted((*hints, *inner))
+            what = f"unknown setting '{escape(name)}'; known here: {', '.join(known)}{meant(name, known)}"
+            raise SettingsError(f"{where}: {what}")
         elif not isinstance(value, dict):
             raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
         else:
-            hints = _hints(groups[name])
-            for key, held in value.items():
-                if key not in hints:
-                    raise _unknown(key, hints, f"{where} [{name}]")
-                yield f"{name}.{key}", _checked(key, held, hints[key], f"{where} [{name}]")
-
-
-def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
-    known = sorted(known)
-    return SettingsError(
-        f"{where}: unknown setting '{escape(name)}'; known here: {', '.join(known)}{meant(name, known)}"
-    )
+            yield from _values(value, f"{where} [{name}]", name)
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:
     """Return the value if it fits its type; whole numbers pass for floats."""
     marks = getattr(hint, "__metadata__", ())
     hint = hint.__origin__ if marks else hint
-    choices: tuple[Any, ...] = next(
-        (tuple(mark.names()) for mark in marks if isinstance(mark, OneOf)), get_args(hint)
-    )
-    if hint == tuple[str, ...]:
-        if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-            raise SettingsError(f"{where}: {name} = {value!r}; a list of strings is wanted")
+    if hint == tuple[str, ...] and isinstance(value, list) and all(isinstance(one, str) for one in value):
         return tuple(value)
-    if choices and all(isinstance(choice, str) for choice in choices):
-        if value not in choices:
-            unusable = broken().get(str(value)) if name == "strategy" else None
-            why = unusable or f"choose one of {', '.join(choices)}{meant(str(value), choices)}"
-            raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
-        return value
+    named = (tuple(mark.names()) for mark in marks if isinstance(mark, OneOf))
+    choices: tuple[Any, ...] = next(named, get_args(hint))
     kinds = choices or (hint,)
-    if float in kinds and isinstance(value, int) and not isinstance(value, bool):
+    if float in kinds and type(value) is int:
         value = float(value)
-    if not any(type(value) is kind for kind in kinds):
+    least = next((mark.number for mark in marks if isinstance(mark, Least)), 0)
+    if hint == tuple[str, ...]:
+        why = "a list of strings is wanted"
+    elif choices and all(isinstance(choice, str) for choice in choices):
+        if value in choices:
+            return value
+        unusable = broken().get(str(value)) if name == "strategy" else None
+        why = unusable or f"choose one of {', '.join(choices)}{meant(str(value), choices)}"
+    elif type(value) not in kinds:
         wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
-        raise SettingsError(f"{where}: {name} = {escape(repr(value))}; a {wanted} is wanted")
-    signed = isinstance(value, bool) or any(isinstance(mark, MayBeNegative) for mark in marks)
-    if isinstance(value, int | float) and value < 0 and not signed:
-        raise SettingsError(f"{where}: {name} = {escape(repr(value))}; it cannot be negative")
-    if value == 0 and any(isinstance(mark, NotZero) for mark in marks):
-        raise SettingsError(f"{where}: {name} = 0; nothing fits into that")
-    return value
+        why = f"a {wanted} is wanted"
+    elif isinstance(value, int | float) and value < least:
+        why = "it cannot be negative" if value < 0 else "nothing fits into that"
+    else:
+        return value
+    raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
 
 
 def template(strategy: str | None = None) -> str:
@@ -360,25 +348,19 @@ def template(strategy: str | None = None) -> str:
     Args:
         strategy: of the library; one that is named stands there as chosen.
     """
+    chosen = {"format": FORMAT} | ({"strategy": strategy} if strategy else {})
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
         "# [llm], [embedder], [memory_tool], daily_tokens and git count after `infinimem trust`"
         " (docs/SECURITY.md).",
-        f"format = {FORMAT}",
-        f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
-        f"# preset = {_toml(Settings.preset)}",
-        f"# git = {_toml(Settings.git)}",
-        f"# block_ids = {_toml(Settings.block_ids)}",
     ]
-    for name, group in _groups().items():
-        if name:
-            lines += ["", f"[{name}]"]
-            lines += [f"# {key} = {_toml(getattr(group, key))}" for key in _hints(group)]
+    for name, value in (defaults() | chosen).items():
+        group, _, key = name.rpartition(".")
+        if group and f"[{group}]" not in lines:
+            lines += ["", f"[{group}]"]
+        text = json.dumps("" if value is None else value, ensure_ascii=False)
+        lines.append(f"{'' if name in chosen else '# '}{key} = {text}")
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    return json.dumps("" if value is None else value, ensure_ascii=False)
 
 
 # ── the settings in force ───────────────────────────────────────────────────────────────────────
@@ -441,27 +423,24 @@ def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bo
     """
     given = parse_values(data, str(library / SETTINGS) if library else SETTINGS)
     proposed = {name: value for name, value in given.items() if not is_harmless(name, value)}
-    values = {name: value for name, value in given.items() if name not in proposed}
-    origins = dict.fromkeys(values, SETTINGS)
-    layers: list[tuple[str, Mapping[str, object]]] = [(USER, _of_user())]
-    layers += [
-        (variable, dict.fromkeys(names, value))
-        for variable, names in VARIABLES.items()
-        if (value := os.environ.get(variable))
+    if library and proposed and not trusted:
+        digest = user_folders.digest_of(proposed)
+        trusted = user_folders.approved(library) == digest or user_folders.is_named(library)
+    layers: list[tuple[str, Mapping[str, object]]] = [
+        (SETTINGS, {name: value for name, value in given.items() if trusted or name not in proposed}),
+        (USER, _of_user()),
     ]
+    for variable, names in VARIABLES.items():
+        if value := os.environ.get(variable):
+            layers.append((variable, dict.fromkeys(names, value)))
+    values: dict[str, object] = {}
+    origins: dict[str, str] = {}
     for origin, layer in layers:
         values |= layer
         origins |= dict.fromkeys(layer, origin)
-    rest = {name: value for name, value in proposed.items() if origins.get(name) not in (USER, *VARIABLES)}
-    suspended: dict[str, object] = {}
-    if library and rest and not trusted:
-        approved = user_folders.approved(library) == user_folders.digest_of(proposed)
-        trusted = approved or user_folders.is_named(library)
-    if rest and not trusted:
-        suspended = {name: value for name, value in rest.items() if value != defaults()[name]}
-    else:
-        values |= rest
-        origins |= dict.fromkeys(rest, SETTINGS)
+    suspended = {
+        name: value for name, value in proposed.items() if name not in values and value != defaults()[name]
+    }
     # `git` of config.toml is said of this user's libraries.
     of_user = values.get("git") and origins["git"] == USER
     if library and of_user and not (trusted or user_folders.is_mine(library)):

@@ -284,58 +284,49 @@ def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iter
             yield f"the prefix {kind.prefix!r} of its records is another's, or not of letters a-z"
 
 
-# ── folders of all strategies: each is given to str.startswith ──────────────────────────────────
+@dataclass(frozen=True)
+class Folders:
+    """Folders of all strategies, each group to be given to `str.startswith`.
+
+    Args:
+        owned: what the program writes in an initialised library; all else but CURRENT is a person's.
+        texts: of texts that tell documents.
+        records: of records that name their evidence.
+        archives: of records that left what readers see.
+        ledgers: of records, of what is kept with them, and of texts: files without signed lines.
+        whole: all of whole files.
+        names: a pattern of the names of records of any kind, with their number as a group.
+    """
+
+    owned: tuple[str, ...]
+    texts: tuple[str, ...]
+    records: tuple[str, ...]
+    archives: tuple[str, ...]
+    ledgers: tuple[str, ...]
+    whole: tuple[str, ...]
+    names: str
 
 
 @cache
-def owned_folders() -> tuple[str, ...]:
-    """Return what the program writes in an initialised library; all else but CURRENT is a person's."""
-    kept = (folder for spec in strategies().values() for folder in spec.folders)
-    return (*kept, *text_folders(), "evidence/", "journal/")
-
-
-@cache
-def text_folders() -> tuple[str, ...]:
-    """Return the folders of texts that tell documents."""
-    return tuple(spec.texts for spec in strategies().values() if spec.texts)
+def folders() -> Folders:
+    """Return the folders of all strategies that can be used."""
+    rows = strategies().values()
+    keepers = [spec for spec in rows if not spec.has_entries]
+    texts = tuple(spec.texts for spec in rows if spec.texts)
+    ledgers = (*(folder for spec in keepers for folder in spec.writes), *texts)
+    prefixes = "|".join(sorted(kind.prefix for spec in keepers for kind in spec.kinds))
+    return Folders(
+        owned=(*(folder for spec in rows for folder in spec.folders), *texts, "evidence/", "journal/"),
+        texts=texts,
+        records=tuple(folder for spec in keepers for folder in spec.record_folders),
+        archives=tuple(spec.archived for spec in keepers),
+        ledgers=ledgers,
+        whole=(*ledgers, MEMORIES),
+        names=rf"(?:{prefixes})-0*([0-9]{{1,18}})(?:-[0-9]+)?",
+    )
 
 
 def texts_of(doc_id: str) -> tuple[str, ...]:
     """Return the ids that a text of a document has; also of an archived one."""
     told = (one for one in strategies().values() if one.texts and doc_id.startswith(one.folders))
     return tuple(one.texts + doc_id.split("/", 1)[1] for one in told)
-
-
-@cache
-def record_folders() -> tuple[str, ...]:
-    """Return the folders of records that name their evidence."""
-    return tuple(folder for spec in _of_records() for folder in (*spec.live, spec.archived))
-
-
-@cache
-def archive_folders() -> tuple[str, ...]:
-    """Return the folders of records that left what readers see."""
-    return tuple(spec.archived for spec in _of_records())
-
-
-@cache
-def ledger_folders() -> tuple[str, ...]:
-    """Return the folders of records, of what is kept with them, and of texts: files without signed lines."""
-    return (*(folder for spec in _of_records() for folder in spec.writes), *text_folders())
-
-
-@cache
-def whole_folders() -> tuple[str, ...]:
-    """Return all folders of whole files."""
-    return (*ledger_folders(), MEMORIES)
-
-
-@cache
-def record_name() -> str:
-    """Return a pattern of the names of records of any kind, with their number as a group."""
-    prefixes = sorted(kind.prefix for spec in _of_records() for kind in spec.kinds)
-    return rf"(?:{'|'.join(prefixes)})-0*([0-9]{{1,18}})(?:-[0-9]+)?"
-
-
-def _of_records() -> list[StrategySpec]:
-    return [spec for spec in strategies().values() if not spec.has_entries]

@@ -12,38 +12,18 @@ from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
+from pathlib import Path
 
 from infinimem.markdown.characters import normalize
 
-_FUNCTION_WORDS = """
-a about after again all already also am an and any are as at be been before being both but by can could
-currently did do does doing done each either else ever few for from get gets getting go goes going got had
-has have having he her here hers herself him himself his how i if in into is it its itself just let many me
-might more most much must my myself no nor not now of off on once only or other our ours ourselves out over
-own please same shall she should since so some still such than that the their theirs them themselves then
-there these they this those through to too under until up upon very was we were what when where whether
-which while who whom whose why will with within without would yes yet you your yours yourself yourselves
-"""
+_ENGLISH = Path(__file__).with_name("english.txt").read_text(encoding="utf-8").split("\n# ")
+_FUNCTION_WORDS, _IRREGULAR_FORMS = (part.partition("\n")[2] for part in _ENGLISH[1:])
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Dropped from queries (never from the index): function words, before stemming."""
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 
-_IRREGULAR_FORMS = """
-become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught,
-choose chose chosen, come came, draw drew drawn, drink drank drunk, drive drove driven, eat ate eaten, fall
-fell fallen, feel felt, fight fought, find found, fly flew flown, forget forgot forgotten, freeze froze
-frozen, give gave given, go went gone, grow grew grown, hang hung, hear heard, hide hid hidden, hold held,
-keep kept, know knew known, lead led, leave left, lend lent, lose lost, make made, mean meant, meet met, pay
-paid, ride rode ridden, ring rang rung, run ran, say said, see saw seen, seek sought, sell sold, send sent,
-shake shook shaken, shoot shot, show shown, sing sang sung, sit sat, sleep slept, speak spoke spoken, spend
-spent, stand stood, steal stole stolen, strike struck, swear swore sworn, swim swam swum, take took taken,
-teach taught, tear tore torn, tell told, think thought, throw threw thrown, understand understood, wake woke
-woken, wear wore worn, win won, write wrote written, child children, foot feet, goose geese, knife knives,
-man men, mouse mice, person people, shelf shelves, tooth teeth, wife wives, wolf wolves, woman
-women
-"""
 _IRREGULAR = {form: forms[0] for forms in map(str.split, _IRREGULAR_FORMS.split(",")) for form in forms[1:]}
 """What no suffix rule finds: went, children."""
 
@@ -94,7 +74,8 @@ class Analyzer:
         self._language = language
         self._stemmer = snowballstemmer.stemmer(language)
         self._stemming = threading.Lock()  # a stemmer keeps the word that it works on
-        self._stem = lru_cache(maxsize=1 << 16)(self._stemmed)
+        self.term = lru_cache(maxsize=1 << 16)(self._stemmed)
+        """The term of one word in lower case, kept."""
         self._plain = lru_cache(maxsize=1 << 14)(self._bare)
         self._known = _TermsByChunk(self._chunk)
         self.kept = lru_cache(maxsize=1 << 14)(self.joined_terms)
@@ -129,7 +110,7 @@ class Analyzer:
         stop_words = self._stop_words(text)
         for number, run, word in _scan(text):
             if word:
-                terms = dict.fromkeys(self._stem(word).split())
+                terms = dict.fromkeys(self.term(word).split())
                 (rest if self._plain(word) in stop_words else wanted).update(terms)
             else:
                 wanted.update(dict.fromkeys((_pairs(run) or [run]) if run else _number(number)))
@@ -138,17 +119,13 @@ class Analyzer:
     def joined(self, text: str) -> list[str]:
         """Return the terms of two words side by side in a query, as if they were one: "road trip"."""
         words = self._words(text)
-        return [self._stem(first + second) for first, second in pairwise(words) if first and second]
-
-    def term(self, word: str) -> str:
-        """Return the term of one word, in lower case."""
-        return self._stem(word)
+        return [self.term(first + second) for first, second in pairwise(words) if first and second]
 
     def cut(self, text: str) -> dict[str, list[tuple[str, str]]]:
         """Return each word of a query by its term, cut in two wherever it can be: most parts are no words."""
         stop_words = STOP_WORDS if self._english else frozenset[str]()
         return {
-            self._stem(word): [
+            self.term(word): [
                 (word[:at], word[at:])
                 for at in range(1, len(word))
                 if word[:at] not in stop_words and word[at:] not in stop_words
@@ -168,11 +145,11 @@ class Analyzer:
 
     def _chunk(self, chunk: str) -> str:
         if chunk.isascii() and (word := chunk.strip("'-./:,")).isalnum():
-            return self._stem(word)  # as most are, faster
+            return self.term(word)  # as most are, faster
         terms: list[str] = []
         for number, run, word in _scan(chunk):
             if word:
-                terms.append(self._stem(word))
+                terms.append(self.term(word))
             else:  # of a run single characters too, so that a query of one finds them
                 terms += [*run, *_pairs(run)] if run else _number(number)
         return " ".join(terms)
@@ -224,10 +201,7 @@ class _TermsByChunk(dict[str, str]):
         return terms
 
 
-@cache
-def analyzer(language: str) -> Analyzer:
-    """Return the analyzer of a language."""
-    return Analyzer(language)
+analyzer = cache(Analyzer)
 
 
 def tokens(text: str) -> list[str]:

@@ -77,11 +77,6 @@ def exact() -> bool:
     return _encoding() is not None
 
 
-@lru_cache(maxsize=1 << 15)  # it holds the texts: some megabytes
-def _cached(text: str) -> int:
-    return _count(text)
-
-
 def _count(text: str) -> int:
     encoding = _encoding()
     if encoding is None:
@@ -94,6 +89,9 @@ def _count(text: str) -> int:
             total += len(encoding.encode_ordinary(text[start : min(start + _PIECE, run.end())]))
         done = run.end()
     return total + len(encoding.encode_ordinary(text[done:]))
+
+
+_cached = lru_cache(maxsize=1 << 15)(_count)  # it holds the texts: some megabytes
 
 
 @lru_cache(maxsize=1)

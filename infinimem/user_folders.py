@@ -28,7 +28,8 @@ TRUST = "INFINIMEM_TRUST"
 
 
 def user_folder(kind: Literal["cache", "config", "data"]) -> Path | None:
-    """Return the program's folder of a kind, even if it is not there; None without a home folder."""
+    """Return the program's folder of a kind, even if it is not there; None without a home folder. That of
+    caches, which hold what is derived from libraries, can be deleted at any time."""
     from platformdirs.unix import Unix  # the XDG folders on every system
 
     named = (os.environ.get(name, "") for name in (f"XDG_{kind.upper()}_HOME", "HOME"))
@@ -36,14 +37,9 @@ def user_folder(kind: Literal["cache", "config", "data"]) -> Path | None:
     return Path(getattr(Unix(NAME), f"user_{kind}_dir")) if known else None
 
 
-def cache_root() -> Path | None:
-    """Return the folder of what is derived from libraries; it can be deleted at any time."""
-    return user_folder("cache")
-
-
 def caches() -> tuple[Path, ...]:
     """Return the folders that may hold derived files, also those that `forget` could not delete."""
-    root = cache_root()
+    root = user_folder("cache")
     return () if root is None else (root, *sorted(root.parent.glob(f"{NAME}.*.gone")))
 
 
@@ -109,18 +105,16 @@ def approve(library: Path, digest: str) -> bool:
     Raises:
         InfinimemError: it cannot be written.
     """
-    import tempfile  # hooks import this module, and never approve
+    from tempfile import NamedTemporaryFile  # hooks import this module, and never approve
 
     file = _file(library)
     if file is None:
         return False
-    data = json.dumps({"library": os.path.realpath(library), "settings": digest}).encode()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, new = tempfile.mkstemp(dir=file.parent)  # 0600
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(data)
-        Path(new).replace(file)
+        with NamedTemporaryFile("w", dir=file.parent, delete=False) as out:  # 0600
+            json.dump({"library": os.path.realpath(library), "settings": digest}, out)
+        Path(out.name).replace(file)
     except OSError as error:
         raise InfinimemError(
             f"cannot write to {file.parent}: {error.strerror}; nothing is trusted"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from infinimem.spec import owned_folders
+from infinimem.spec import folders
 from infinimem.store import freshness
 from infinimem.store.folders import RACE_NS, FolderListing, Stamp, listed
 from infinimem.store.freshness import DocumentStates, Freshness, Watcher
@@ -62,7 +62,7 @@ class Reader:
         self.fresh = Freshness(
             self.library.files,
             lambda doc_id: 10_000,
-            owned_folders(),
+            folders().owned,
             watcher=self.watcher,
             small=small,
             clock=self.clock,
@@ -93,7 +93,7 @@ class Reader:
 
     def wrong(self) -> set[str]:
         """Documents that the next look shows otherwise than they lie there."""
-        seen, there = self.look(), stamps(listed(self.library.root, owned_folders()))
+        seen, there = self.look(), stamps(listed(self.library.root, folders().owned))
         assert seen.ids == tuple(sorted(seen.stamps))
         return {doc_id for doc_id in {*seen.stamps, *there} if seen.stamps.get(doc_id) != there.get(doc_id)}
 

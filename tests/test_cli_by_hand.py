@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from infinimem.cli.app import app
 from infinimem.cli.commands import COMMANDS, FIRST_STEPS
 from infinimem.cli.output import ago
-from infinimem.user_folders import cache_root
+from infinimem.user_folders import user_folder
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
@@ -223,7 +223,7 @@ def test_that_no_model_is_asked_is_told_a_person_once_a_day(
     assert said("ask", "where does Nora live")
     assert not said("ask", "where does Nora live")
     assert not said("add", "I moved to Lisbon.")
-    root = cache_root()
+    root = user_folder("cache")
     assert root
     os.utime(root / "offline", (0, 0))
     assert sample("ask", "where does Nora live").err == "", "nothing in a pipe"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from infinimem.retrieval import cache
-from infinimem.user_folders import cache_root
+from infinimem.user_folders import user_folder
 
 FORMAT = "test 1"
 
@@ -32,7 +32,7 @@ def mode(path: Path) -> int:
 
 
 def test_a_library_has_one_folder_a_part_for_its_owner_alone(base: Path, folder: Path) -> None:
-    assert folder.parent.parent == base / "infinimem" == cache_root()
+    assert folder.parent.parent == base / "infinimem" == user_folder("cache")
     assert len(folder.parent.name) == 16 and int(folder.parent.name, 16) >= 0
     assert cache.cache_folder("/library", "text") == folder
     assert cache.cache_folder("/library", "index") == folder.with_name("index")

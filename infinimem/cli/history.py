@@ -20,7 +20,6 @@ from infinimem.results import (
     counted,
     event_words,
     forgotten_json,
-    going_json,
     history_json,
     log_json,
     receipt_json,
@@ -39,8 +38,7 @@ INDENT = 8
 
 def show_receipt(out: Output, receipt: Receipt) -> None:
     """Print a line of totals, then how many lines went where and why."""
-    spent = receipt.usage.tokens_in + receipt.usage.tokens_out
-    calls, tokens = counted(receipt.usage.calls, "call"), counted(spent, "token")
+    calls, tokens = counted(receipt.usage.calls, "call"), counted(receipt.usage.tokens, "token")
     lines = f"{counted(len(receipt.rows), 'line')}, " if receipt.rows else ""  # records have none
     cost = f"{calls}, {tokens}, {receipt.seconds:.1f} s, {receipt.model}"
     out.line(f"{receipt.id}: {lines}{counted(len(receipt.files), 'file')} ({cost})", "bold")
@@ -260,7 +258,7 @@ def forget(
         what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
         yes = click.confirm(f"Forget {what} for good?", err=True)
     if dry_run or not going.files or not yes:
-        out.result(going_json(going), lambda: None if asked else _show_going(out, going))
+        out.result(forgotten_json(going, planned=True), lambda: None if asked else _show_going(out, going))
         if not going.files:
             out.say("nothing matches: there is nothing to forget")
         elif not dry_run:

@@ -152,9 +152,9 @@ class Options:
         """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
         if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
-            from infinimem.user_folders import cache_root, first_today
+            from infinimem.user_folders import first_today, user_folder
 
-            if (folder := cache_root()) is None or first_today(folder / "offline"):
+            if (folder := user_folder("cache")) is None or first_today(folder / "offline"):
                 self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 

@@ -281,7 +281,7 @@ def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool)
             out.line(one.strategy, "bold")
             out.line("\n".join([one.answer.text, *(f"  {line}" for line in lines), ""]))
     rows = [
-        (one.strategy, one.reader, _tokens(one), used.calls, used.tokens_in + used.tokens_out, round(one.ms))
+        (one.strategy, one.reader, _tokens(one), used.calls, used.tokens, round(one.ms))
         for one in results
         for used in [one.answer.usage]
     ]

@@ -90,8 +90,7 @@ class Spending:
         """
         if self._stopped:
             raise SpendingCapReached(self._stopped)
-        spent = self.total.tokens_in + self.total.tokens_out
-        if spent >= self._ceiling and not self._is_question.get():
+        if self.total.tokens >= self._ceiling and not self._is_question.get():
             raise SpendingCapReached(f"the cap of {self._ceiling} tokens is spent")
 
     def add(self, phase: str, usage: Usage, paid: bool = True) -> None:
@@ -251,7 +250,7 @@ class Estimate:
             return "no tokens: no model is asked"
         phases: Counter[str] = Counter()
         for (_, phase), usage in self.usage.items():
-            phases[phase] += usage.tokens_in + usage.tokens_out
+            phases[phase] += usage.tokens
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"

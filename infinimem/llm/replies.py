@@ -67,7 +67,7 @@ class Cached(Wrapper):
         """For the time of the block, refuse calls once `max_tokens` are spent in it; None changes nothing."""
         before = self._ceiling
         if max_tokens is not None:
-            self._ceiling = min(_tokens(self.spent) + max_tokens, before if before is not None else inf)
+            self._ceiling = min(self.spent.tokens + max_tokens, before if before is not None else inf)
         try:
             yield
         finally:
@@ -116,7 +116,7 @@ class Cached(Wrapper):
         return reply
 
     def _ask(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        if self._ceiling is not None and _tokens(self.spent) >= self._ceiling:
+        if self._ceiling is not None and self.spent.tokens >= self._ceiling:
             raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
         return self._llm.complete(task, variables)
 
@@ -161,10 +161,6 @@ def prune(folder: Path, days: float, size: float) -> None:
             if left < 0 or used < oldest:
                 with suppress(OSError):
                     Path(path).unlink()
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.tokens_in + usage.tokens_out
 
 
 def _key(request: Mapping[str, Any]) -> str:

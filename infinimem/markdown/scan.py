@@ -14,7 +14,7 @@ from functools import cached_property
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.signature import forgotten_in, looks_signed, parse_entry
 from infinimem.model import CURRENT, Located
-from infinimem.spec import owned_folders, whole_folders
+from infinimem.spec import folders
 
 MAX_ORIGINS = 1_000_000
 """Most origin seqs that the entries of one document may name together; what goes beyond is malformed."""
@@ -105,7 +105,7 @@ def item_start(line: str) -> int:
 
 def is_signed(doc_id: str) -> bool:
     """Tell whether lines of this document may be entries: the program writes it, no person or model."""
-    return doc_id == CURRENT or doc_id.startswith(owned_folders())
+    return doc_id == CURRENT or doc_id.startswith(folders().owned)
 
 
 def scan(
@@ -122,7 +122,7 @@ def scan(
         before: what stood in the document before an edit; such lines need not be parsed again.
     """
     known = {place.entry.line: place.entry for place in before}
-    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(whole_folders())
+    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(folders().whole)
     signed = is_signed(doc_id)
     closed = parts.fences
     below = {heading.line: above for heading, above in zip(parts.headings, parts.paths, strict=True)}

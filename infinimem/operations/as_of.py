@@ -16,7 +16,7 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Receipt
-from infinimem.spec import whole_folders
+from infinimem.spec import folders
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE
@@ -123,7 +123,7 @@ def _before(
         elif rows is not None:  # of a line that is nowhere any more there is nothing to show
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
             left[back.doc_id] = from_line_map(back.doc_id, rows, lines)
-        elif not back.doc_id.startswith(whole_folders()):  # a record that someone changed is as it is now
+        elif not back.doc_id.startswith(folders().whole):  # a record that someone changed is as it is now
             # Of others the lines go back, the rest stays as someone made it.
             here = here or Document.empty(back.doc_id)
             came = {row.seq for row in receipt.rows if row.now == here.id != row.was}

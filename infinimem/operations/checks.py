@@ -26,7 +26,7 @@ from infinimem.operations.provenance import at, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.status import stale_dependents
 from infinimem.settings import SETTINGS, shown
-from infinimem.spec import broken, ledger_folders, record_folders
+from infinimem.spec import broken, folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
@@ -200,7 +200,7 @@ def mended(document: Document, view: View) -> Document | None:
     """
     named = _other_id(document)
     if named is None or not (
-        document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *record_folders()))
+        document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
     ):
         return None
     changes: dict[str, str | None] = {"id": quote(document.id)}
@@ -230,7 +230,7 @@ def links(inspection: Inspection) -> Iterator[Finding]:
     ends = {"/".join(parts[start:]) for parts in paths for start in range(len(parts))}
     for doc_id in view.ids():
         document = inspection.documents.get(doc_id)
-        if document is None or (doc_id.startswith(ledger_folders()) and not view.is_note(doc_id)):
+        if document is None or (doc_id.startswith(folders().ledgers) and not view.is_note(doc_id)):
             continue
         start, end = document.header.end, 0
         closed = fences(document.lines, start, indented=True)

@@ -28,7 +28,7 @@ from pathlib import Path
 from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.model import CURRENT, Receipt
-from infinimem.spec import owned_folders
+from infinimem.spec import folders
 from infinimem.store.files import Files
 from infinimem.store.library import Library
 from infinimem.store.receipts import number_of, parse_receipt
@@ -168,7 +168,7 @@ def _advice(error: Exception) -> str:
 
 
 def _ours() -> tuple[str, ...]:
-    return (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*owned_folders(), MEMORIES)))
+    return (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*folders().owned, MEMORIES)))
 
 
 def _is_ours(path: str, files: Files) -> bool:

@@ -17,7 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import forgotten_in, parse_entry
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
-from infinimem.spec import archive_folders, record_folders, whole_folders
+from infinimem.spec import folders
 from infinimem.store.files import digest
 from infinimem.store.lines import drawn_from
 from infinimem.store.receipts import reverse_diffs
@@ -89,7 +89,7 @@ def _story(records: Lineage, seq: int) -> Iterator[Event]:
         yield from _beginning(records, seq)
     yield from map(_receipt, own)
     for doc_id in records.holding(seq):
-        yield Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(archive_folders()))
+        yield Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(folders().archives))
     yield _now(records, seq)
     yield from _after(records, seq)
 
@@ -211,7 +211,7 @@ def _blamed(records: Lineage, document: Document, seen: Mapping[int, SeenLine]) 
             yield Blamed(number, text, "person" if text.strip() else "blank")
         return
     signed = {n: place for place in document.entries for n in range(place.start_line, place.end_line + 1)}
-    quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(record_folders()) else {}
+    quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(folders().records) else {}
     for written in _written(records, document, steps):
         number, text = written.line, written.text
         place = signed.get(number)
@@ -307,7 +307,7 @@ def _written(
     for number, text in texts:
         if writer := by.get(document.lines[number - 1]):
             yield Blamed(number, text, "derived", None, writer.id, writer.time)
-        elif number in in_header or number in titles or (untouched and doc_id.startswith(whole_folders())):
+        elif number in in_header or number in titles or (untouched and doc_id.startswith(folders().whole)):
             yield Blamed(number, text, "derived", None, *made, why="" if untouched else "or typed since")
         else:
             yield Blamed(number, text, "person")

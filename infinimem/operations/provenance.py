@@ -13,7 +13,7 @@ from functools import cached_property
 
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located, Receipt, ReceiptRow
-from infinimem.spec import record_folders
+from infinimem.spec import folders
 from infinimem.store.lines import drawn_from
 from infinimem.store.receipts import receipts_of
 from infinimem.store.records import stem, turns_behind
@@ -131,7 +131,7 @@ class Lineage:
         records = {
             doc_id: self.view.document(doc_id)
             for doc_id in self.view.ids("all")
-            if doc_id.startswith(record_folders()) and not self.view.is_note(doc_id)
+            if doc_id.startswith(folders().records) and not self.view.is_note(doc_id)
         }
         by_stem = {stem(doc_id): document for doc_id, document in records.items()}
         return {doc_id: turns_behind(document, by_stem.get) for doc_id, document in records.items()}

@@ -17,7 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
-from infinimem.spec import record_folders, strategies, whole_folders
+from infinimem.spec import folders, strategies
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
@@ -75,7 +75,7 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
 
 
 def _changed(receipt: Receipt) -> set[int | str]:
-    records = {name for name, *_ in receipt.files if name.startswith(whole_folders())}
+    records = {name for name, *_ in receipt.files if name.startswith(folders().whole)}
     return records | {row.seq for row in receipt.rows}
 
 
@@ -126,7 +126,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         here = view.document(back.doc_id) if back.doc_id in view else None
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
         before: Document | None
-        if not back.doc_id.startswith(whole_folders()):
+        if not back.doc_id.startswith(folders().whole):
             anew = back.doc_id in redacted
             before = _document_before(back, here, receipt, lines, gone, untouched, anew)
         elif back.is_lost or (not untouched and back.doc_id in redacted):
@@ -153,7 +153,7 @@ def _sound_records(
     is kept stands; their turns are told anew."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: one for doc_id, one in documents.items() if one})
-    names = {stem(doc_id) for doc_id in after.ids("all") if doc_id.startswith(record_folders())}
+    names = {stem(doc_id) for doc_id in after.ids("all") if doc_id.startswith(folders().records)}
 
     def doomed(document: Document) -> bool:
         links = map(link_to, document.lines[: document.header.end])
@@ -164,15 +164,15 @@ def _sound_records(
 
 def _held_elsewhere(view: View, done: Rendered) -> str:
     """Return a record that stays and holds a turn of one that comes back, if only one of their kind may."""
-    folders = record_folders()
+    own = folders().records
     alone = {kind.prefix for spec in strategies().values() for kind in spec.kinds if kind.alone}
 
     def turns(record: Document) -> set[tuple[str, int]]:
-        prefix = stem(record.id).partition("-")[0] if record.id.startswith(folders) else ""
+        prefix = stem(record.id).partition("-")[0] if record.id.startswith(own) else ""
         return {(prefix, seq) for seq in held_by(record)} if prefix in alone else set()
 
     back = {turn for record in done.documents.values() if record for turn in turns(record)}
-    stay = (one for one in view.ids("all") if one.startswith(folders) and one not in done.documents)
+    stay = (one for one in view.ids("all") if one.startswith(own) and one not in done.documents)
     return next((one for one in stay if back and not back.isdisjoint(turns(view.document(one)))), "")
 
 

@@ -32,7 +32,7 @@ from infinimem.errors import LibraryError
 from infinimem.store.files import Files
 from infinimem.store.folders import Stamp
 from infinimem.store.view import View
-from infinimem.user_folders import cache_root
+from infinimem.user_folders import user_folder
 
 MANIFEST, LOCK = "manifest.json", "lock"
 
@@ -70,7 +70,7 @@ def cache_folder(root: str, part: str, *below: str) -> Path | None:
     Returns:
         None where it cannot be made, or belongs to someone else.
     """
-    top = cache_root()
+    top = user_folder("cache")
     if top is None:
         return None
     name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]

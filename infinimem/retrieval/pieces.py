@@ -17,7 +17,7 @@ from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
 from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, name_key, text_key
-from infinimem.spec import record_folders
+from infinimem.spec import folders
 from infinimem.store.lines import common_time, drawn_from
 from infinimem.store.records import turns_behind
 from infinimem.store.sources import unsigned_source
@@ -115,7 +115,7 @@ class Pieces:
         # Reading all of a note only to see that it holds no entry would cost more than finding it.
         signed = "- <" in text or document.id.startswith(EVIDENCE)
         places, turns = document.entries_in(start, end) if signed else (), list[Entry]()
-        if document.id.startswith(record_folders()):
+        if document.id.startswith(folders().records):
             places, origin = (), turns_behind(document, self._record)
             turns = [turn.entry for turn in self._origins.turns(origin)]
             sources = {turn.source for turn in turns}
@@ -139,7 +139,7 @@ class Pieces:
         )
 
     def _record(self, name: str) -> Document | None:
-        found = (f"{folder}{name}" for folder in record_folders())
+        found = (f"{folder}{name}" for folder in folders().records)
         return next((self._view.document(doc_id) for doc_id in found if doc_id in self._view), None)
 
     def entry(self, place: Located) -> Retrieved:

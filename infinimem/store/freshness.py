@@ -36,7 +36,7 @@ from immutables import Map
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, PartsCache
 from infinimem.model import CURRENT
-from infinimem.spec import owned_folders
+from infinimem.spec import folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
 from infinimem.store.folders import FolderListing, FolderState, LeftOut, Stamp, folder_state, listed, state_of
 
@@ -300,7 +300,7 @@ class Parsed:
 
     def owned(self, doc_id: str) -> bool:
         """Return whether the program writes it."""
-        return self._initialised and (doc_id == CURRENT or doc_id.startswith(owned_folders()))
+        return self._initialised and (doc_id == CURRENT or doc_id.startswith(folders().owned))
 
     def limit(self, doc_id: str) -> int:
         """Return the size in bytes over which it is not read."""

@@ -22,7 +22,7 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
-from infinimem.spec import StrategySpec, owned_folders, spec_of, strategies
+from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store.commit.transaction import (
     LATEST,
     Conflict,
@@ -141,7 +141,7 @@ class Library:
         self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
-        needed = (*owned_folders(), f"{CURRENT}.md") if self.initialised else ()
+        needed = (*folders().owned, f"{CURRENT}.md") if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
         self._view: tuple[tuple[DocumentStates, object], View] | None = None

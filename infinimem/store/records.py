@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from infinimem.markdown.document import Document
-from infinimem.spec import record_name
+from infinimem.spec import folders
 
 LONGEST_RUN = 100_000
 """Turns that one row may name; a longer run names none."""
@@ -81,7 +81,7 @@ def held_by(document: Document) -> tuple[int, ...]:
     seqs = evidence_of(document)
     if seqs or sources_of(document):
         return seqs
-    named = re.fullmatch(record_name(), stem(document.id))
+    named = re.fullmatch(folders().names, stem(document.id))
     return (int(named[1]),) if named else ()
 
 

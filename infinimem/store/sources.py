@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from infinimem.markdown.document import Document
 from infinimem.model import Entry, Source
-from infinimem.spec import ledger_folders, record_folders
+from infinimem.spec import folders
 from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import JOURNAL, MEMORIES
 from infinimem.store.view import View
@@ -54,14 +54,14 @@ def is_in(folder: str, project: str) -> bool:
 
 def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
     """Return the library with the lines that stay, and unsigned ones of these sources."""
-    telling = (JOURNAL, *ledger_folders())  # may tell of any line: receipts, what is kept beside records
+    telling = (JOURNAL, *folders().ledgers)  # may tell of any line: receipts, what is kept beside records
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}
     for doc_id in view.ids("all"):
         stays = unsigned_source(view, doc_id) in unsigned
         if view.is_note(doc_id):
             left |= {doc_id: view.document(doc_id)} if stays else {}
-        elif doc_id.startswith(record_folders()):
+        elif doc_id.startswith(folders().records):
             records[doc_id] = view.document(doc_id)
         elif not doc_id.startswith(telling):
             document = _only(view.document(doc_id), keeps, stays)

@@ -24,7 +24,7 @@ from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Unanswered
 from infinimem.settings import Settings
-from infinimem.spec import StrategySpec, owned_folders, spec_of
+from infinimem.spec import StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.lines import Lines, fold, former, said_at
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
@@ -194,7 +194,7 @@ class View:
 
     def is_note(self, doc_id: str) -> bool:
         """Return whether a person, or a model's memory tool, owns the document: no strategy writes it."""
-        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(owned_folders()))
+        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(folders().owned))
 
     def resolve(self, name: str) -> str:
         """Return the full id that an id, a path, a stem or an alias stands for; else DocumentNotFound."""

@@ -24,7 +24,6 @@ from infinimem.results import (
     answer_json,
     asked_for,
     forgotten_json,
-    going_json,
     history_json,
     log_json,
     recall_json,
@@ -387,7 +386,7 @@ def _preview(asked: Asked, name: str, said: str = "") -> Page:
     going = asked.memory.forget([seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
-    return Page("forgetting.html", going_json(going), shown)
+    return Page("forgetting.html", forgotten_json(going, planned=True), shown)
 
 
 def asking(asked: Asked) -> Page:

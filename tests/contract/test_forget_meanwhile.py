@@ -13,7 +13,7 @@ from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task, Wrapper
 from infinimem.llm.connect import connect
 from infinimem.settings import ModelSettings
-from infinimem.user_folders import cache_root
+from infinimem.user_folders import user_folder
 
 SECRET = "Imogen Zweig pawned the sapphire ring in Tallinn."
 TURNS = (
@@ -45,7 +45,7 @@ class Interrupted(Wrapper):
 
 def kept_replies() -> list[Path]:
     """All files of the cache."""
-    return [one for one in (cache_root() or Path()).rglob("*") if one.is_file()]
+    return [one for one in (user_folder("cache") or Path()).rglob("*") if one.is_file()]
 
 
 @pytest.mark.sample(5)

@@ -23,7 +23,7 @@ from infinimem.llm.base import Reply, Task
 from infinimem.llm.connect import connect
 from infinimem.model import Usage
 from infinimem.settings import ModelSettings
-from infinimem.user_folders import cache_root
+from infinimem.user_folders import user_folder
 
 KEY = "sk-test-4Xk9vQ2mT7"
 SECRET = "I moved to Lisbon in March."
@@ -183,7 +183,7 @@ def answered(request: dict[str, Any]) -> Any:
 
 def kept() -> list[Path]:
     """The files of replies."""
-    return sorted(path for path in (cache_root() or Path()).glob("*/replies/*/*") if path.is_file())
+    return sorted(path for path in (user_folder("cache") or Path()).glob("*/replies/*/*") if path.is_file())
 
 
 ASK = ("ask", "Where did I move?")

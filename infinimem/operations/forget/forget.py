@@ -21,7 +21,7 @@ from infinimem.model import CURRENT, Receipt
 from infinimem.operations.forget import BEGUN, residue
 from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, choose, readings, redact
 from infinimem.operations.forget.residue import Residue, Texts, git_advice
-from infinimem.spec import ledger_folders, record_folders, texts_of
+from infinimem.spec import folders, texts_of
 from infinimem.store import receipts
 from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.files import digest
@@ -149,9 +149,9 @@ def _write(
 
 def _report(library: Library, view: View, choice: Choice, done: Rendered) -> Forgotten:
     """What is known before it is done; files are those that held any of it, not those that lose links."""
-    lost_links = {one for one, new in done.documents.items() if new and one.startswith(ledger_folders())}
+    lost_links = {one for one, new in done.documents.items() if new and one.startswith(folders().ledgers)}
     files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
-    records = (one for one, new in done.documents.items() if not new and one.startswith(ledger_folders()))
+    records = (one for one, new in done.documents.items() if not new and one.startswith(folders().ledgers))
     return Forgotten(
         seqs=tuple(sorted(choice.seqs)),
         files=tuple(files),
@@ -269,7 +269,7 @@ def _renamed(view: View, names: dict[str, str], called: Collection[str], new: st
         lines, end, is_titled = old.lines, old.header.end, is_own or doc_id == CURRENT
         if doc_id.startswith(JOURNAL):
             lines = tuple(map(told, old.lines))
-        elif is_titled or doc_id.startswith((TOPICS, *record_folders())):
+        elif is_titled or doc_id.startswith((TOPICS, *folders().records)):
             lines = tuple(renamed(line, is_titled) for line in old.lines[:end])
             lines += tuple(
                 renamed(line) if is_titled and line[:1] == "#" else line for line in old.lines[end:]

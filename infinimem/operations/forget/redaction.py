@@ -166,11 +166,11 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     stay = {doc_id: record for doc_id, record in records.items() if record}
     told = _held(view, choice, records.keys() - stay)
     told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
-    records |= {one: None for one in told if one in view and one.startswith(spec.text_folders())}
+    records |= {one: None for one in told if one in view and one.startswith(spec.folders().texts)}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
     for doc_id in view.ids("all"):
         is_note = view.is_note(doc_id) and not doc_id.startswith(MEMORIES)
-        if is_note or doc_id.startswith((JOURNAL, *spec.ledger_folders())):
+        if is_note or doc_id.startswith((JOURNAL, *spec.folders().ledgers)):
             continue
         old = view.document(doc_id)
         if (new := _without(old, choice)) != old:
@@ -275,7 +275,7 @@ def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
     rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)
-    made = (one for one in named_ids(view) if one.startswith(spec.record_folders()))
+    made = (one for one in named_ids(view) if one.startswith(spec.folders().records))
     of_turns = (one for one in made if stem(one) in stems or seqs & {*held_by(Document.empty(one))})
     standing = {place.doc_id for place in choice.lines} | {one.doc_id for one in choice.unsigned}
     return frozenset(standing.union(*rows, of_turns, records))
@@ -303,7 +303,7 @@ def _receipt(
 def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Iterator[str]:
     """The reverse diff of a document, without old derived text of one that lost a line; of a record none."""
     doc_id, texts = named(part), choice.texts
-    if doc_id.startswith(spec.whole_folders()):
+    if doc_id.startswith(spec.folders().whole):
         yield from lost(doc_id) if doc_id in held or texts.within("\n".join(part)) else part
         return
     for row in tombstoned(part, choice.seqs):
@@ -327,15 +327,15 @@ def without_records(
     it all other records of its turns, and archived ones that only it led to: they are derived, and those of
     turns that stay are made anew. So does what is `doomed`. What is left loses its links to them.
     """
-    owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(spec.ledger_folders()))
+    owned = (doc_id for doc_id in view.ids("all") if doc_id.startswith(spec.folders().ledgers))
     books = {doc_id: view.document(doc_id) for doc_id in owned if not view.is_note(doc_id)}
     records = {
-        doc_id: document for doc_id, document in books.items() if doc_id.startswith(spec.record_folders())
+        doc_id: document for doc_id, document in books.items() if doc_id.startswith(spec.folders().records)
     }
     ledgers = {doc_id for one in spec.strategies().values() for doc_id in one.ledgers}
     changed: dict[str, Document | None] = dict.fromkeys(sorted(_going(records, seqs, doomed)))
     names = set(map(stem, changed))
-    called = re.compile(rf"\b{spec.record_name()}\b")
+    called = re.compile(rf"\b{spec.folders().names}\b")
     for doc_id, document in books.items():
         if doc_id in changed:
             continue
@@ -369,7 +369,7 @@ def _going(
         if not fresh:
             led_to = set[str]().union(*(older[one] for one in found))
             orphans = led_to.difference(*(older[one] for one in left))
-            fresh = [one for one in left if one.startswith(spec.archive_folders()) and stem(one) in orphans]
+            fresh = [one for one in left if one.startswith(spec.folders().archives) and stem(one) in orphans]
     return found
 
 
@@ -380,7 +380,7 @@ def _unlinked(document: Document, names: Collection[str]) -> Document:
     at = next((n for n, line in enumerate(head) if line.rstrip() == "links:"), -1)
     if at >= 0 and link_to(head[at + 1]) is None:  # an empty list reads as no value
         del head[at]
-    if document.id.startswith(spec.record_folders()):
+    if document.id.startswith(spec.folders().records):
         return replace(document, lines=(*head, *document.lines[end:]))
     listed = re.compile(rf'(?<=\[)"(?:{which})"(?:, )?|, "(?:{which})"(?=[],])')
     rows = (listed.sub("", line) for line in document.lines[end:])

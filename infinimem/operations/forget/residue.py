@@ -23,7 +23,7 @@ from infinimem.model import CURRENT, Located
 from infinimem.operations.forget import BEGUN
 from infinimem.operations.provenance import recorded
 from infinimem.settings import SETTINGS
-from infinimem.spec import owned_folders
+from infinimem.spec import folders
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
@@ -31,7 +31,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
 from infinimem.store.state import last_seen, sequence, withheld
 from infinimem.store.state.lists import DRAWN, REFUSED
 from infinimem.store.view import View, aliases_of
-from infinimem.user_folders import cache_root, caches
+from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"
 EMPTIED = (withheld.REJECTED, f"{STATE}plans")
@@ -192,7 +192,7 @@ def finish(files: Files) -> None:
     last_seen.compact(files)
     for staged in [path for path in _paths(files.root) if path.name == STAGED]:
         files.remove(staged.relative_to(files.root).as_posix(), durable=False)
-    root = cache_root()
+    root = user_folder("cache")
     if root is not None and not root.is_symlink():
         with suppress(OSError):  # moved first: who is building one finds no place for what it read before
             root.rename(root.with_name(f"{root.name}.{os.getpid()}.gone"))
@@ -226,7 +226,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
             names |= called - {""}
         elif doc_id.startswith((CURRENT, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
             found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
-    listed, own = {one.path for one in found}, (f"{CURRENT}.md", *owned_folders(), STATE, "/")
+    listed, own = {one.path for one in found}, (f"{CURRENT}.md", *folders().owned, STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
@@ -253,9 +253,9 @@ def named_ids(view: View) -> set[str]:
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name != GIT)
-        yield from (Path(folder, name) for name in (*folders, *sorted(names)))
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(name for name in inner if name != GIT)
+        yield from (Path(folder, name) for name in (*inner, *sorted(names)))
 
 
 def git_advice(root: Path, paths: Iterable[str]) -> str:

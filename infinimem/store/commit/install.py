@@ -20,7 +20,7 @@ from typing import Any
 from infinimem.law import Line, conserved
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
-from infinimem.spec import whole_folders
+from infinimem.spec import folders
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import is_inside, shows
 
@@ -249,7 +249,7 @@ class Installation:
         self._done.notes = [f"{self._step.path} {what}"]
 
     def _note_save(self) -> None:
-        stays = self._step.path.startswith(whole_folders())
+        stays = self._step.path.startswith(folders().whole)
         became = "that version stays" if stays else "its lines moved in that version"
         self._note(f"was saved by someone meanwhile; {became}")
 
