@@ -46,6 +46,9 @@ def test_what_it_shows_fits_one_screen(tmp_path: Path, monkeypatch: pytest.Monke
     text = "\n".join(shown)
     assert "allergic to hazelnuts" in text
     assert "from topics/" in text
+    topics = shown[next(at for at, line in enumerate(shown) if line.startswith("Consolidated into")) + 1]
+    assert "tomas" in topics
+    assert not re.search(r"-20\d\d", topics), "topics by month come last"
     assert re.search(r"topics/february-2025 -> archive/august-2025 \(receipt 2\)", text)
     (library, seq) = re.search(r"cd (\S+) && infinimem history (\d+)", text).groups()  # type: ignore[union-attr]
     archived = Path(library.replace("/tmp", str(tmp_path)), "archive/august-2025.md").read_text()

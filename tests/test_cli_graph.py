@@ -71,3 +71,10 @@ def test_status_counts_units_and_links(library: Shell) -> None:
     found = library("status", "--json").json
     assert (found["units"], found["visible"], found["visible_ratio"]) == (3, 3, 1.0)
     assert found["links"]["temporal"] == 2
+
+
+def test_where_nothing_made_a_record_neither_import_nor_a_buffer_is_named(shell: Shell) -> None:
+    assert shell("--strategy", "recmem", "init").code == 0
+    assert shell("-q", "add", TURNS[0]).code == 0
+    assert shell("graph").err == "error: there are no episodes yet: nothing that was said made one\n"
+    assert shell("consolidate").err == "nothing waits, there was nothing to do\n"

@@ -327,6 +327,26 @@ def test_the_title_of_a_conversation_tells_too() -> None:
 
 
 @each(
+    ("doc", "first", "said"),
+    [
+        ("how-to/bread", "- Set it to 240 degrees", "- bread: Set it to 240 degrees, then steam."),
+        (
+            "xmemory/episodes/xe-000011",
+            "Ann: Set it to 240 degrees",
+            "- Ann: Set it to 240 degrees, then steam.",
+        ),
+    ],
+)
+def test_of_notes_the_heading_tells_too_and_of_records_no_id_is_quoted(
+    doc: str, first: str, said: str
+) -> None:
+    below = [{"id": "d1:3", "text": f"{first},"}, {"id": "d1:4", "text": "then steam."}]
+    lines = [{"doc_id": doc, "lines": [{"heading": "Oven"}, *below]}]
+    data = by_rules(tasks.ANSWER, question="How hot must the oven be?", evidence=lines, now="")
+    assert data == {"answer": f"{QUOTED}\n{said}", "cites": ["d1:3"]}
+
+
+@each(
     ("times", "newest"), [(["2023-05-01", "2024-05-01"], "2"), (["2024-05-01", "2023-05-01"], "1"), ([], "2")]
 )
 def test_of_lines_that_are_as_close_the_newest_comes_first(times: list[str], newest: str) -> None:

@@ -65,15 +65,15 @@ def demo(options: Options) -> None:
         memory.observe([turn for turn in turns if turn.session in late], step)
         receipt = memory.consolidate()
         answer = memory.ask(QUESTION)
-    library = str(memory.library.root)
     answers = [{"question": QUESTION, **answer_json(answer)}]
     data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
-    if out.result({"library": library, **data}):
+    if out.result({"library": str(memory.library.root), **data}):
         out.line(f"A year of notes to an assistant, {len(turns)} messages. Five of them:", "bold")
         for turn in excerpt[:-1]:
             out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
         out.line(_wrapped(excerpt[-1].text, f"  {_day(excerpt[-1].time)}  "))
-        topics = sorted(memory.view.catalog(folder=TOPICS), key=lambda row: (-row.tokens, row.id))
+        catalog = memory.view.catalog(folder=TOPICS)
+        topics = sorted(catalog, key=lambda row: (row.title[-4:].isdecimal(), -row.tokens, row.id))
         out.line()
         out.line(f"Consolidated into {len(topics)} topics, among them:", "bold")
         out.line(_shortened(", ".join(row.id.removeprefix(TOPICS) for row in topics), "  "))
@@ -82,7 +82,7 @@ def demo(options: Options) -> None:
         out.line()
         if not options.model:
             out.line("Done offline by rules. Noticing a change takes a model; here it is scripted.")
-        out.line(f"Look around: cd {library} && infinimem history {changed}")
+        out.line(f"Look around: cd {memory.library.root} && infinimem history {changed}")
 
 
 def _show_answer(out: Output, view: View, answer: Answer) -> None:

@@ -268,7 +268,7 @@ def consolidate(
 
     def show() -> None:
         if receipt is None and not failed:
-            out.say("the buffer is empty, there was nothing to do")
+            out.say("nothing waits, there was nothing to do")
         elif receipt:
             show_receipt(out, receipt)
 

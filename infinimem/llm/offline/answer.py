@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import common_terms
 from infinimem.retrieval.priors import kin
+from infinimem.spec import record_name
 from infinimem.terms import MONTHS, query_terms, tokens
 
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
@@ -26,7 +28,7 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
 
 
 class _Line(NamedTuple):
-    """What may be quoted, and the name of its document in words."""
+    """What may be quoted, and the name of its document in words, with the heading that it stands under."""
 
     id: str
     time: str
@@ -43,30 +45,24 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     telling = set(asked) - common_terms() - names
     lines = [line for doc in variables["evidence"] for line in _lines(doc)]
     own = [frozenset(tokens(f"{line.text} {_date(line.time)}")) for line in lines]
-    beside = [_beside(line, terms) for line, terms in zip(lines, own, strict=True)]
+    shown = [terms | _beside(line, terms) for line, terms in zip(lines, own, strict=True)]
     spread = Counter(term for terms in own for term in terms)
     weight = {
         term: math.log(1 + (len(lines) + 1) / (1 + spread[term])) * (1 if term in telling else LITTLE)
         for term in asked
     }
-    scores = {
-        at: score
-        for at in range(len(lines))
-        if (
-            score := sum(
-                weight[t] * (1 if t in own[at] else LITTLE) for t in asked if t in own[at] | beside[at]
-            )
-        )
-    }
-    newest = [int(line.id) if line.id.isdecimal() else -1 for line in lines]
-    ranked = sorted(scores, key=lambda at: (scores[at], lines[at].time, newest[at], -at), reverse=True)[
-        :LINES
+    scores = [
+        sum(weight[t] * (1 if t in mine else LITTLE) for t in asked if t in terms)
+        for mine, terms in zip(own, shown, strict=True)
     ]
+    newest = [int(line.id) if line.id.isdecimal() else -1 for line in lines]
+    close = (at for at, score in enumerate(scores) if score)
+    ranked = nlargest(LINES, close, key=lambda at: (scores[at], lines[at].time, newest[at], -at))
     if not ranked:
         return {"answer": NOTHING, "cites": [], **searching}
     near = [lines[at] for at in ranked if scores[at] >= FLOOR * scores[ranked[0]]]
     quoted = [f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in near]
-    tells = not telling or not telling.isdisjoint(own[ranked[0]] | beside[ranked[0]])
+    tells = not telling or not telling.isdisjoint(shown[ranked[0]])
     text = "\n".join([QUOTED if tells else CLOSEST, *quoted])
     return {"answer": text, "cites": [line.id for line in near], **searching}
 
@@ -87,15 +83,19 @@ def _date(time: str) -> str:
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:
     """The lines of a document; those of a note by paragraph and item."""
-    title = (doc.get("doc_id") or "").rpartition("/")[2].replace("-", " ")
-    lines, after = list[_Line](), ""
-    for row in (row for row in doc["lines"] if "text" in row):
+    title = re.sub(rf"(.*/)?(?:{record_name()}\Z)?", "", doc.get("doc_id") or "", count=1).replace("-", " ")
+    lines, after, heading = list[_Line](), "", ""
+    for row in doc["lines"]:
+        if "text" not in row:
+            heading = row["heading"]
+            continue
         note, _, number = row["id"].rpartition(":")
         if note and row["id"] == after and not _ITEM.match(row["text"]):
             lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {row['text']}")
         else:
             who = row.get("speaker") or (title if note else "")
-            text = f"{who}: {row['text']}" if who else row["text"]
-            lines.append(_Line(row["id"], row.get("time") or "", text, title))
+            text = _ITEM.sub("", row["text"], count=1) if note else row["text"]
+            text = f"{who}: {text}" if who else text
+            lines.append(_Line(row["id"], row.get("time") or "", text, f"{title} {heading}"))
         after = f"{note}:{int(number) + 1}" if number.isdecimal() else ""
     return lines

@@ -66,7 +66,7 @@ def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
     """The record that a person means: by an id, the seq of its turn, or words; None for the newest."""
     kind = store.spec.kinds[0].name
     if not store.records:
-        raise LibraryError(f"there are no {kind}s yet; infinimem add or import gives some")
+        raise LibraryError(f"there are no {kind}s yet: nothing that was said made one")
     if name is None:
         return max(store.visible or store.records, key=lambda one: (store.records[one].age, one))
     wanted = name.strip()
