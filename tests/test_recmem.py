@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recmem_library import (
@@ -18,8 +19,11 @@ from recmem_library import (
 from infinimem import open_memory
 from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
+from infinimem.settings import parse_settings, template
 from infinimem.strategies.base import Linked
+from infinimem.strategies.recmem import subconscious
 from infinimem.strategies.recmem.spec import RecmemSettings
+from infinimem.strategies.records.record import record_id
 
 
 def asked(llm: ScriptedLLM) -> list[str]:
@@ -84,6 +88,31 @@ def test_an_exchange_that_does_not_recur_writes_evidence_and_the_list_alone(tmp_
     assert (tmp_path / ".infinimem" / "drawn-recmem").read_text() == "1-6;\n"
 
 
+def test_undo_brings_back_no_turn_that_its_record_holds_anyway(tmp_path: Path) -> None:
+    """A merge is undone though another episode, of a merged clone, holds the same turns."""
+    memory = library(tmp_path, model(merge_episodes=[{"should_merge": True, "merged": "They met @20."}]))
+    say(memory, *["@20 a"] * 4)
+    ((name, turns),) = held(memory).items()
+    page = tmp_path / f"recmem/episodes/{name}.md"
+    page.with_stem(f"{name[:-1]}9").write_text(page.read_text().replace(name, f"{name[:-1]}9"))
+    memory.undo()
+    assert held(memory)[name] == turns[:6]
+
+
+def test_a_plan_looks_again_at_its_own_exchanges_and_not_at_all_of_a_long_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def counted(*args: Any) -> str:
+        made.append(1)
+        return record_id(*args)
+
+    monkeypatch.setattr(subconscious, "record_id", counted)
+    say(library(tmp_path, model()), *["@20 a"] * 40)
+    assert len(made) < 10 * 40
+
+
 def test_a_replaced_fact_is_one_version_link_away(tmp_path: Path) -> None:
     replies = [
         {"facts": [fact("Ann lives in Porto.", "1")]},
@@ -145,3 +174,23 @@ def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
     memory = open_memory(tmp_path, model="offline")
     own = memory.library.settings.of(RecmemSettings)
     assert (own.rank, own.k_sub, own.supersede, own.k_epi) == ("cosine", 10, False, 3)
+
+
+def test_its_settings_may_be_given_as_the_template_shows_them_and_a_cluster_may_be_of_none(
+    tmp_path: Path,
+) -> None:
+    shown = template("recmem")[template("recmem").index("[recmem]") :].split("\n\n")[0].replace("# ", "")
+    assert parse_settings(shown.encode()).of(RecmemSettings) == RecmemSettings()
+    library(tmp_path, model(), theta_count=0).consolidate()
+
+
+def test_a_session_whose_file_a_person_renames_keeps_its_exchanges(tmp_path: Path) -> None:
+    memory = library(tmp_path, model())
+    say(memory, "@20 a", "@60 b")
+    (page,) = (tmp_path / "evidence").glob("*s1.md")
+    page.rename(page.with_name("0.md"))
+    say(memory, "@20 c", "@20 d")
+    assert memory.status()["exchanges"] == library(tmp_path, model()).status()["exchanges"]
+    page.with_name("0.md").rename(page)
+    memory.consolidate()
+    assert memory.status()["exchanges"] == library(tmp_path, model()).status()["exchanges"]

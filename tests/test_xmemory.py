@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from recmem_library import opened
 
 from infinimem import Turn, open_memory
+from infinimem.errors import LibraryError
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
@@ -243,6 +245,28 @@ class TestReading:
         memory.observe(turns("The pelican stole a sandwich."))
         for found in (memory.retrieve("pelican"), memory.read("pelican", "hierarchy")):
             assert "The pelican stole a sandwich." in [item.text for item in found.items]
+
+
+def test_undo_brings_no_episode_back_whose_turns_another_tells(tmp_path: Path) -> None:
+    memory = library(tmp_path, model())
+    memory.observe(turns("a @1", "b @2", "New c @90", "d @91"))
+    memory.consolidate()
+    for receipt in reversed(memory.receipts()):
+        memory.undo(receipt.id)
+    memory = library(tmp_path, model(segment=lambda _: {"cuts": []}))
+    memory.consolidate()
+    with pytest.raises(LibraryError, match="holds its turns now"):
+        memory.undo("3")
+    assert blocks(memory) == {"xe-000001": [1, 2, 3, 4]}
+
+
+def test_an_episode_that_a_person_archived_is_shown_no_more(tmp_path: Path) -> None:
+    memory = library(tmp_path, "offline")
+    memory.observe(turns("I play the piano.", "My piano is old.", "The piano stands in Berlin."))
+    memory.consolidate()
+    (tmp_path / "xmemory/episodes/xe-000001.md").rename(tmp_path / "xmemory/archive/xe-000001.md")
+    cited = memory.ask("Where is the piano?").citations
+    assert cited and all(one.doc_id.startswith("xmemory/facts/") for one in cited)
 
 
 def test_the_papers_form_has_a_name(tmp_path: Path) -> None:

@@ -172,6 +172,7 @@ def _held_elsewhere(view: View, done: Rendered) -> str:
         return {(prefix, seq) for seq in held_by(record)} if prefix in alone else set()
 
     back = {turn for record in done.documents.values() if record for turn in turns(record)}
+    back -= {turn for doc_id in done.documents if doc_id in view for turn in turns(view.document(doc_id))}
     stay = (one for one in view.ids("all") if one.startswith(own) and one not in done.documents)
     return next((one for one in stay if back and not back.isdisjoint(turns(view.document(one)))), "")
 

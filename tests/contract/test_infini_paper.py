@@ -330,6 +330,26 @@ def test_a_text_that_is_not_current_is_not_shown(library: Callable[..., tuple[Me
     assert "Oslo" not in shown(memory.view, "topics/nora").text
 
 
+def test_a_topic_that_is_deleted_while_others_are_told_is_passed_over(
+    library: Callable[..., tuple[Memory, ScriptedLLM]],
+) -> None:
+    """Texts are told ten a plan; of a topic that went meanwhile there is nothing to tell."""
+    root: list[Path] = []
+
+    def apart(variables: Mapping[str, Any]) -> dict[str, Any]:
+        rows = [{"doc_id": None, "new_title": f"Of {n}", "fact_ids": [n]} for n in ids(variables["topics"])]
+        return {"assign": rows}
+
+    def deleting(variables: Mapping[str, Any]) -> dict[str, Any]:
+        sorted((root[0] / "topics").glob("*.md"))[-1].unlink(missing_ok=True)
+        return told(variables)
+
+    memory, _ = library("[infini]", 'rewrite = "free"', plan=apart, tell=deleting)
+    root.append(memory.library.root)
+    say(memory, [f"Nora has {count} cats." for count in range(11, 31)])
+    assert len([*(root[0] / "topics.free").iterdir()]) == 10
+
+
 def test_forget_takes_the_free_texts_of_the_documents_that_it_touches(
     library: Callable[..., tuple[Memory, ScriptedLLM]],
 ) -> None:

@@ -333,7 +333,8 @@ def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
         if texts.get(text_id(view, row.id), "text") == "text"  # else it is a person's page
     ][:most]
     while due or gone:
-        told = {text_id(view, one): _told(view.document(one), view, asker) for one in due[:TOGETHER]}
+        there = [one for one in due[:TOGETHER] if one in view]  # a person may have taken it meanwhile
+        told = {text_id(view, one): _told(view.document(one), view, asker) for one in there}
         puts = [*gone, *(Put(name, text) for name, text in told.items() if text)]
         view = (yield Plan("retell", records=tuple(puts))).view
         due, gone = due[TOGETHER:], []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from infinimem.settings import Harmless, HarmlessIf
+from infinimem.settings import Harmless, HarmlessIf, MayBeNegative
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _CALLS = 0.4
@@ -45,7 +45,7 @@ class RecmemSettings:
     k_sub: Harmless[int] = 50
     """Exchanges that a question is shown at most, the paper's 10; 0 leaves a tier out."""
     k_epi: Harmless[int] = 5
-    k_sem: Harmless[int] = -1
+    k_sem: Annotated[int, HarmlessIf(), MayBeNegative()] = -1
     """Facts; -1 for twice k_epi, as in the paper."""
     units: Annotated[Literal["all", "raw"], HarmlessIf()] = "all"
     """Of all exchanges, or of those in no episode alone."""

@@ -109,7 +109,7 @@ class RecMem(RecordStrategy):
 
     def _crowded(self, view: View, names: Sequence[str]) -> set[str]:
         """Those of these exchanges that may make a cluster with others of them, in whatever order."""
-        if len(names) < self.own.theta_count:
+        if len(names) < max(self.own.theta_count, 1):
             return set()
         with self.held(view) as known:
             rows = np.stack([known.near.row(name) for name in names])

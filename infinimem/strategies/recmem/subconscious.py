@@ -117,9 +117,14 @@ class Exchanges(RecordStore):
         new.turn = partial(turn_of, view)
         new._told, seqs = known._told.updated(view, changed)
         sessions = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
-        sessions |= {place.doc_id for place in map(new.turn, seqs) if place} | new._ended(view, sessions)
-        for doc_id in sorted(sessions):
+        if not all(known._grew(view, doc_id) for doc_id in sessions):
+            return cls.of(view)
+        for doc_id in sorted(sessions | new._ended(view, sessions)):
             new._settle(view, doc_id)
+        for name in sorted({new.of_turn[seq] for seq in seqs if seq in new.of_turn}):
+            unit = new.records[name]
+            said = [turn for turn in map(new.turn, unit.turns) if turn]
+            new._put(new._unit(said, unit.by) if len(said) == len(unit.turns) else unit)
         waiting, unread = {*new.waiting, *new.edited}, view.lines.waiting
         found = (new.records[name] for name in waiting if new.is_open(name))
         new.waiting = {unit.id for unit in found if unit.by == GOES_ON or unit.by in unread}
@@ -140,10 +145,15 @@ class Exchanges(RecordStore):
         )
         return {*(goes_on if later else self._by_session)}
 
+    def _grew(self, view: View, doc_id: str) -> bool:
+        """Whether the turns of a session are those that it had, and others that none had."""
+        had = [seq for name in self._by_session.get(doc_id, ()) for seq in self.records[name].turns]
+        now = [turn.seq for turn in _turns(view, doc_id)]
+        return now[: len(had)] == had and not any(seq in self.of_turn for seq in now[len(had) :])
+
     def _settle(self, view: View, doc_id: str) -> None:
         """Let the exchanges of a session be as they are now."""
-        entries = view.document(doc_id).entries if doc_id in view else ()
-        turns = sorted((turn for turn in entries if not view.repeats(turn)), key=lambda turn: turn.seq)
+        turns = _turns(view, doc_id)
         units = {unit.id: unit for unit in (self._unit(*one) for one in split(turns, self._starts))}
         for old in map(self.records.__getitem__, self._by_session.pop(doc_id, ())):
             for seq in old.turns:
@@ -153,11 +163,14 @@ class Exchanges(RecordStore):
                 del self.records[old.id]
         for name, unit in units.items():
             self.of_turn.update(dict.fromkeys(unit.turns, name))
-            if self.records.get(name) != unit:
-                self._edited.add(name)
-                self.records[name] = unit
+            self._put(unit)
         if units:
             self._by_session[doc_id] = tuple(units)
+
+    def _put(self, unit: Exchange) -> None:
+        if self.records.get(unit.id) != unit:
+            self._edited.add(unit.id)
+            self.records[unit.id] = unit
 
     def _unit(self, said: Sequence[Located], by: int) -> Exchange:
         """An exchange as it is embedded (Eq. 4), without its day: exchanges of a day would be near for it."""
@@ -192,6 +205,11 @@ class Exchanges(RecordStore):
         units = sorted((self.records[name] for name in names), key=lambda unit: (*unit.age, unit.id))
         places = (self.turn(ref.seq) for unit in units for ref in unit.refs)
         return [place for place in places if place]
+
+
+def _turns(view: View, doc_id: str) -> list[Located]:
+    entries = view.document(doc_id).entries if doc_id in view else ()
+    return sorted((turn for turn in entries if not view.repeats(turn)), key=lambda turn: turn.seq)
 
 
 def _first(view: View, doc_id: str) -> int:

@@ -240,7 +240,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         support: dict[str, float] = {}
         shares = min_max([fact.parts["near"] for fact in facts])
         for fact, share in zip(facts, shares, strict=True):
-            for name in self.store.out(fact.id, SOURCE):
+            for name in filter(self.store.visible.__contains__, self.store.out(fact.id, SOURCE)):
                 support[name] = max(share, support.get(name, 0.0))
         names = list(dict.fromkeys([*support, *self._nearest(EPISODE.folder, self.own.episodes)]))
         scores = self._near(names)

@@ -137,7 +137,7 @@ SPEC = StrategySpec(
     writes=("xmemory/",),
     archived="xmemory/archive/",
     kinds=(
-        Kind("episode", "xe", "xmemory/episodes/", prose=True),
+        Kind("episode", "xe", "xmemory/episodes/", prose=True, alone=True),
         Kind("fact", "xf", "xmemory/facts/"),
         Kind("theme", "xt", "xmemory/themes/"),
     ),
