@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import common_terms
 from infinimem.retrieval.priors import kin
-from infinimem.spec import record_name
+from infinimem.spec import folders
 from infinimem.terms import MONTHS, query_terms, tokens
 
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
@@ -83,7 +83,7 @@ def _date(time: str) -> str:
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:
     """The lines of a document; those of a note by paragraph and item."""
-    title = re.sub(rf"(.*/)?(?:{record_name()}\Z)?", "", doc.get("doc_id") or "", count=1).replace("-", " ")
+    title = re.sub(rf"(.*/)?(?:{folders().names}\Z)?", "", doc.get("doc_id") or "", count=1).replace("-", " ")
     lines, after, heading = list[_Line](), "", ""
     for row in doc["lines"]:
         if "text" not in row:
