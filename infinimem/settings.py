@@ -89,7 +89,7 @@ tamil turkish yiddish
 class SearchSettings:
     """[search]: what is ranked first. Each of the last five may be switched off by itself."""
 
-    language: Annotated[str, HarmlessIf(), OneOf(lambda: LANGUAGES)] = "english"
+    language: Annotated[str, HarmlessIf(), OneOf(LANGUAGES.copy)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
     people: Harmless[bool] = True
     """A question that names one speaker prefers what that one said; "I" is the user."""
