@@ -167,6 +167,9 @@ def test_a_summary_that_is_too_long_ends_after_a_clause(
     say(memory, FIRST)
     summary = memory.view.row("topics/nora").summary
     assert clauses.startswith(f"{summary}; ") and summary
+    told["summary"] = "诺拉住在奥斯陆。" * 99
+    say(memory, THEN, "2024-06-01")
+    assert memory.view.row("topics/nora").summary.endswith("住在奥斯陆。"), "nor is it empty without spaces"
 
 
 def test_ours_asks_for_no_summary_of_a_few_lines(library: Callable[..., tuple[Memory, ScriptedLLM]]) -> None:

@@ -176,11 +176,11 @@ def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) ->
         for name in (doc["id"] for doc in part):
             if text := " ".join(one_line(clean_text(given.get(name, ""))).split()):
                 kept = of.cut(text, settings.summary_length)[0].strip()
-                is_whole = kept == text or kept.endswith((".", "!", "?"))
-                due[name].summary = kept if is_whole else kept.rpartition("; ")[0] or kept.rpartition(" ")[0]
+                if kept != text and kept[-1] not in ".!?…。！？":
+                    kept = kept.rpartition("; ")[0] or kept.rpartition(" ")[0] or kept
+                due[name].summary = kept
             else:
-                reason = wrong[0] if wrong else Reason("EMPTY")
-                asker.note(f"summary of {name}: {reason}; the rule's stands")
+                asker.note(f"summary of {name}: {[*wrong, Reason('EMPTY')][0]}; the rule's stands")
 
 
 # ── split (lines 23-25, prompt M2, algorithm 2) ─────────────────────────────────────────────────
