@@ -31,8 +31,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from immutables import Map
-
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, PartsCache
 from infinimem.model import CURRENT
@@ -70,7 +68,7 @@ class DocumentStates:
     """
 
     ids: tuple[str, ...] = ()
-    stamps: Map[str, Stamp] = field(default_factory=Map)
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
     oversized: Mapping[str, Stamp] = field(default_factory=dict)
     key: object = field(default_factory=object)
     before: object = None
@@ -97,14 +95,14 @@ class DocumentStates:
         if not _differing(stamps, self.stamps) and oversized == self.oversized:
             return self
         ids = tuple(sorted(stamps))
-        return DocumentStates(self.ids if ids == self.ids else ids, Map(stamps), oversized)
+        return DocumentStates(self.ids if ids == self.ids else ids, stamps, oversized)
 
     def changed(self, states: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> DocumentStates:
         """Return the listing with these documents anew; None for what is not there."""
         news = {doc_id: stamp for doc_id, stamp in states.items() if stamp != self.state(doc_id)}
         if not news:
             return self
-        stamps, oversized = self.stamps.mutate(), dict(self.oversized)
+        stamps, oversized = dict(self.stamps), dict(self.oversized)
         for doc_id, stamp in news.items():
             stamps.pop(doc_id, None)
             oversized.pop(doc_id, None)
@@ -118,7 +116,7 @@ class DocumentStates:
             for doc_id in came:
                 insort(sorted_ids, doc_id)
             ids = tuple(sorted_ids)
-        return DocumentStates(ids, stamps.finish(), oversized, before=self.key, news=news)
+        return DocumentStates(ids, stamps, oversized, before=self.key, news=news)
 
 
 def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
