@@ -15,6 +15,7 @@ Of a seq that stands twice the line in evidence counts, else the live copy, else
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import tempfile
 import threading
@@ -161,7 +162,7 @@ class Lines:
 
     def session(self, name: str) -> str | None:
         """Return the first evidence document of a session."""
-        return self.seqs("select min(name) from document where session = ?", name)[0]
+        return self.seqs("select min(name) from document where session = ?", _text(name))[0]
 
     def marked(self, mark: Mark) -> tuple[str, int] | None:
         """Return document and seq of the turn with a mark."""
@@ -174,7 +175,7 @@ class Lines:
     def named(self, kind: int, folded: str) -> tuple[str, ...]:
         """Return ids of documents by a folded name, sorted; kind is ID, STEM or ALIAS (of topics)."""
         query = "select d.name from name n join document d on d.id = n.doc where kind = ? and folded = ?"
-        return tuple(sorted(row[0] for row in self.db.execute(query, (kind, folded))))
+        return tuple(sorted(row[0] for row in self.db.execute(query, (kind, _text(folded)))))
 
     def clashes(self) -> list[tuple[str, ...]]:
         """Return ids that some file systems take for one, together."""
@@ -232,12 +233,14 @@ class Index:
         """Know nothing, as a new process does."""
         self._db: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
+        self._pinned: set[sqlite3.Connection] = set()
         self._listing: DocumentStates | None = None
         self._known: dict[str, tuple[int, Stamp]] = {}
         self._read: OrderedDict[str, Document] = OrderedDict()
         self._drawn: Set[int] | None = None
         self._version = self._seen = -1
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: Path | None = None
+        self._inode = 0
 
     # ── for views ───────────────────────────────────────────────────────────────────────────────
 
@@ -257,7 +260,7 @@ class Index:
             except sqlite3.Error as error:  # no space, or no right to write
                 log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
                 self._discard()
-                self._temporary = tempfile.TemporaryDirectory(prefix="infinimem-", ignore_cleanup_errors=True)
+                self._temporary = self._temporary or self._made()
                 return self._lines(view)
 
     @contextmanager
@@ -273,11 +276,13 @@ class Index:
         db = self._idle.pop() if self._idle else self._connected()
         db.execute("begin")
         db.execute("select version from meta").fetchone()
+        self._pinned.add(db)
         return db
 
     def release(self, db: sqlite3.Connection) -> None:
         """Take a connection back that `pinned` gave."""
-        if db is not self._db and self._pid == os.getpid():
+        if db in self._pinned and self._pid == os.getpid():  # else it is of an index that was deleted
+            self._pinned.discard(db)
             with suppress(sqlite3.Error):
                 db.rollback()
                 self._idle.append(db)
@@ -291,10 +296,18 @@ class Index:
             folder = cache_folder(self._root, f"index-{self._name}")
             if folder is not None and not _is_remote(folder):
                 return folder
-            self._temporary = tempfile.TemporaryDirectory(prefix="infinimem-", ignore_cleanup_errors=True)
-        return Path(self._temporary.name)
+            self._temporary = self._made()
+        return self._temporary
+
+    def _made(self) -> Path:
+        """Make a folder that goes with this process."""
+        folder = tempfile.mkdtemp(prefix="infinimem-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder)
 
     def _lines(self, view: View) -> Lines:
+        if self._db is not None and self._root is not None and self._found() != self._inode:
+            self._forget()  # a `forget` deleted it, or somebody else
         self._update(view)
         db = self.pinned()
         lines = Lines(db)
@@ -309,7 +322,16 @@ class Index:
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
+        if self._db is not None and self._found() != self._inode:
+            raise sqlite3.DatabaseError("it was deleted meanwhile")
         return db
+
+    def _found(self) -> int:
+        """Return the inode of index.db; 0 if it is not there."""
+        folder = self.folder
+        with suppress(OSError):
+            return (folder / "index.db").stat().st_ino if folder else 0
+        return 0
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
@@ -321,7 +343,7 @@ class Index:
                     if found == 0:
                         for statement in _SCHEMA.split(";\n"):
                             db.execute(statement)
-            self._db = db
+            self._db, self._inode = db, self._found()
         return self._db
 
     def _discard(self) -> None:
@@ -468,7 +490,10 @@ class _Update:
         names = [(ID, fold(name)), (STEM, fold(name.rsplit("/", 1)[-1]))]
         if rank == RANKS.index(TOPICS) and document:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
-        self._db.executemany("insert or ignore into name values(?, ?, ?)", [(*one, number) for one in names])
+        self._db.executemany(
+            "insert or ignore into name values(?, ?, ?)",
+            [(kind, _text(folded), number) for kind, folded in names],
+        )
         self._db.execute("delete from gone where name = ?", (name,))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)
@@ -546,11 +571,16 @@ class _Update:
 
 def _session(document: Document | None) -> str | None:
     values = document.header.values if document else {}
-    return str(values["session"]) if "session" in values else None
+    return _text(str(values["session"])) if "session" in values else None
 
 
 def _key(mark: Mark) -> str:
-    return "\0".join(mark)
+    return _text("\0".join(mark))
+
+
+def _text(value: str) -> str:
+    """Return a text as SQLite takes it; bytes that are no UTF-8 are written out."""
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_remote(folder: Path) -> bool:
