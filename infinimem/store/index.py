@@ -23,6 +23,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +163,9 @@ class Lines:
 
     def session(self, name: str) -> str | None:
         """Return the first evidence document of a session."""
-        return self.seqs("select min(name) from document where session = ?", _text(name))[0]
+        query = "select min(name) from document where session = ?"
+        found: str | None = self.db.execute(query, (_text(name),)).fetchone()[0]
+        return found
 
     def marked(self, mark: Mark) -> tuple[str, int] | None:
         """Return document and seq of the turn with a mark."""
@@ -239,7 +242,6 @@ class Index:
         self._read: OrderedDict[str, Document] = OrderedDict()
         self._drawn: Set[int] | None = None
         self._version = self._seen = -1
-        self._temporary: Path | None = None
         self._inode = 0
 
     # ── for views ───────────────────────────────────────────────────────────────────────────────
@@ -260,7 +262,7 @@ class Index:
             except sqlite3.Error as error:  # no space, or no right to write
                 log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
                 self._discard()
-                self._temporary = self._temporary or self._made()
+                self.folder = self._made()
                 return self._lines(view)
 
     @contextmanager
@@ -287,17 +289,13 @@ class Index:
                 db.rollback()
                 self._idle.append(db)
 
-    @property
+    @cached_property
     def folder(self) -> Path | None:
         """Where index.db lies, and what others keep beside it; None in memory."""
         if self._root is None:
             return None
-        if self._temporary is None:
-            folder = cache_folder(self._root, f"index-{self._name}")
-            if folder is not None and not _is_remote(folder):
-                return folder
-            self._temporary = self._made()
-        return self._temporary
+        folder = cache_folder(self._root, f"index-{self._name}")
+        return folder if folder is not None and not _is_remote(folder) else self._made()
 
     def _made(self) -> Path:
         """Make a folder that goes with this process."""
@@ -308,6 +306,7 @@ class Index:
     def _lines(self, view: View) -> Lines:
         if self._db is not None and self._root is not None and self._found() != self._inode:
             self._forget()  # a `forget` deleted it, or somebody else
+            self.__dict__.pop("folder", None)
         self._update(view)
         db = self.pinned()
         lines = Lines(db)
@@ -328,10 +327,10 @@ class Index:
 
     def _found(self) -> int:
         """Return the inode of index.db; 0 if it is not there."""
-        folder = self.folder
-        with suppress(OSError):
-            return (folder / "index.db").stat().st_ino if folder else 0
-        return 0
+        try:
+            return os.lstat(f"{self.folder}/index.db").st_ino
+        except OSError:
+            return 0
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
@@ -374,7 +373,8 @@ class Index:
         changed = [name for name in sorted(asked) if self._is_changed(name, stamps, view)]
         for start in range(0, len(changed), PORTION):
             with _transaction(db):
-                _Update(self, db, view).take(changed[start : start + PORTION], stamps)
+                once = view.stored is not None and len(changed) > KEPT
+                _Update(self, db, view, once).take(changed[start : start + PORTION], stamps)
         self._note_drawn(db, view)
         self._listing = listing
 
@@ -437,8 +437,10 @@ _NEW = Stamp(0, 0, 0)
 class _Update:
     """One portion of an update, in a transaction."""
 
-    def __init__(self, index: Index, db: sqlite3.Connection, view: View) -> None:
+    def __init__(self, index: Index, db: sqlite3.Connection, view: View, once: bool) -> None:
         self._index, self._db, self._view = index, db, view
+        self._read = view.stored.read if once and view.stored else view.document
+        """Documents that are read for this alone are not kept."""
         self._asked: set[int] = set()
         """Seqs of which it may have changed whether they wait."""
         self._moved: set[int] = set()
@@ -477,7 +479,7 @@ class _Update:
         """Read one of the program's own documents; of others only the name counts here."""
         view = self._view
         own = (*RANKS, *view.spec.folders)
-        return view.document(name) if name.startswith(own) and not view.is_note(name) else None
+        return self._read(name) if name.startswith(own) and not view.is_note(name) else None
 
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
         """Insert a document's rows; return its id."""
