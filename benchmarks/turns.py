@@ -22,8 +22,9 @@ milliseconds of the processor.
 
     python benchmarks/turns.py --together 8
 
-So many processes record turns into one library, each a session, a few seconds long; beside them, in turn, as
-many append a line and sync it under a bare lock. Turns a second, and that each turn stands there once.
+So many processes record turns into one library, each a session, a few seconds long, or observe them with the
+offline rules; beside them, in turn, as many append a line and sync it under a bare lock. Turns a second, and
+that each turn stands there once.
 """
 
 from __future__ import annotations
@@ -204,10 +205,11 @@ ROUND = 3.0
 """Seconds that processes write side by side."""
 
 
-def _records(root: Path, own: str) -> Callable[[int], object]:
+def _writes(root: Path, own: str, kind: str) -> Callable[[int], object]:
     memory = open_memory(root, model="offline")
-    memory.record([Turn("Hello.", session=own, speaker="Nora")])
-    return lambda number: memory.record([Turn(f"Lamp {number} is lit.", session=own, speaker="Nora")])
+    write = memory.observe if kind == "observe" else memory.record
+    write([Turn("Hello.", session=own, speaker="Nora")])
+    return lambda number: write([Turn(f"Lamp {number} is lit in {own}.", session=own, speaker="Nora")])
 
 
 def _appends(root: Path, own: str) -> Callable[[int], object]:
@@ -223,7 +225,7 @@ def _appends(root: Path, own: str) -> Callable[[int], object]:
 
 
 def _worker(root: Path, own: str, begin: Barrier, kind: str, counts: multiprocessing.Queue[int]) -> None:
-    act = {"record": _records, "append": _appends}[kind](root, own)
+    act = _appends(root, own) if kind == "append" else _writes(root, own, kind)
     begin.wait()
     until, number = time.perf_counter() + ROUND, 0
     while time.perf_counter() < until:
@@ -233,12 +235,12 @@ def _worker(root: Path, own: str, begin: Barrier, kind: str, counts: multiproces
 
 
 def together(processes: int) -> None:
-    """Print turns a second of each kind, and their ratio, for three rounds."""
-    print("| appended under a bare lock, a second | recorded, a second | ratio |\n" + "| ---: " * 3 + "|")
+    """Print turns a second of each kind, and the share of what is recorded, for three rounds."""
+    print("| appended under a bare lock, a second | recorded | share | observed |\n" + "| ---: " * 4 + "|")
     fork = multiprocessing.get_context("fork")
     for _ in range(3):
         rates = {}
-        for kind in ("append", "record"):
+        for kind in ("append", "record", "observe"):
             with tempfile.TemporaryDirectory() as home:
                 root = Path(home) / "library"
                 memory = open_memory(root, model="offline", create=True)
@@ -250,11 +252,12 @@ def together(processes: int) -> None:
                 total = sum(counts.get() for _ in workers)
                 for worker in workers:
                     worker.join()
-                if kind == "record":
+                if kind != "append":
                     found = [place.seq for place in memory.view.entries("evidence")]
                     assert len(found) == len(set(found)) == total + processes
                 rates[kind] = total / ROUND
-        print(f"| {rates['append']:.0f} | {rates['record']:.0f} | {rates['record'] / rates['append']:.2f} |")
+        share = rates["record"] / rates["append"]
+        print(f"| {rates['append']:.0f} | {rates['record']:.0f} | {share:.2f} | {rates['observe']:.0f} |")
 
 
 class Syncs:
