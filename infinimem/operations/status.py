@@ -8,12 +8,11 @@ from typing import Any
 
 from infinimem.model import CURRENT
 from infinimem.operations.git import uncommitted
-from infinimem.operations.provenance import at, recorded, successor
+from infinimem.operations.provenance import at, recorded
+from infinimem.spec import folders
 from infinimem.store.library import Library
-from infinimem.store.render import described
-from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.store.state.last_seen import live, tracked
-from infinimem.store.view import View
+from infinimem.store.spec import ARCHIVE, JOURNAL
+from infinimem.store.view import Scope, View
 
 
 def counts(library: Library) -> dict[str, Any]:
@@ -30,19 +29,25 @@ def counts(library: Library) -> dict[str, Any]:
 
 
 def _of_lines(view: View, _: object, __: object) -> dict[str, Any]:
-    receipts = recorded(view).receipts
-    last = receipts[-1] if receipts else None
+    last = next(iter(recorded(view).latest(1)), None)
     return {
         "initialised": view.initialised,
         "documents": sum(doc_id != CURRENT for doc_id in view.ids()),
-        "entries": sum(1 for _ in view.entries()),
-        "archived": sum(1 for _ in view.entries("archive")),
-        "evidence": sum(1 for _ in view.entries("evidence")),
+        "entries": _count(view, "default"),
+        "archived": _count(view, "archive"),
+        "evidence": _count(view, "evidence"),
         "pending": len(view.uncited()),
         "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
-        "receipts": len(receipts),
+        "receipts": len(view.below(JOURNAL)) if view.initialised else 0,
         "based_on_superseded": len(stale_dependents(view)),
     }
+
+
+def _count(view: View, scope: Scope) -> int:
+    """Count the signed lines of a scope; only people's notes are read for it."""
+    known = dict(view.lines.all("select name, entries from document where rank is not null"))
+    ids = (one for one in view.ids(scope) if view.is_note(one) or not one.startswith(folders().ledgers))
+    return sum(known[one] if one in known else len(view.document(one).entries) for one in ids)
 
 
 @dataclass(frozen=True)
@@ -62,21 +67,17 @@ def stale_dependents(view: View) -> tuple[StaleDependent, ...]:
     receipt tells of a line, the archive's headings do.
     """
     records = recorded(view)
-    superseded: dict[int, int] = {}
-    archived = (doc_id for doc_id in tracked(view) if doc_id.startswith(ARCHIVE))
-    for place in (place for doc_id in archived for place in view.document(doc_id).entries):
-        steps = records.steps(place.seq)
-        heir = records.replaced(place) or (successor(steps[-1].row.why) if steps else None)
-        if heir and heir[0] == "superseded by" and view.entry(heir[1]):
-            superseded[place.seq] = heir[1]
-    stale: list[StaleDependent] = []
-    for doc_id in live(view) if superseded else ():
-        document = view.document(doc_id)
-        if doc_id.startswith(TOPICS):
-            seqs = sorted(superseded.keys() & set(described(document)))
-            stale += (StaleDependent(doc_id, None, seq, superseded[seq]) for seq in seqs)
-        for place in document.entries:
-            for seq in records.ancestors(place.entry):
-                if superseded.get(seq, place.seq) != place.seq:
-                    stale.append(StaleDependent(at(place), place.seq, seq, superseded[seq]))
+    superseded = records.stale()
+    stale = [
+        StaleDependent(doc_id, None, seq, superseded[seq])
+        for seq in superseded
+        for doc_id in records.describing(seq)
+    ]
+    stale += (
+        StaleDependent(at(place), place.seq, seq, superseded[seq])
+        for place in records.dependents(superseded)
+        if not place.doc_id.startswith(ARCHIVE)
+        for seq in records.ancestors(place.entry)
+        if superseded.get(seq, place.seq) != place.seq
+    )
     return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
