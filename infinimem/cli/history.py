@@ -108,7 +108,7 @@ def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
         if derived:
             numbers = "-".join(dict.fromkeys((str(some[0].line), str(some[-1].line))))
             last = max(some, key=lambda one: one.receipt)
-            by = f", derived by {last.receipt.removeprefix('journal/')}" if last.receipt else ""
+            by = f", derived by {_called(last.receipt)}" if last.receipt else ""
             text = f"(header, headings, blank lines{by} {last.time[:10]})"
             out.line(f"{numbers:<{INDENT}}{text}", "dim", INDENT)
             continue
@@ -116,6 +116,14 @@ def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
             out.line(f"{one.line:<{INDENT}}{unsigned(one.text)}", None, INDENT)
             if words := "; ".join(filter(None, reversed(_blame_words(one, True)))):
                 out.line(f"{'':<{INDENT}}{words}", "dim", INDENT)
+
+
+def _called(receipt: str) -> str:
+    """Return what documents call a receipt, for it takes less room than its name."""
+    from infinimem.store.receipts import parts_of_name
+
+    number, _, suffix = parts_of_name(receipt)
+    return f"receipt {number}{suffix}"
 
 
 def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
@@ -128,7 +136,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
         "derived": f"derived {one.why}".strip(),
         "entry": one.why if edited or not one.receipt else "",
     }
-    receipt = one.receipt.removeprefix("journal/")
+    receipt = _called(one.receipt) if short and one.receipt else one.receipt.removeprefix("journal/")
     came = ", ".join(filter(None, [words.get(one.kind), receipt])) + (f" {one.time[:10]}" if receipt else "")
     said = ""
     if one.turns and (one.kind in ("entry", "quoted") or not short):

@@ -24,7 +24,7 @@ from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
-_NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
+_RECEIPT = re.compile(r"(?:journal/)?\d+-(?:[a-z]|[0-9a-f]{6})")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def moment(view: View, name: str) -> Moment:
     if name.isascii() and name.isdigit() and len(name) < 19:
         seq = int(name)
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
-    if match := _NUMBER.match(name.removesuffix(".md")):
-        receipt = named([one for one in receipts if one.id.endswith(match[0])] or receipts, match[1])
+    if _RECEIPT.match(name):
+        receipt = named(receipts, name)
         return Moment(receipt.number, receipt.high)
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:

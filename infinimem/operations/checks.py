@@ -138,7 +138,7 @@ class Inspection:
     def receipts(self) -> tuple[Receipt, ...]:
         """Those that can be read, oldest first."""
         receipts = map(parse_receipt, self.own(JOURNAL))
-        return tuple(sorted(receipts, key=lambda receipt: (receipt.number, receipt.op)))
+        return tuple(sorted(receipts, key=lambda receipt: (receipt.number, receipt.id)))
 
     @cached_property
     def deleted(self) -> frozenset[int]:

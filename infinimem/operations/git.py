@@ -31,7 +31,7 @@ from infinimem.model import CURRENT, Receipt
 from infinimem.spec import folders
 from infinimem.store.files import Files
 from infinimem.store.library import Library
-from infinimem.store.receipts import number_of, parse_receipt
+from infinimem.store.receipts import order, parse_receipt
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
 
@@ -179,7 +179,7 @@ def _is_ours(path: str, files: Files) -> bool:
 
 
 def _receipts(view: View) -> list[str]:
-    return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
+    return sorted(view.below(JOURNAL), key=order)
 
 
 def _new_receipts(changed: Changed, view: View) -> list[str]:

@@ -61,13 +61,12 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
     this one was taken back already.
     """
     taken = undone_by(receipts)
-    if wanted.number in taken:
-        by = taken[wanted.number]
+    if by := taken.get(wanted.label):
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
     changed = _changed(wanted)
     dependents: list[Receipt] = []
     for receipt in receipts:
-        stands = receipt.number > wanted.number and receipt.number not in taken
+        stands = receipt.number > wanted.number and receipt.label not in taken
         if stands and receipt.op not in ("undo", *_PASSED) and changed & _changed(receipt):
             dependents.insert(0, receipt)
             changed |= _changed(receipt)
@@ -79,14 +78,13 @@ def _changed(receipt: Receipt) -> set[int | str]:
     return records | {row.seq for row in receipt.rows}
 
 
-def undone_by(receipts: Sequence[Receipt]) -> dict[int, str]:
-    """Return numbers of the receipts that are taken back, and by which: an undone undo does not count."""
-    taken: dict[int, str] = {}
+def undone_by(receipts: Sequence[Receipt]) -> dict[str, str]:
+    """Return labels of the receipts that are taken back, and by which: an undone undo does not count."""
+    taken: dict[str, str] = {}
     for receipt in reversed(receipts):
         for note in receipt.notes:
-            number = note.removeprefix(_NOTE)
-            if number != note and number.isdigit() and receipt.number not in taken:
-                taken[int(number)] = receipt.id
+            if note.startswith(_NOTE) and receipt.label not in taken:
+                taken[note.removeprefix(_NOTE)] = receipt.id
     return taken
 
 
@@ -98,7 +96,7 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
         notice = last_seen.differences(view, library.seen_lines(), done.documents)
-        notes = [f"{_NOTE}{receipt.number}"]
+        notes = [f"{_NOTE}{receipt.label}"]
         if stay := sorted(gone & {row.seq for row in receipt.rows}):
             what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
             notes.append(f"{what} forgotten: {format_seqs(stay)}")

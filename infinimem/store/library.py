@@ -413,10 +413,11 @@ class Library:
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
+        head = replace(head, op=plan.op, number=next_number(view))
         if plan.op == "append":
             plan = replace(plan, adds=lists.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), head.time)
+        done = render(plan, view, first, head)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
@@ -428,7 +429,7 @@ class Library:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = last_seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
+            receipt = self.commit(done, view, head, notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         lists.note_plan(self.files, view, plan)
@@ -462,7 +463,7 @@ class Library:
 
         operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
-        head = replace(head, number=next_number(view), high=high)
+        head = replace(head, number=next_number(view), suffix=done.suffix, high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
         transaction = Transaction(self.files, receipt.number, notice)

@@ -21,7 +21,7 @@ from infinimem.store.commit.transaction import FileChange
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
-from infinimem.store.receipts import format_receipt, last_forget
+from infinimem.store.receipts import distinct, format_receipt, last_forget
 from infinimem.store.render import Rendered
 from infinimem.store.spec import MEMORIES, TOPICS
 from infinimem.store.view import View, by_id
@@ -90,8 +90,9 @@ def receipt_and_changes(
         before = one.to_bytes() if (one := old[doc_id]) else None
         changes.append(FileChange(f"{doc_id}.md", before, new.to_bytes() if new else None, moves))
     sums = [(digest(change.old), digest(change.new)) for change in changes]
+    receipt = head if done.suffix else distinct(head, done.rows, sums, done.sums, done.quoted)
     receipt = replace(
-        head,
+        receipt,
         rows=tuple(done.rows),
         quoted=tuple(done.quoted),
         files=tuple(

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from string import ascii_lowercase
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, ReceiptRow, Usage
+from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
 from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View, whole
@@ -52,12 +55,29 @@ def last_forget(view: View) -> int:
 
 def _forgets(view: View, known: int | None, changed: Collection[str] | None) -> int:
     changed = view.below(JOURNAL) if known is None or changed is None else changed
-    return max([known or 0, *(number_of(doc_id) for doc_id in changed if doc_id.endswith(f"-{FORGET}"))])
+    names = (parts_of_name(doc_id) for doc_id in changed if doc_id.startswith(JOURNAL))
+    return max([known or 0, *(number for number, op, _ in names if op == FORGET)])
 
 
-def number_of(doc_id: str) -> int:
-    """Return the number in a receipt's name; 0 for none."""
-    return whole(doc_id.removeprefix(JOURNAL).split("-")[0]) or 0
+def parts_of_name(doc_id: str) -> tuple[int, str, str]:
+    """Return number, op and suffix of a receipt's name; 0 for no number."""
+    number, _, rest = doc_id.removeprefix(JOURNAL).partition("-")
+    suffix = rest.lstrip(ascii_lowercase)
+    return whole(number) or 0, rest.removesuffix(suffix), suffix
+
+
+def order(doc_id: str) -> tuple[int, str]:
+    """Sort names of receipts by number; after a merge of clones several may have one."""
+    return parts_of_name(doc_id)[0], doc_id
+
+
+def distinct(head: Receipt, *change: object) -> Receipt:
+    """Return the receipt under a name that no other change of a library gets, on any machine.
+
+    `change` is what tells it from others: what was there before, and what is done.
+    """
+    told = ascii((head.number, head.op, head.time, head.strategy, head.model, *change))
+    return replace(head, suffix=f"-{digest(told.encode())[:6]}")
 
 
 def next_number(view: View) -> int:
@@ -68,7 +88,7 @@ def _highest(view: View, known: int | None, changed: Collection[str] | None) -> 
     receipts = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
     if known is None or not all(doc_id in view for doc_id in receipts):
         known, receipts = 0, list(view.below(JOURNAL))
-    return max([known, *map(number_of, receipts)])
+    return max([known, *(parts_of_name(doc_id)[0] for doc_id in receipts)])
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
@@ -175,14 +195,14 @@ def cells_of(line: str) -> list[str]:
 def parse_receipt(document: Document) -> Receipt:
     """Read a receipt back; what is missing or mangled gets a neutral value, never an error."""
     header = document.header.values
-    number, _, op = document.id.rsplit("/", 1)[-1].partition("-")
+    number, op, suffix = parts_of_name(document.id)
     counts = usage if isinstance(usage := header.get("usage"), dict) else {}
     seconds = 0.0
     with suppress(ValueError):
         seconds = float(str(header.get("seconds")))
     rows = [cells_of(line) for line in document.lines]
     return Receipt(
-        number=whole(number) or 0,
+        number=number,
         op=op,
         time=str(header.get("time", "")),
         strategy=str(header.get("strategy", "")),
@@ -194,6 +214,7 @@ def parse_receipt(document: Document) -> Receipt:
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
         quoted=document.lines[block(document.lines, QUOTED)],
         high=whole(header.get("high")) or 0,
+        suffix=suffix,
     )
 
 
@@ -212,20 +233,24 @@ def block(lines: Sequence[str], heading: str) -> slice:
 
 def receipts_of(view: View) -> list[Receipt]:
     """Return all receipts, oldest first."""
-    journal = map(view.document, view.below(JOURNAL))
-    return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
+    return [parse_receipt(view.document(doc_id)) for doc_id in sorted(view.below(JOURNAL), key=order)]
 
 
 def later(view: View, number: int) -> Iterator[Receipt]:
     """Give the receipts after a number, oldest first; they are read one by one, and none is kept."""
-    numbered = sorted((number_of(doc_id), doc_id) for doc_id in view.below(JOURNAL))
-    return map(parse_receipt, view.each(doc_id for own, doc_id in numbered if own > number))
+    ordered = sorted(view.below(JOURNAL), key=order)
+    return map(parse_receipt, view.each(doc_id for doc_id in ordered if order(doc_id)[0] > number))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:
-    """Return the receipt called "journal/0007-consolidate", "0007-consolidate" or "7"; else a UsageError."""
+    """Return the receipt called "0007-consolidate-3f9ac1", "7-3f9ac1", "0007-consolidate" or "7".
+
+    UsageError if none or several are called so.
+    """
     stem = name.removeprefix(JOURNAL).removesuffix(".md")
-    those = [r for r in receipts if stem in (r.id.removeprefix(JOURNAL), str(r.number), f"{r.number:04d}")]
+    those = [r for r in receipts if r.id == JOURNAL + stem] or [
+        r for r in receipts if stem in (r.label, str(r.number), f"{r.number:04d}", f"{r.number:04d}-{r.op}")
+    ]
     if len(those) == 1:
         return those[0]
     if those:

@@ -20,7 +20,9 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, ReceiptRow, Source
+from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, Receipt, ReceiptRow, Source
+from infinimem.store.files import digest
+from infinimem.store.receipts import distinct
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
@@ -49,7 +51,8 @@ class Rendered:
     """The documents that change (None: deleted), the rows of the receipt, and what the law is told.
 
     `quoted` lines read so before a person changed them; `names` and `sums` stand for what the receipt must
-    not tell, `reverse_diffs` for those of the very bytes before.
+    not tell, `reverse_diffs` for those of the very bytes before; `suffix` ends the receipt's name, where
+    documents tell it.
     """
 
     documents: dict[str, Document | None] = field(default_factory=dict)
@@ -60,11 +63,15 @@ class Rendered:
     names: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
     reverse_diffs: list[str] | None = None
+    suffix: str = ""
 
 
-def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
-    """Apply a plan that `law.verify` passed, with seqs for new lines from the first on."""
-    return _PlanRenderer(view, receipt, now).render(plan, first_seq)
+def render(plan: Plan, view: View, first_seq: int, head: Receipt) -> Rendered:
+    """Apply a plan that `law.verify` passed, with seqs for new lines from the first on.
+
+    `head` begins the receipt, with its number; `Rendered.suffix` completes its name.
+    """
+    return _PlanRenderer(view, head).render(plan, first_seq)
 
 
 def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
@@ -78,10 +85,9 @@ def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Lin
 
 
 class _PlanRenderer:
-    def __init__(self, view: View, receipt: int, now: str) -> None:
+    def __init__(self, view: View, head: Receipt) -> None:
         self._view = view
-        self._receipt = receipt
-        self._now = now
+        self._receipt = head
         self._result = Rendered()
         self._documents = self._result.documents
         self._gained: Counter[str] = Counter()
@@ -92,21 +98,25 @@ class _PlanRenderer:
         leaving: dict[str, set[int]] = {}
         takers: dict[str, Counter[str]] = {}
 
-        for seq, add in enumerate(plan.adds, first_seq):
-            line = self._line(seq, add)
+        lines = [self._line(seq, add) for seq, add in enumerate(plan.adds, first_seq)]
+        places = [place for move in plan.moves if (place := self._view.entry(move.seq))]
+        derived, puts = plan.derived, plan.records
+        changed = {p.doc_id for p in places} | {d.doc_id for d in derived} | {p.doc_id for p in puts}
+        before = [digest(self._get(doc_id).to_bytes()) for doc_id in sorted(changed)]
+        self._receipt = distinct(self._receipt, before, lines, plan.adds, plan.moves, derived, puts)
+        self._result.suffix = self._receipt.suffix
+        for (seq, add), line in zip(enumerate(plan.adds, first_seq), lines, strict=True):
             arrivals.setdefault(add.to, {}).setdefault(add.heading, []).append(line)
             self._gained[add.to] += 1
             self._result.added.append((seq, line))
             self._result.rows.append(ReceiptRow(seq, "-", add.to, "added"))
-        for move in plan.moves:
-            place = self._view.entry(move.seq)
-            assert place is not None
+        for move, place in zip(plan.moves, places, strict=True):
             target, heading = move.to, move.heading
             related = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
             why = related.get(move.why, move.why)
             if move.archives:
                 target = archive_of(move.to)
-                heading = f"{why.capitalize()} (receipt {self._receipt})"
+                heading = f"{why.capitalize()} (receipt {self._receipt.label})"
                 self._archived[move.to] += 1
             elif place.doc_id != move.to:
                 self._gained[move.to] += 1
@@ -239,9 +249,9 @@ class _PlanRenderer:
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
         rows.append(
             {
-                "time": self._now,
+                "time": self._receipt.time,
                 "op": "create" if new else "update" if op == "consolidate" else op,
-                "receipt": str(self._receipt),
+                "receipt": self._receipt.label,
                 "added": str(self._gained[document.id]),
                 "archived": str(self._archived[document.id]),
             }
@@ -261,7 +271,7 @@ class _PlanRenderer:
             "token_count": str(tokens.count(document.body)),
         }
         if "created_time" not in document.header.values:
-            header["created_time"] = self._now
+            header["created_time"] = self._receipt.time
         header["update_log"] = "".join(f"\n  - {flow(_counted(row))}" for row in rows[-LOG_LENGTH:])
         header["aux"] = f"{{{aux}}}"
         if former := self._former_name(document.id):

@@ -232,10 +232,10 @@ def receipt(asked: Asked) -> Page:
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     """Return whether a receipt can be taken back, from a page of now, and which later ones would go, too."""
     every = recorded(asked.memory.view).receipts
-    by = undone_by(every).get(one.number, "")
+    by = undone_by(every).get(one.label, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
     later = [other.id for other in dependents_of(one, every)] if can else []
-    return {"number": one.number, "by": by, "can": can, "later": later}
+    return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
 def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
@@ -351,9 +351,9 @@ def _place(at: int, count: int) -> dict[str, Any]:
 def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
-        raise UsageError("say which receipt: a number")
+        raise UsageError("say which receipt: its name")
     done = asked.memory.undo(name, "together" in asked.form)
-    return Moved(f"/receipt/{done[-1].number}")
+    return Moved(f"/receipt/{done[-1].label}")
 
 
 def decide(asked: Asked) -> Moved:
