@@ -137,8 +137,7 @@ class Inspection:
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
         """Those that can be read, oldest first."""
-        receipts = map(parse_receipt, self.own(JOURNAL))
-        return tuple(sorted(receipts, key=lambda receipt: (receipt.number, receipt.id)))
+        return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
     def deleted(self) -> frozenset[int]:

@@ -406,17 +406,17 @@ class Library:
             operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
-        from infinimem.store.plans import name_clashes, violations
+        from infinimem.store.plans import name_clashes, name_receipt, violations
         from infinimem.store.receipts import next_number
         from infinimem.store.render import by_heading, render
 
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
-        head = replace(head, op=plan.op, number=next_number(view))
         if plan.op == "append":
             plan = replace(plan, adds=lists.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
+        head = name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
         done = render(plan, view, first, head)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
@@ -463,7 +463,7 @@ class Library:
 
         operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
-        head = replace(head, number=next_number(view), suffix=done.suffix, high=high)
+        head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
         transaction = Transaction(self.files, receipt.number, notice)

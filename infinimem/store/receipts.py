@@ -50,45 +50,46 @@ def forgotten(receipts: Iterable[Receipt]) -> dict[int, int]:
 
 def last_forget(view: View) -> int:
     """Return the number of the last `forget`: what comes of a snapshot with another one may quote it."""
-    return view.derived(_forgets)
+    return view.derived(_highest)[1]
 
 
-def _forgets(view: View, known: int | None, changed: Collection[str] | None) -> int:
-    changed = view.below(JOURNAL) if known is None or changed is None else changed
-    names = (parts_of_name(doc_id) for doc_id in changed if doc_id.startswith(JOURNAL))
-    return max([known or 0, *(number for number, op, _ in names if op == FORGET)])
+def next_number(view: View) -> int:
+    return 1 + view.derived(_highest)[0]
 
 
-def parts_of_name(doc_id: str) -> tuple[int, str, str]:
-    """Return number, op and suffix of a receipt's name; 0 for no number."""
-    number, _, rest = doc_id.removeprefix(JOURNAL).partition("-")
+def _highest(view: View, known: tuple[int, int] | None, changed: Collection[str] | None) -> tuple[int, int]:
+    """Return the highest number of a receipt, and that of a `forget`."""
+    fresh = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
+    if known is None or not all(doc_id in view for doc_id in fresh):
+        known, fresh = (0, 0), list(view.below(JOURNAL))
+    forgets = (doc_id for doc_id in fresh if op_and_suffix(doc_id)[0] == FORGET)
+    return max([known[0], *map(number_of, fresh)]), max([known[1], *map(number_of, forgets)])
+
+
+def number_of(doc_id: str) -> int:
+    """Return the number in a receipt's name; 0 for none."""
+    return whole(doc_id.removeprefix(JOURNAL).partition("-")[0]) or 0
+
+
+def op_and_suffix(doc_id: str) -> tuple[str, str]:
+    """Return what stands behind the number in a receipt's name: the op, and all that follows."""
+    rest = doc_id.partition("-")[2]
     suffix = rest.lstrip(ascii_lowercase)
-    return whole(number) or 0, rest.removesuffix(suffix), suffix
+    return rest.removesuffix(suffix), suffix
 
 
-def order(doc_id: str) -> tuple[int, str]:
-    """Sort names of receipts by number; after a merge of clones several may have one."""
-    return parts_of_name(doc_id)[0], doc_id
+def receipt_ids(view: View) -> list[str]:
+    """Return the ids of all receipts, oldest first; after a merge of clones several may have one number."""
+    return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
 
 
-def distinct(head: Receipt, *change: object) -> Receipt:
+def with_suffix(head: Receipt, *change: object) -> Receipt:
     """Return the receipt under a name that no other change of a library gets, on any machine.
 
     `change` is what tells it from others: what was there before, and what is done.
     """
     told = ascii((head.number, head.op, head.time, head.strategy, head.model, *change))
     return replace(head, suffix=f"-{digest(told.encode())[:6]}")
-
-
-def next_number(view: View) -> int:
-    return 1 + view.derived(_highest)
-
-
-def _highest(view: View, known: int | None, changed: Collection[str] | None) -> int:
-    receipts = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
-    if known is None or not all(doc_id in view for doc_id in receipts):
-        known, receipts = 0, list(view.below(JOURNAL))
-    return max([known, *(parts_of_name(doc_id)[0] for doc_id in receipts)])
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
@@ -195,14 +196,14 @@ def cells_of(line: str) -> list[str]:
 def parse_receipt(document: Document) -> Receipt:
     """Read a receipt back; what is missing or mangled gets a neutral value, never an error."""
     header = document.header.values
-    number, op, suffix = parts_of_name(document.id)
+    op, suffix = op_and_suffix(document.id)
     counts = usage if isinstance(usage := header.get("usage"), dict) else {}
     seconds = 0.0
     with suppress(ValueError):
         seconds = float(str(header.get("seconds")))
     rows = [cells_of(line) for line in document.lines]
     return Receipt(
-        number=number,
+        number=number_of(document.id),
         op=op,
         time=str(header.get("time", "")),
         strategy=str(header.get("strategy", "")),
@@ -231,15 +232,10 @@ def block(lines: Sequence[str], heading: str) -> slice:
     return slice(at, close) if close >= 0 else slice(end, end)
 
 
-def receipts_of(view: View) -> list[Receipt]:
-    """Return all receipts, oldest first."""
-    return [parse_receipt(view.document(doc_id)) for doc_id in sorted(view.below(JOURNAL), key=order)]
-
-
-def later(view: View, number: int) -> Iterator[Receipt]:
+def receipts_of(view: View, after: int = -1) -> Iterator[Receipt]:
     """Give the receipts after a number, oldest first; they are read one by one, and none is kept."""
-    ordered = sorted(view.below(JOURNAL), key=order)
-    return map(parse_receipt, view.each(doc_id for doc_id in ordered if order(doc_id)[0] > number))
+    ids = (doc_id for doc_id in receipt_ids(view) if number_of(doc_id) > after)
+    return map(parse_receipt, view.each(ids))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:

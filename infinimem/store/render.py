@@ -21,8 +21,6 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, Receipt, ReceiptRow, Source
-from infinimem.store.files import digest
-from infinimem.store.receipts import distinct
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
@@ -51,8 +49,7 @@ class Rendered:
     """The documents that change (None: deleted), the rows of the receipt, and what the law is told.
 
     `quoted` lines read so before a person changed them; `names` and `sums` stand for what the receipt must
-    not tell, `reverse_diffs` for those of the very bytes before; `suffix` ends the receipt's name, where
-    documents tell it.
+    not tell, `reverse_diffs` for those of the very bytes before.
     """
 
     documents: dict[str, Document | None] = field(default_factory=dict)
@@ -63,15 +60,11 @@ class Rendered:
     names: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
     reverse_diffs: list[str] | None = None
-    suffix: str = ""
 
 
-def render(plan: Plan, view: View, first_seq: int, head: Receipt) -> Rendered:
-    """Apply a plan that `law.verify` passed, with seqs for new lines from the first on.
-
-    `head` begins the receipt, with its number; `Rendered.suffix` completes its name.
-    """
-    return _PlanRenderer(view, head).render(plan, first_seq)
+def render(plan: Plan, view: View, first_seq: int, receipt: Receipt) -> Rendered:
+    """Apply a plan that `law.verify` passed, with seqs for new lines from the first on."""
+    return _PlanRenderer(view, receipt).render(plan, first_seq)
 
 
 def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
@@ -85,9 +78,9 @@ def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Lin
 
 
 class _PlanRenderer:
-    def __init__(self, view: View, head: Receipt) -> None:
+    def __init__(self, view: View, receipt: Receipt) -> None:
         self._view = view
-        self._receipt = head
+        self._receipt = receipt
         self._result = Rendered()
         self._documents = self._result.documents
         self._gained: Counter[str] = Counter()
@@ -98,19 +91,15 @@ class _PlanRenderer:
         leaving: dict[str, set[int]] = {}
         takers: dict[str, Counter[str]] = {}
 
-        lines = [self._line(seq, add) for seq, add in enumerate(plan.adds, first_seq)]
-        places = [place for move in plan.moves if (place := self._view.entry(move.seq))]
-        derived, puts = plan.derived, plan.records
-        changed = {p.doc_id for p in places} | {d.doc_id for d in derived} | {p.doc_id for p in puts}
-        before = [digest(self._get(doc_id).to_bytes()) for doc_id in sorted(changed)]
-        self._receipt = distinct(self._receipt, before, lines, plan.adds, plan.moves, derived, puts)
-        self._result.suffix = self._receipt.suffix
-        for (seq, add), line in zip(enumerate(plan.adds, first_seq), lines, strict=True):
+        for seq, add in enumerate(plan.adds, first_seq):
+            line = self._line(seq, add)
             arrivals.setdefault(add.to, {}).setdefault(add.heading, []).append(line)
             self._gained[add.to] += 1
             self._result.added.append((seq, line))
             self._result.rows.append(ReceiptRow(seq, "-", add.to, "added"))
-        for move, place in zip(plan.moves, places, strict=True):
+        for move in plan.moves:
+            place = self._view.entry(move.seq)
+            assert place is not None
             target, heading = move.to, move.heading
             related = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
             why = related.get(move.why, move.why)
