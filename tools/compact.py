@@ -21,6 +21,8 @@ from infinimem.markdown.signature import parse_entry, unsign
 from .tool import Result, shown
 
 _NOTED = ("when", "refers")
+_GAP = "…"
+"""Stands between lines of a section that are not neighbours."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ def rows(
         return
     for passage in _passages(result, raw is not None):
         if raw:
-            told = [f"{number}{mark} {raw(passage.doc_id, number)}" for number, mark, _ in passage.lines]
+            lines = [(number, mark, raw(passage.doc_id, number or 1)) for number, mark, _ in passage.lines]
+            told = [f"{number}{mark} {text}" if number else _GAP for number, mark, text in lines]
         else:
             told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids, dated))
         if told and "lines" not in result:
@@ -69,12 +72,11 @@ def rows(
 
 def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
     for hit in result.get("hits", ()):
-        texts = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         stem = hit["doc_id"].rpartition("/")[2].replace("-", " ")
         evident = {"", stem.casefold(), hit["heading"].partition(" > ")[0].casefold()}
         above = () if hit["title"].casefold() in evident else (hit["title"],)
         heading = " > ".join(filter(None, (*above, hit["heading"])))
-        yield _Passage(hit["doc_id"], heading, [(number, "", text) for number, text in texts])
+        yield _Passage(hit["doc_id"], heading, ((number, "", text) for number, text in numbered(hit)))
     found: dict[str, dict[int, tuple[str, str]]] = {}
     for match in result.get("matches", ()):
         around = found.setdefault(match["doc_id"], {})
@@ -90,12 +92,24 @@ def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
         yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > first])
 
 
+def numbered(hit: Result) -> Iterator[tuple[int, str]]:
+    """The lines of a hit with their numbers; 0 for the "…" between two runs of them."""
+    texts = iter(hit["snippet"].split("\n"))
+    for first, last in hit.get("ranges") or [(hit["start_line"], hit["end_line"])]:
+        if first > hit["start_line"]:
+            yield 0, next(texts)
+        yield from zip(range(first, last + 1), texts, strict=False)
+
+
 def _told(
     lines: Iterable[tuple[int, str, str]], heading: str, ids: bool, dated: Callable[[str], str] | None
 ) -> Iterator[str]:
     """Rows of one passage, without blank lines and the heading that stands above them."""
     above = ("", "")
     for number, mark, text in lines:
+        if not number:
+            yield _GAP
+            continue
         if not text.strip() or (heading and not mark and text.lstrip("#").strip() == heading):
             continue
         number_of = ""

@@ -37,6 +37,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
+from infinimem.tools.compact import numbered
 from infinimem.tools.tool import scope_of
 from infinimem.user_folders import is_mine
 from infinimem.web.prose import PAGE, around, blocks, fact, sessions
@@ -164,12 +165,15 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(place) for place in doc.entries_in(hit["start_line"], hit["end_line"]))
+        facts = (
+            fact(place)
+            for place in doc.entries_in(hit["start_line"], hit["end_line"])
+            if place.seq in hit["seqs"]
+        )
         lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
     else:
-        said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
-        lines = [own | {"text": text, "line": number} for number, text in said if text.strip()]
+        lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
     return [one | {"document": doc.id} for one in lines]
 
 
