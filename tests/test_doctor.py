@@ -73,7 +73,11 @@ def replaced(path: str, old: bytes, new: bytes) -> Damage:
 
 
 def twin(path: str, other: str) -> Damage:
-    return lambda root: (root / other).write_bytes(next(root.glob(path)).read_bytes())
+    def damage(root: Path) -> None:
+        (file,) = root.glob(path)
+        file.with_name(other.format(file.stem)).write_bytes(file.read_bytes())
+
+    return damage
 
 
 def moved(path: str, other: str) -> Damage:
@@ -88,7 +92,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "typed": (append("CURRENT.md", "- call Bo\n- and Al\n"), HINT, "2 lines typed", "CURRENT:", MENDED),
     "pasted": (append("CURRENT.md", "- <seq=4> again\n"), BAD, "stands twice", "", MENDED),
     "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
-    "merged": (twin("evidence/s1.md", "evidence/s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
+    "merged": (twin("evidence/s1.md", "s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
     "endless": (
         append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),
@@ -126,7 +130,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
         HINT, "take over what you want", ".infinimem/conflicts/0001-topics-food.md", LEFT,
     ),
     "receipts": (
-        twin("journal/0001-consolidate-*.md", "journal/0001-x.md"), HINT, "number 1", "journal/", LEFT
+        twin("journal/0001-consolidate-*.md", "{} (1).md"), HINT, "called 1-", "journal/", LEFT
     ),
 }  # fmt: skip
 

@@ -202,12 +202,10 @@ def test_search_shows_the_best_lines_of_many_sections(
     arguments: dict[str, Any], least: int, most: int
 ) -> None:
     """Some 40 rows by default, each with its number in the document, "…" where lines are left out."""
-    source = random.Random(7)
+    source, seen = random.Random(7), ("a heron", "a zeppelin", "nothing", "a heron beside a zeppelin")
     notes = {
         f"n{n}": "# Log\n\n" + "".join(
-            f"{source.choice(('a heron', 'a zeppelin', 'nothing', 'a heron beside a zeppelin'))} on day {day}\n"
-            + "\n" * source.randint(0, 1)
-            for day in range(30)
+            f"{source.choice(seen)} on day {day}\n" + "\n" * source.randint(0, 1) for day in range(30)
         )
         for n in range(40)
     }  # fmt: skip

@@ -21,8 +21,6 @@ from infinimem.markdown.signature import parse_entry, unsign
 from .tool import Result, shown
 
 _NOTED = ("when", "refers")
-_GAP = "…"
-"""Stands between lines of a section that are not neighbours."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,7 @@ def rows(
         return
     for passage in _passages(result, raw is not None):
         if raw:
-            lines = [(number, mark, raw(passage.doc_id, number or 1)) for number, mark, _ in passage.lines]
-            told = [f"{number}{mark} {text}" if number else _GAP for number, mark, text in lines]
+            told = [f"{n}{mark} {raw(passage.doc_id, n)}" if n else text for n, mark, text in passage.lines]
         else:
             told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids, dated))
         if told and "lines" not in result:
@@ -107,9 +104,6 @@ def _told(
     """Rows of one passage, without blank lines and the heading that stands above them."""
     above = ("", "")
     for number, mark, text in lines:
-        if not number:
-            yield _GAP
-            continue
         if not text.strip() or (heading and not mark and text.lstrip("#").strip() == heading):
             continue
         number_of = ""
@@ -129,7 +123,7 @@ def _told(
             noted = ", ".join(f"{key} {name(entry.fields[key])}" for key in _NOTED if entry.fields.get(key))
             number_of = f"[{entry.seq}] " if ids else ""
             text = f"{head} {words}" + (f" ({noted})" if noted else "")
-        yield f"{number}{mark} {number_of}{unsign(text)}".rstrip()
+        yield f"{number or ''}{mark} {number_of}{unsign(text)}".strip()
 
 
 def _total(result: Result) -> str:

@@ -29,8 +29,9 @@ def search(view: View, query: str, k: int, scope: str, full: bool) -> Result:
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, k, scope_of(scope))
-    hits, left = [], LINES * max(k, 10) - len(blocks)
-    for after, block in reversed([*enumerate(reversed(blocks))]):
+    hits: list[dict[str, Any]] = []
+    left = LINES * max(k, 10) - len(blocks)
+    for after, block in zip(reversed(range(len(blocks))), blocks, strict=True):
         room = max(1, min(left - after, max(left // 4, left // (after + 1), 3)))
         hits.append(_hit(view.document(block.doc_id), block, terms, words, None if full else room))
         left -= sum(bool(row.strip()) for row in hits[-1]["snippet"].split("\n"))
@@ -42,46 +43,40 @@ def _hit(
 ) -> dict[str, Any]:
     lines = {n: document.text_line(n) for n in range(block.start_line, block.end_line + 1)}
     held = dict(zip(lines, words.held("\n".join(lines.values()), terms), strict=True))
-    ranges = [[block.start_line, block.end_line]] if room is None else best_lines(lines, held, room)
+    runs = [range(block.start_line, block.end_line + 1)] if room is None else _best(lines, held, room)
+    texts = ((shown(lines[n], closest(lines[n], block.text, terms, words)) for n in run) for run in runs)
     located = document.entries_in(block.start_line, block.end_line) if block.seqs else ()
     return {
         "doc_id": block.doc_id,
         "title": shown(document.title),
         "heading": shown(" > ".join(document.path_at(max(lines, key=lambda n: (held[n], -n))))),
-        "start_line": ranges[0][0],
-        "end_line": ranges[-1][1],
-        "ranges": ranges,
-        "seqs": [p.seq for p in located if any(first <= p.start_line <= last for first, last in ranges)],
+        "start_line": runs[0][0],
+        "end_line": runs[-1][-1],
+        "ranges": [[run[0], run[-1]] for run in runs],
+        "seqs": [place.seq for place in located if any(place.start_line in run for run in runs)],
         "score": block.score,
-        "snippet": "\n…\n".join(
-            "\n".join(shown(lines[n], closest(lines[n], block.text, terms, words)) for n in range(a, b + 1))
-            for a, b in ranges
-        ),
+        "snippet": "\n…\n".join(map("\n".join, texts)),
     }
 
 
-def best_lines(lines: Mapping[int, str], held: Mapping[int, int], room: int) -> list[list[int]]:
-    """First and last lines of the runs to show: those that hold most terms, then their neighbours.
-
-    Of a section that fits all lines; of one that holds no term the first. Blank lines part no run and take
-    no room.
-    """
+def _best(lines: Mapping[int, str], held: Mapping[int, int], room: int) -> list[range]:
+    """Runs of lines to show: those that hold most terms, then their neighbours; of a section that fits all,
+    of one that holds no term the first. Blank lines part no run and take no room."""
     numbers = [n for n, text in lines.items() if text.strip()] or [*lines]
-    size = {n: tokens.estimate(lines[n][:LINE_LENGTH]) for n in numbers}
-    if len(numbers) <= room and sum(size.values()) <= SNIPPET:
-        return [[numbers[0], numbers[-1]]]
+    sizes = {n: tokens.estimate(lines[n][:LINE_LENGTH]) for n in numbers}
+    if len(numbers) <= room and sum(sizes.values()) <= SNIPPET:
+        return [range(numbers[0], numbers[-1] + 1)]
     around = [0, *(held[n] for n in numbers), 0]
     worth = {n: around[at + 1] + max(around[at], around[at + 2]) / 2 for at, n in enumerate(numbers)}
     chosen, left = set[int](), SNIPPET
     for n in sorted(numbers, key=lambda n: (-worth[n], n))[:room]:
-        left -= size[n]
+        left -= sizes[n]
         if chosen and (left < 0 or (not worth[n] and any(around))):
             break
         chosen.add(n)
-    runs: list[list[int]] = []
+    runs: list[range] = []
     for before, n in zip([0, *numbers], numbers, strict=False):
-        if n in chosen and before in chosen:
-            runs[-1][1] = n
-        elif n in chosen:
-            runs.append([n, n])
+        if n in chosen:
+            first = runs.pop()[0] if before in chosen else n
+            runs.append(range(first, n + 1))
     return runs

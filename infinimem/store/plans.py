@@ -130,9 +130,7 @@ def violations(view: View, done: Rendered) -> list[Reason]:
 def name_clashes(view: View, done: Rendered) -> list[Reason]:
     """Return new documents whose names some file systems take for that of another."""
     new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
-    if not new:
-        return []
-    names, counts = view.derived(by_id), Counter(map(fold, new))
+    names, counts = view.derived(by_id) if new else {}, Counter(map(fold, new))
     return [
         Reason("BAD_TARGET", (), f"{doc_id} is another's name")
         for doc_id in new

@@ -247,9 +247,9 @@ def named(receipts: Sequence[Receipt], name: str) -> Receipt:
     those = [r for r in receipts if r.id == JOURNAL + stem] or [
         r for r in receipts if stem in (r.label, str(r.number), f"{r.number:04d}", f"{r.number:04d}-{r.op}")
     ]
-    if len(those) == 1:
-        return those[0]
-    if those:
+    if not those:
+        raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+    if len(those) > 1:
         several = ", ".join(receipt.id for receipt in those)
         raise UsageError(f"{name!r} names several receipts: {several}; give the full id")
-    raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+    return those[0]

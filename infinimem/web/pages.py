@@ -165,11 +165,7 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (
-            fact(place)
-            for place in doc.entries_in(hit["start_line"], hit["end_line"])
-            if place.seq in hit["seqs"]
-        )
+        facts = (fact(place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
     else:
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
