@@ -15,7 +15,7 @@ from infinimem.grounding.claims import is_repetition
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import Plan, Reason, Receipt
+from infinimem.model import CURRENT, Plan, Reason, Receipt
 from infinimem.store.commit.install import Moves
 from infinimem.store.commit.transaction import FileChange
 from infinimem.store.files import digest
@@ -81,7 +81,8 @@ def name_receipt(head: Receipt, plan: Plan, view: View, first_seq: int) -> Recei
     places = [place for move in plan.moves if (place := view.entry(move.seq))]
     origins = [place.entry.line for add in plan.adds for seq in add.origin if (place := view.entry(seq))]
     derived, puts = plan.derived, plan.records
-    changed = {p.doc_id for p in places} | {a.to for a in plan.adds} | {m.to for m in plan.moves}
+    changed = {a.to for a in plan.adds} - {CURRENT}  # most are appended there, and leave no receipt
+    changed |= {p.doc_id for p in places} | {m.to for m in plan.moves}
     changed |= {d.doc_id for d in derived} | {p.doc_id for p in puts}
     before = [digest(view.document(doc_id).to_bytes()) for doc_id in sorted(changed) if doc_id in view]
     return with_suffix(head, before, first_seq, origins, plan.adds, plan.moves, derived, puts)
