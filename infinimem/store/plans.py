@@ -80,12 +80,11 @@ def name_receipt(head: Receipt, plan: Plan, view: View, first_seq: int) -> Recei
     """Return the receipt of a plan under its name, which documents tell; seqs as for `render`."""
     places = [place for move in plan.moves if (place := view.entry(move.seq))]
     origins = [place.entry.line for add in plan.adds for seq in add.origin if (place := view.entry(seq))]
-    derived, puts = plan.derived, plan.records
     changed = {a.to for a in plan.adds} - {CURRENT}  # most are appended there, and leave no receipt
     changed |= {p.doc_id for p in places} | {m.to for m in plan.moves}
-    changed |= {d.doc_id for d in derived} | {p.doc_id for p in puts}
+    changed |= {d.doc_id for d in plan.derived} | {p.doc_id for p in plan.records}
     before = [digest(view.document(doc_id).to_bytes()) for doc_id in sorted(changed) if doc_id in view]
-    return with_suffix(head, before, first_seq, origins, plan.adds, plan.moves, derived, puts)
+    return with_suffix(head, before, first_seq, origins, plan.adds, plan.moves, plan.derived, plan.records)
 
 
 def receipt_and_changes(
