@@ -3,8 +3,8 @@
     trace      seq, line, document, start: what its kind says, below
     mention    key of what a receipt or a record names (`_key`), document; of a file its checksums
 
-A document that changed is taken in when somebody asks next, so that who writes pays nothing, and who asks reads
-no receipts but those that it shows. Rows hold no text. Receipts may be missing or damaged: then there is
+A document that changed is taken in when somebody asks next: who writes pays nothing, and who asks reads no
+receipts but those that it shows. Rows hold no text. Receipts may be missing or damaged: then there is
 less to tell. history.py tells it as the story of a line, and line by line of a document.
 """
 
@@ -24,7 +24,7 @@ from infinimem.model import CURRENT, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.index import PORTION, STEM, Index, Lines
 from infinimem.store.lines import drawn_from, fold
-from infinimem.store.receipts import number_of, parse_receipt, reverse_diffs
+from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
 from infinimem.store.render import described
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
@@ -48,6 +48,9 @@ _ARCHIVED = "archived"  # of seq the archive does not say that another line stan
 _DESCRIBED = "described"  # the summary of a topic describes seq
 _HELD = "held"  # a record names the turn seq as its evidence
 
+_Trace = tuple[str, int, int, int]
+_Mention = tuple[int, str, str]
+
 
 @dataclass(frozen=True)
 class LineStep:
@@ -60,7 +63,7 @@ class LineStep:
     @property
     def order(self) -> tuple[int, str]:
         """The receipt's place among all: two clones may have given two receipts one number."""
-        return _order(self.receipt)
+        return self.receipt.number, self.receipt.id
 
     @property
     def brings(self) -> bool:
@@ -121,28 +124,24 @@ class Lineage:
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first; each of them is read."""
-        return tuple(told.receipt for told in self._read(self._journal))
+        return tuple(map(self.receipt, self._journal))
 
     def latest(self, most: int) -> list[Receipt]:
         """Return the last receipts, oldest first."""
-        return [told.receipt for told in self._read(sorted(self._journal, key=_by_number)[-most:])]
+        return [self.receipt(doc_id) for doc_id in self._journal[-most:]]
 
-    @property
+    @cached_property
     def _journal(self) -> Sequence[str]:
-        return self.view.below(JOURNAL) if self.view.initialised else ()
+        return receipt_ids(self.view) if self.view.initialised else ()
 
     def receipt(self, doc_id: str) -> Receipt:
         """Return one receipt."""
-        return self._read((doc_id,))[0].receipt
+        return self._read(doc_id).receipt
 
-    def _read(self, names: Iterable[str]) -> list[_Told]:
-        """Return receipts, oldest first."""
-        read = []
-        for name in names:
-            if name not in self.told:
-                self.told[name] = _Told(parse_receipt(self.view.document(name)))
-            read.append(self.told[name])
-        return sorted(read, key=lambda told: _order(told.receipt))
+    def _read(self, doc_id: str) -> _Told:
+        if doc_id not in self.told:
+            self.told[doc_id] = _Told(parse_receipt(self.view.document(doc_id)))
+        return self.told[doc_id]
 
     @property
     def highest(self) -> int:
@@ -152,7 +151,8 @@ class Lineage:
 
     def steps(self, seq: int) -> Sequence[LineStep]:
         """Return what receipts did to a line, oldest first."""
-        return [step for told in self._read(self._traced(_ROW, seq)) for step in told.steps.get(seq, ())]
+        receipts = sorted(self._traced(_ROW, seq), key=_by_number)
+        return [step for doc_id in receipts for step in self._read(doc_id).steps.get(seq, ())]
 
     def changes(self, doc_id: str) -> list[tuple[str, str, str]]:
         """Return ids of receipts that changed a document, oldest first, with its checksums around each."""
@@ -333,69 +333,71 @@ def _taken_in(view: View, index: Index) -> Lines:
         }
         kinds = (CURRENT, TOPICS, ARCHIVE, JOURNAL, *folders().records)
         ours = (name for name in numbers if name.startswith(kinds) and not view.is_note(name))
-        traces: list[tuple[object, ...]] = []
-        mentions: list[tuple[object, ...]] = []
+        traces: list[tuple[int, str, int, int, int]] = []
+        mentions: list[tuple[int, int, str, str]] = []
         for document in view.each(ours):
-            traces += ((*row, numbers[document.id]) for row in _traces(document))
-            mentions += ((*row, numbers[document.id]) for row in _mentions(document))
+            told, named = _rows_of(document)
+            traces += ((numbers[document.id], *row) for row in told)
+            mentions += ((numbers[document.id], *row) for row in named)
         with index.writing() as db:
             for table in ("trace", "mention"):
                 db.executemany(f"delete from {table} where doc = ?", [(one,) for one in numbers.values()])
-            db.executemany("insert into trace(kind, seq, line, start, doc) values(?, ?, ?, ?, ?)", traces)
-            db.executemany("insert into mention(key, before, after, doc) values(?, ?, ?, ?)", mentions)
+            db.executemany("insert into trace(doc, kind, seq, line, start) values(?, ?, ?, ?, ?)", traces)
+            db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
             db.executemany(
                 "update document set traced = 1 where id = ?", [(one,) for one in numbers.values()]
             )
     return index.lines(view) if due else lines
 
 
-def _traces(document: Document) -> Iterator[tuple[str, int, int, int]]:
-    """Yield kinds, seqs, lines, and where those start."""
+def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
+    """Return a document's rows, without its number."""
     if document.id.startswith(JOURNAL):
         receipt = parse_receipt(document)
-        for row in receipt.rows:
-            heir = successor(row.why)
-            yield _ROW, row.seq, heir[1] if heir and heir[0] == REPLACED[0] else 0, 0
-            if copied := _COPY.match(row.why):
-                yield _COPIED, int(copied[1]), row.seq, 0
-        for entry in filter(None, map(parse_entry, receipt.quoted)):
-            yield from ((_QUOTED, seq, entry.seq, 0) for seq in drawn_from(entry))
-    elif document.id.startswith(folders().records):
-        yield from ((_HELD, seq, 0, 0) for seq in evidence_of(document))
-    else:
-        if document.id.startswith(TOPICS):
-            yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
-        for place in document.entries:
-            yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in drawn_from(place.entry))
-            if document.id.startswith(ARCHIVE):
-                if newer := replaced_by(place.headings):
-                    yield _SUPERSEDED, newer, place.seq, place.start_line
-                elif not Lineage.replaced(place):
-                    yield _ARCHIVED, place.seq, 0, place.start_line
+        return _traces(receipt), _mentions(receipt, document)
+    if document.id.startswith(folders().records):
+        named = sources_of(document)
+        held = ((_HELD, seq, 0, 0) for seq in evidence_of(document))
+        return held, ((_key("record", name), "", "") for name in named)
+    return _standing(document), ()
 
 
-def _mentions(document: Document) -> Iterator[tuple[int, str, str]]:
-    """Yield keys, and checksums where a key is that of a file."""
-    if document.id.startswith(JOURNAL):
-        receipt = parse_receipt(document)
-        for name, before, after in receipt.files:
-            yield _key("file", name), before, after
-        names = {name for name, *_ in receipt.files} if receipt.id == document.id else ()
-        for back in reverse_diffs(document):
-            came = {row[1:] for hunk in back.hunks for row in hunk.came if row.startswith(">")}
-            yield from ((_key("line", back.doc_id, line), "", "") for line in came if back.doc_id in names)
-    elif document.id.startswith(folders().records):
-        yield from ((_key("record", name), "", "") for name in sources_of(document))
+def _traces(receipt: Receipt) -> Iterator[_Trace]:
+    for row in receipt.rows:
+        heir = successor(row.why)
+        yield _ROW, row.seq, heir[1] if heir and heir[0] == REPLACED[0] else 0, 0
+        if copied := _COPY.match(row.why):
+            yield _COPIED, int(copied[1]), row.seq, 0
+    for entry in filter(None, map(parse_entry, receipt.quoted)):
+        yield from ((_QUOTED, seq, entry.seq, 0) for seq in drawn_from(entry))
+
+
+def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
+    for name, before, after in receipt.files:
+        yield _key("file", name), before, after
+    names = {name for name, *_ in receipt.files} if receipt.id == document.id else ()
+    for back in reverse_diffs(document):
+        came = {row[1:] for hunk in back.hunks for row in hunk.came if row.startswith(">")}
+        yield from ((_key("line", back.doc_id, line), "", "") for line in came if back.doc_id in names)
+
+
+def _standing(document: Document) -> Iterator[_Trace]:
+    """Yield the rows of a document of signed lines."""
+    if document.id.startswith(TOPICS):
+        yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
+    for place in document.entries:
+        yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in drawn_from(place.entry))
+        if document.id.startswith(ARCHIVE):
+            if heir := replaced_by(place.headings):
+                yield _SUPERSEDED, heir, place.seq, place.start_line
+            elif not Lineage.replaced(place):
+                yield _ARCHIVED, place.seq, 0, place.start_line
 
 
 def _key(*words: str) -> int:
     """Return what stands for words in a row."""
     text = "\0".join(words).encode("utf-8", "surrogateescape")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
-
-
-def _order(receipt: Receipt) -> tuple[int, str]:
-    return receipt.number, receipt.op
 
 
 def _by_number(doc_id: str) -> tuple[int, str]:
