@@ -85,6 +85,16 @@ class TurnRef:
     text: str
 
 
+@dataclass(frozen=True)
+class StaleDependent:
+    """A live entry (`seq`), or a summary (None), that depends on line `on`, which line `by` superseded."""
+
+    where: str
+    seq: int | None
+    on: int
+    by: int
+
+
 class _Told:
     """A receipt, and what it did to each line."""
 
@@ -256,7 +266,26 @@ class Lineage:
         """Return the lines of the archive that one superseded, the newest first."""
         return sorted(self._places(_SUPERSEDED, seq), key=lambda place: -place.seq)
 
-    def stale(self) -> dict[int, int]:
+    def stale(self) -> tuple[StaleDependent, ...]:
+        """Return everything live that depends on a superseded line, by place, for a person to look at.
+
+        An entry depends on the lines that it was drawn from, a summary on those that `aux.from` names.
+        """
+        heirs = self._heirs_of_archived()
+        stale = [
+            StaleDependent(doc_id, None, seq, heirs[seq])
+            for seq in heirs
+            for doc_id in self._traced(_DESCRIBED, seq)
+        ]
+        stale += (
+            StaleDependent(at(place), place.seq, seq, heirs[seq])
+            for place in self._dependents(heirs)
+            for seq in self.ancestors(place.entry)
+            if heirs.get(seq, place.seq) != place.seq
+        )
+        return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
+
+    def _heirs_of_archived(self) -> dict[int, int]:
         """Return superseded lines of the archive, and by which. What its headings do not say, receipts do."""
         query = f"select line, seq from trace t {_JOINED} where kind = ? order by d.name, start"
         heirs = dict(self._rows.all(query, _SUPERSEDED))
@@ -267,22 +296,19 @@ class Lineage:
                 heirs[seq] = heir[1]
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
-    def dependents(self, seqs: Iterable[int]) -> list[Located]:
-        """Return the lines that may come from some, also through others that are gone."""
+    def _dependents(self, seqs: Iterable[int]) -> list[Located]:
+        """Return the live lines that may come from some, also through others that are gone."""
         places: dict[str, Located] = {}
         seen, pending = set(seqs), [*seqs]
         query = "select line from trace where kind in (?, ?) and seq = ?"
         while pending:
             seq = pending.pop()
-            places.update((at(place), place) for place in self.drawn(seq))
+            drawn = (place for place in self.drawn(seq) if not place.doc_id.startswith(ARCHIVE))
+            places.update((at(place), place) for place in drawn)
             fresh = set(self._rows.seqs(query, _DRAWN, _QUOTED, seq)) - seen
             seen |= fresh
             pending += fresh
         return [*places.values()]
-
-    def describing(self, seq: int) -> list[str]:
-        """Return the topics whose summary describes a line."""
-        return self._traced(_DESCRIBED, seq)
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
