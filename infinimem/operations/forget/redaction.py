@@ -274,7 +274,7 @@ def _name(document: Document) -> str:
 def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
-    rows = ({step.row.was, step.row.now} for seq in seqs for step in recorded(view).steps(seq))
+    rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)
     made = (one for one in named_ids(view) if one.startswith(spec.folders().records))
     of_turns = (one for one in made if stem(one) in stems or seqs & {*held_by(Document.empty(one))})
     standing = {place.doc_id for place in choice.lines} | {one.doc_id for one in choice.unsigned}
