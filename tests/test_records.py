@@ -14,9 +14,9 @@ from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import (
     UNVERIFIED,
+    Link,
     Quote,
     Record,
     Ref,

@@ -311,7 +311,6 @@ def nearest(
     # "@" wakes threads, and waits for them longer than it takes
     scores = np.einsum("ij,j->i", matrix if whole else matrix[among], query)
     scores = scores[among] if whole and among is not None else scores
-    near = np.arange(count)
-    if k < count:
-        near = np.flatnonzero(scores >= np.partition(scores, count - k)[count - k] - _SLACK)
+    least = np.partition(scores, count - k)[count - k] - _SLACK if k < count else -np.inf
+    near = np.flatnonzero(scores >= least)
     return near, cosines(matrix[near if among is None else among[near]], query)

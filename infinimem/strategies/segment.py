@@ -24,10 +24,9 @@ from infinimem.markdown.characters import one_line
 from infinimem.model import Located, RejectedReply
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.records.asking import bare
+from infinimem.strategies.records.asking import LONGEST, bare
 from infinimem.strategies.records.record import moment
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.telling import LONGEST
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,9 @@ from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import TIMES
 from infinimem.strategies.links import either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
-from infinimem.strategies.records.asking import Asker, named
+from infinimem.strategies.records.asking import Asker, named, shown_turns
 from infinimem.strategies.records.evidence import Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
-from infinimem.strategies.records.telling import shown_turns
 from infinimem.strategies.segment import open_turns
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73

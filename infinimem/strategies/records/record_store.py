@@ -19,8 +19,8 @@ from infinimem.spec import StrategySpec
 from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import (
+    Link,
     Quote,
     Record,
     Ref,
@@ -55,9 +55,12 @@ class SharedDict(MutableMapping[K, V], Generic[K, V]):
 
     def changed(self, other: SharedDict[K, V]) -> set[K]:
         """Return the keys of which the two hold different values, or only one holds any."""
-        pairs = zip(self._shards, other._shards, strict=True)
-        keys = {key for one, two in pairs if one is not two for key in (*one, *two)}
-        return {key for key in keys if self.get(key) != other.get(key)}
+        keys = set[K]()
+        for one, two in zip(self._shards, other._shards, strict=True):
+            for key in one.keys() | two.keys() if one is not two else ():
+                if (value := one.get(key)) is not (before := two.get(key)) and value != before:
+                    keys.add(key)
+        return keys
 
     def _owned(self, key: K) -> dict[K, V]:
         at = hash(key) % _SHARDS
