@@ -136,7 +136,7 @@ class Dense:
             known = self._known.get(asked) or self._learn(*asked)
             self._known[asked] = known
             vector = self._vector(nameless(query, self._tables.speakers))
-        texts, cosines = nearest(known.rows.matrix, vector, NEAREST, known.texts)
+        ((texts, cosines),) = nearest(known.rows.matrix, vector[None], NEAREST, known.texts)
         texts = known.texts[texts[np.array(cosines) > 0]]
         found = known.positions[np.isin(known.at[known.positions], texts)]
         return Near(self, vector.astype(np.float64), self._rows[found].tolist(), known)

@@ -79,6 +79,10 @@ Waiting = Mapping[str, Sequence[str]]
 
 def buffered(view: View) -> dict[str, Sequence[str]]:
     """What waits, of the units that are there."""
+    return dict(view.derived(_buffered))
+
+
+def _buffered(view: View, *_: object) -> Waiting:
     bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
     for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
         unit, near = row.get("unit"), row.get("near")

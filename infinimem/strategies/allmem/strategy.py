@@ -27,7 +27,6 @@ from infinimem.store.view import Outcome, View
 from infinimem.strategies.allmem.consolidate import (
     BUFFER,
     SEMANTIC,
-    SURFACE,
     TEMPORAL,
     UNIT,
     Consolidator,
@@ -45,7 +44,7 @@ from infinimem.strategies.records.evidence import Records
 from infinimem.strategies.records.record import UNVERIFIED, Link, Quote, Record, Ref, moment, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, edited, links, settled
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.vector_index import Scored
 
 CONTEXT_LENGTH = 400
 """Characters of an earlier turn that is shown for its context."""
@@ -129,8 +128,10 @@ class AllMem(RecordStrategy):
             names = [unit.id for unit in new]
             space.sync(after)
             waiting, last = buffered(view), _newest(after, names)
+            near = space.neighbours(names, self.own.online_anchors + len(names) - 1)
             for at, unit in enumerate(new):
-                waiting[unit.id] = _attach(after, space, unit, last, names[at:], self.own)
+                anchors = [one for one in near[unit.id] if one[0] not in names[at:]]
+                waiting[unit.id] = _attach(after, unit, last, anchors[: self.own.online_anchors], self.own)
                 last = unit if last is None or last.age < unit.age else last
             unanswered = {one.turn.seq: one.failure for one in lacking if one.failure}
             rejected = tuple(one.wrong for one in described if one.wrong)
@@ -213,15 +214,9 @@ def _newest(bank: RecordStore, new: Sequence[str]) -> Record | None:
 
 
 def _attach(
-    bank: RecordStore,
-    space: VectorIndex,
-    unit: Record,
-    last: Record | None,
-    unborn: Sequence[str],
-    own: AllmemSettings,
+    bank: RecordStore, unit: Record, last: Record | None, anchors: Scored, own: AllmemSettings
 ) -> Sequence[str]:
     """Link a new unit to its predecessor and to the best anchors, and say what it is near to."""
-    anchors = space.nearest(space.row(unit.id), own.online_anchors, SURFACE, without=unborn)
     near = [name for name, _ in anchors]
     if last is not None and last.age < unit.age and own.degree_temporal:
         bank.link(unit.id, Link(TEMPORAL, last.id))
