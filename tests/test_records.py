@@ -261,4 +261,10 @@ def test_a_view_keeps_its_records_and_the_next_has_what_the_files_say(tmp_path: 
             name: fresh.new_id("u", number_of(name)[0]) for name in store.records
         }
         seen.append((store, dict(store.records)))
+    for path in tmp_path.glob("allmem/*/u-*.md"):
+        path.write_text("of no use")
+    assert memory.view.derived(RecordStore.load).findings and not memory.view.derived(RecordStore.load)
+    (tmp_path / "allmem/units/u-000999.md").write_text("of no use either")
+    store, fresh = memory.view.derived(RecordStore.load), RecordStore.load(memory.view)
+    assert store.findings == fresh.findings
     assert all(dict(store.records) == records for store, records in seen)

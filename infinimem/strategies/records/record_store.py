@@ -134,8 +134,9 @@ class RecordStore:
         cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
     ) -> RecordStore:
         """The records as a view shows them (`View.derived`); what did not change is not read again."""
-        folders, follows = view.spec.record_folders, known is not None and changed is not None
-        store = known.copy() if known and follows else cls(view.spec, view.entry)
+        folders, before = view.spec.record_folders, cls(view.spec, view.entry) if known is None else known
+        follows = known is not None and changed is not None  # an empty store is false
+        store = before.copy() if follows else cls(view.spec, view.entry)
         store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
         among = chain.from_iterable(map(view.below, folders)) if changed is None or not follows else changed
         documents = [doc_id for doc_id in among if doc_id.startswith(folders)]
@@ -143,7 +144,7 @@ class RecordStore:
             if doc_id not in view:
                 store._read.pop(doc_id, None)
                 continue
-            document, read = view.document(doc_id), known._read.get(doc_id) if known else None
+            document, read = view.document(doc_id), before._read.get(doc_id)
             if not read or read[0] is not document:
                 read = document, parse(document, view.spec)
             store._read[doc_id] = read
