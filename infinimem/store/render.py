@@ -170,12 +170,12 @@ class _PlanRenderer:
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
                 document = headed(document, {"id": quote(doc_id), "kind": "archive"})
-            arrivals: list[tuple[str, Sequence[str]]] = [
-                ("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()
-            ]
+            for heading, lines in sections.items():
+                document = document.insert(["", f"## {heading}", *lines])
         else:
-            arrivals = list(sections.items())
-        self._documents[doc_id] = document.insert_all(arrivals)
+            for heading, lines in sections.items():
+                document = document.insert(lines, heading)
+        self._documents[doc_id] = document
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""

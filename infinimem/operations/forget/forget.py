@@ -276,7 +276,7 @@ def _renamed(view: View, names: dict[str, str], called: Collection[str], new: st
             )
         if is_own and doc_id.startswith(MEMORIES):
             lines = old.lines
-        document = replace(old, id=names.get(doc_id, doc_id), lines=lines, cache=None)
+        document = replace(old, id=names.get(doc_id, doc_id), lines=lines)
         if is_own and doc_id.startswith(TOPICS):
             aliases = [one for one in aliases_of(old) if not re.fullmatch(old_name, one, re.IGNORECASE)]
             changes = {"aliases": flow(aliases) if aliases else None} if aliases != aliases_of(old) else {}

@@ -11,7 +11,7 @@ came from. `Moves` are what lies between two versions of a document; `replay` ma
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, groupby
@@ -283,24 +283,15 @@ def replay(moves: Moves, theirs: Document) -> Document:
     coming = [arrival for arrival in moves.come if arrival.seq not in there]
     if coming and not theirs.lines:
         document = document.with_header({"id": quote(theirs.id)})
-    document = document.insert_all(_by_section(document, coming))
+    for (level, title), group in groupby(coming, key=lambda arrival: (arrival.level, arrival.title)):
+        new = [arrival.line for arrival in group]
+        if level and title.casefold() not in {heading.title.casefold() for heading in document.headings}:
+            document = document.insert(["", f"{'#' * level} {title}", *new])
+        else:
+            document = document.insert(new, title)
     lines = [(place.seq, place.entry.line) for place in document.entries]
     before = [(place.seq, place.entry.line) for place in theirs.entries]
     arrived = [(arrival.seq, arrival.line) for arrival in coming]
     if conserved(before, lines, arrived, gone):
         raise ValueError(f"{theirs.id} has no room for the lines that come")
     return document
-
-
-def _by_section(document: Document, coming: Iterable[Arrival]) -> list[tuple[str, list[str]]]:
-    """Sort lines for `insert_all`, under new headings if the document has none of that title."""
-    known = {heading.title.casefold() for heading in document.headings}
-    sections = []
-    for (level, title), group in groupby(coming, key=lambda arrival: (arrival.level, arrival.title)):
-        lines = [arrival.line for arrival in group]
-        if level and title.casefold() not in known:
-            known.add(title.casefold())
-            sections.append(("", ["", f"{'#' * level} {title}", *lines]))
-        else:
-            sections.append((title, lines))
-    return sections
