@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-
-from immutables import Map
+from typing import NamedTuple
 
 from infinimem import law, tokens
 from infinimem.grounding.claims import unsupported
@@ -218,10 +217,16 @@ class _PlanRenderer:
         changed = {doc_id: new for doc_id, new in self._documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
-        topics = self._view.derived(topic_names).after(changed)
+        topics = _renamed(self._view.derived(topic_names), changed)
+        sharing, few = by_name(topics), min(COMMON, max(2, len(topics) // SHARE))
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
-            links = {SEE_ALSO: _flowed(related(doc_id, topics))}
-            self._documents[doc_id] = headed(self._get(doc_id), links)
+            shared = Counter[str]()  # the fewer topics have a name, the more it counts
+            for name in sorted(topics[doc_id].names):
+                others = sharing[name] - {doc_id}
+                if 0 < len(others) < few:
+                    shared.update({other: 1 / len(others) for other in others})
+            best = sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
+            self._documents[doc_id] = headed(self._get(doc_id), _see_also(best))
 
     def _former_name(self, doc_id: str) -> str | None:
         """Return the stem that a topic had before a person renamed it, while its header still says so."""
@@ -317,57 +322,43 @@ def least_trusted(origins: Sequence[Entry]) -> Source:
 # A link of `see_also` is written with the document that it stands in, never by itself.
 
 
-Sets = Map[str, frozenset[str]]
+class TopicNames(NamedTuple):
+    """The names in a topic's entries, and the ids of the topics that its header links to."""
+
+    names: frozenset[str]
+    links: list[str]
 
 
-@dataclass(frozen=True)
-class TopicNames:
-    """The names in each topic, and the topics of each name; the links of each, and what links to it."""
-
-    names: Sets = field(default_factory=Map)
-    topics: Sets = field(default_factory=Map)
-    links: Sets = field(default_factory=Map)
-    linking: Sets = field(default_factory=Map)
-
-    def after(self, changed: Mapping[str, Document | None]) -> TopicNames:
-        """Return it once these topics read so; None for one that is gone."""
-        names = {doc_id: _names_in(one) if one else None for doc_id, one in changed.items()}
-        links = {doc_id: frozenset(links_of(one)) if one else None for doc_id, one in changed.items()}
-        return TopicNames(*_after(self.names, self.topics, names), *_after(self.links, self.linking, links))
+def topic_names(
+    view: View, before: Mapping[str, TopicNames] | None, changed: Collection[str] | None
+) -> Mapping[str, TopicNames]:
+    """Return what each topic of a snapshot names; for `View.derived`."""
+    due = [doc_id for doc_id in changed if doc_id.startswith(TOPICS)] if changed else ()
+    due = view.below(TOPICS) if changed is None else due
+    return _renamed(
+        before or {}, {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in due}
+    )
 
 
-def _after(of: Sets, by: Sets, changed: Mapping[str, frozenset[str] | None]) -> tuple[Sets, Sets]:
-    """Return what each topic has, and the topics that have it, once these have this; None for one gone."""
-    now, who = of.mutate(), by.mutate()
-    for doc_id, have in changed.items():
-        for one in now.pop(doc_id, frozenset[str]()) ^ (have or frozenset()):
-            who[one] = who.get(one, frozenset()) ^ {doc_id}
-        if have is not None:
-            now[doc_id] = have
-    return now.finish(), who.finish()
+def _renamed(
+    before: Mapping[str, TopicNames], changed: Mapping[str, Document | None]
+) -> Mapping[str, TopicNames]:
+    """Return the same once these topics read so; None for one that is gone."""
+    now = {doc_id: names for doc_id, names in before.items() if doc_id not in changed}
+    for doc_id, document in changed.items():
+        if document:
+            names = {name for one in document.entries for name in _NAME.findall(one.entry.text)}
+            now[doc_id] = TopicNames(frozenset(names - _NO_NAMES), links_of(document))
+    return now
 
 
-def _names_in(document: Document) -> frozenset[str]:
-    return frozenset(name for one in document.entries for name in _NAME.findall(one.entry.text)) - _NO_NAMES
-
-
-def topic_names(view: View, before: TopicNames | None, changed: Collection[str] | None) -> TopicNames:
-    """Make the names in the topics of a snapshot; for `View.derived`."""
-    if before is None or changed is None:
-        before, changed = TopicNames(), view.below(TOPICS)
-    topics = (doc_id for doc_id in changed if doc_id.startswith(TOPICS))
-    return before.after({doc_id: view.document(doc_id) if doc_id in view else None for doc_id in topics})
-
-
-def related(doc_id: str, names: TopicNames) -> list[str]:
-    """Return the topics that share most with one: the fewer topics have a name, the more it counts."""
-    shared = Counter[str]()
-    few = min(COMMON, max(2, len(names.names) // SHARE))
-    for name in sorted(names.names.get(doc_id, ())):
-        others = names.topics[name] - {doc_id}
-        if 0 < len(others) < few:
-            shared.update({other: 1 / len(others) for other in others})
-    return sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
+def by_name(topics: Mapping[str, TopicNames]) -> Mapping[str, set[str]]:
+    """Return the topics that have each name."""
+    sharing: dict[str, set[str]] = {}
+    for doc_id, topic in topics.items():
+        for name in topic.names:
+            sharing.setdefault(name, set()).add(doc_id)
+    return sharing
 
 
 def links_of(document: Document) -> list[str]:
@@ -380,15 +371,15 @@ def links_of(document: Document) -> list[str]:
 def dangling(view: View, documents: Mapping[str, Document | None]) -> dict[str, Document]:
     """Return topics whose links lead to what is gone once these documents read so, without those links."""
     changed = {doc_id: new for doc_id, new in documents.items() if doc_id.startswith(TOPICS)}
-    topics = view.derived(topic_names).after(changed)
+    topics = _renamed(view.derived(topic_names), changed)
     mended: dict[str, Document] = {}
-    for doc_id in {one for to, those in topics.linking.items() if to not in topics.links for one in those}:
-        document = changed.get(doc_id) or view.document(doc_id)
-        kept = [link for link in links_of(document) if link in topics.links]
-        with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
-            mended[doc_id] = document.with_header({SEE_ALSO: _flowed(kept)})
+    for doc_id, (_, links) in topics.items():
+        if not topics.keys() >= set(links):
+            document = changed.get(doc_id) or view.document(doc_id)
+            with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
+                mended[doc_id] = document.with_header(_see_also(link for link in links if link in topics))
     return mended
 
 
-def _flowed(links: Collection[str]) -> str | None:
-    return flow([f"[[{link}]]" for link in links]) if links else None
+def _see_also(topics: Iterable[str]) -> dict[str, str | None]:
+    return {SEE_ALSO: flow(links) if (links := [f"[[{topic}]]" for topic in topics]) else None}
