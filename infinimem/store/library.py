@@ -26,7 +26,7 @@ from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store.commit.transaction import (
     LATEST,
     Conflict,
-    Transaction,
+    commit,
     displaced,
     recheck,
     recover,
@@ -465,11 +465,8 @@ class Library:
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
-        transaction = Transaction(self.files, receipt.number, notice)
-        for change in changes:
-            transaction.put(change)
         try:
-            transaction.commit()
+            commit(self.files, receipt.number, changes, notice)
         except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None

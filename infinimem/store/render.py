@@ -333,11 +333,8 @@ def topic_names(
     view: View, before: Mapping[str, TopicNames] | None, changed: Collection[str] | None
 ) -> Mapping[str, TopicNames]:
     """Return what each topic of a snapshot names; for `View.derived`."""
-    due = [doc_id for doc_id in changed if doc_id.startswith(TOPICS)] if changed else ()
-    due = view.below(TOPICS) if changed is None else due
-    return _renamed(
-        before or {}, {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in due}
-    )
+    topics = view.below(TOPICS) if changed is None else (one for one in changed if one.startswith(TOPICS))
+    return _renamed(before or {}, {one: view.document(one) if one in view else None for one in topics})
 
 
 def _renamed(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count, groupby
 from typing import Any
 
@@ -24,7 +24,7 @@ from infinimem.spec import folders
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import is_inside, shows
 
-CONFLICTS = ".infinimem/conflicts"
+CONFLICTS, DISPLACED = ".infinimem/conflicts", ".infinimem/displaced"
 NAMED = 12
 """Characters of a sha256 in the name of a slot."""
 ATTEMPTS = 3
@@ -80,10 +80,6 @@ class FileStep:
     slot: str
     moves: Moves
 
-    @property
-    def deletes(self) -> bool:
-        return self.new == digest(None)
-
     def to_json(self) -> dict[str, Any]:
         named = {"path": self.path, "old": self.old, "new": self.new, "slot": self.slot}
         come = [(a.seq, a.line, a.level, a.title) for a in self.moves.come]
@@ -95,17 +91,12 @@ class FileStep:
         path, old, new, slot = (str(data[name]) for name in ("path", "old", "new", "slot"))
         if not (shows(path) and is_inside(path) and slot.startswith(".infinimem/") and is_inside(slot)):
             raise ValueError(f"not a step of a transaction: {path!r} from {slot!r}")
-        gone = tuple((seq, line) for seq, line in data.get("gone", ()))
-        come = tuple(Arrival(*arrival) for arrival in data.get("come", ()))
-        return cls(path, old, new, slot, Moves(gone, come))
-
-
-@dataclass
-class Installed:
-    """What came otherwise than planned: the lines that stayed where they were, and what to say of it."""
-
-    stayed: set[int] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
+        gone = tuple((int(seq), str(line)) for seq, line in data.get("gone", ()))
+        come = (
+            Arrival(int(seq), str(line), int(level), str(title))
+            for seq, line, level, title in data.get("come", ())
+        )
+        return cls(path, old, new, slot, Moves(gone, tuple(come)))
 
 
 def document(path: str, data: bytes | None) -> Document:
@@ -113,87 +104,33 @@ def document(path: str, data: bytes | None) -> Document:
     return Document.empty(doc_id) if data is None else Document.parse(doc_id, data)
 
 
-class _Unreplayable(Exception):
-    """The moves cannot be made on what stands there: a link, a folder, an open fence."""
-
-
 class Installation:
-    """A step on its way to its path, but for lines `held` back. Names are not durable when it is done."""
+    """A step on its way to its path, but for lines `held` back. Names are not durable when it is done.
+
+    `stayed` are the lines that had to stay where they were, `notes` what else came otherwise than planned.
+    """
 
     def __init__(self, files: Files, step: FileStep, held: Collection[int] = ()) -> None:
+        self.stayed: set[int] = set()
+        self.notes: list[str] = []
         self._files = files
         self._step = step
         self._moves = step.moves.without(held)
-        self._done = Installed()
 
-    def run(self) -> Installed:
+    def run(self) -> None:
         step, standing = self._step, self._read(self._step.path)
-        with suppress(ValueError):
-            if (stranded := self._stranded(standing)) is not None:
-                return self.adopt(stranded)
         now = digest(standing)
-        if now == step.new:
-            return self._done
-        staged = self._read(step.slot)
-        planned = now == step.old and self._moves == step.moves
-        if planned and (step.deletes or digest(staged) == step.new):
-            return self._settle(standing, step.slot, None if step.deletes else staged)
-        return self._replayed(standing, standing)
+        if self.bring_back() or now == step.new:
+            return
+        planned = now == step.old and self._moves == step.moves and digest(self._read(step.slot)) == step.new
+        self._settle(standing, standing, step.slot if planned else "")
 
-    def adopt(self, theirs: bytes) -> Installed:
-        """Put a version in place that someone saved over a displaced file, with the moves made on it."""
-        self._note_save()
-        return self._replayed(self._read(self._step.path), theirs)
+    def bring_back(self) -> bool:
+        """Put a version in place that a person saved, and that stands in the staging folder alone.
 
-    def _replayed(self, standing: bytes | None, theirs: bytes | None) -> Installed:
-        try:
-            made = self._made_on(theirs)
-        except _Unreplayable:
-            return self._given_up()
-        return self._settle(standing, "", made)
-
-    def _settle(self, standing: bytes | None, slot: str, made: bytes | None) -> Installed:
-        """Put `made`, staged at `slot` or not yet (""), in place until it displaces what was expected."""
-        for _ in range(ATTEMPTS):
-            if made == standing or self._swap(slot or self._staged(made), made, standing):
-                return self._done
-            self._note_save()
-            standing = self._read(self._step.path)
-            try:
-                slot, made = "", self._made_on(standing)
-            except _Unreplayable:
-                break
-        return self._given_up()
-
-    def _swap(self, slot: str, made: bytes | None, standing: bytes | None) -> bool:
-        """Put `made` in place of what is expected; what a person saved there meanwhile goes back at once."""
-        path = self._step.path
-        if standing is None:
-            return self._files.put(slot, path)
-        if made is None:
-            out = self._free("out")
-            if not self._files.take(path, out):
-                return False
-            if self._read(out) == standing:
-                return True
-            if not self._files.put(out, path):
-                self._set_aside(self._read(out))
-            return False
-        if not self._files.exchange(slot, path):
-            return False
-        if self._read(slot) == standing:
-            return True
-        # Theirs goes back. What was saved over ours in that very moment is newer: the other is set aside.
-        if self._files.exchange(slot, path) and self._read(slot) != made:
-            self._files.exchange(slot, path)
-            self._set_aside(self._read(slot))
-        return False
-
-    def _stranded(self, standing: bytes | None) -> bytes | None:
-        """Return a version that a person saved and a crash left only in the staging folder.
-
-        A slot is named after what was staged in it; what else it holds was displaced, by that or on the way
-        back. If a version of theirs stands in the path too, nobody knows which is newer: this is set aside.
+        A crash left it there, or an editor wrote to a file that was displaced. A slot is named after what was
+        staged in it; what else it holds was displaced, by that or on the way back. If a version of theirs
+        stands in the path too, nobody knows which is newer: this is set aside.
         """
         step = self._step
         slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
@@ -202,13 +139,61 @@ class Installation:
             theirs = self._read(slot)
             if theirs is None or digest(theirs).startswith(ours):
                 continue
-            made = replay(self._moves, document(step.path, theirs)).to_bytes()
-            if digest(made).startswith(staged) or standing in (theirs, made):
-                continue
-            if digest(standing).startswith(staged):
-                return theirs
-            self._set_aside(theirs)
-        return None
+            standing = self._read(step.path)
+            with suppress(ValueError):
+                made = replay(self._moves, document(step.path, theirs)).to_bytes()
+                if digest(made).startswith(staged) or standing in (theirs, made):
+                    continue
+                if digest(standing).startswith(staged):
+                    self._note_save()
+                    self._settle(standing, theirs)
+                    self._files.rename(slot, self._free(digest(made)[:NAMED]))  # it is brought back once
+                    return True
+            self._set_aside(theirs, slot)
+        return False
+
+    def _settle(self, standing: bytes | None, theirs: bytes | None, slot: str = "") -> None:
+        """Put in place what is staged at `slot`, else `theirs` with the moves made on it."""
+        for _ in range(ATTEMPTS):
+            try:
+                made = self._read(slot) if slot else self._made_on(theirs)
+            except ValueError:
+                break
+            if made == standing or self._swap(slot or self._staged(made), made, standing):
+                return
+            self._note_save()
+            standing = theirs = self._read(self._step.path)
+            slot = ""
+        if not self._moves.come:
+            self._note("could not be written; lines that left it may stand there still")
+            return
+        self.stayed = {arrival.seq for arrival in self._moves.come}
+        lines = replay(self._moves, document(self._step.path, None)).to_bytes()
+        self._note(f"could not be written; see {self._set_aside(lines)}")
+
+    def _swap(self, slot: str, made: bytes | None, standing: bytes | None) -> bool:
+        """Put `made` in place of what is expected; what a person saved there meanwhile goes back at once."""
+        path = self._step.path
+        if standing is None:
+            return self._files.put(slot, path)
+        if made is None:
+            slot = self._free("out")
+            if not self._files.take(path, slot):
+                return False
+            if self._read(slot) == standing:
+                return True
+            if not self._files.put(slot, path):
+                self._set_aside(self._read(slot), slot)
+            return False
+        if not self._files.exchange(slot, path):
+            return False
+        if self._read(slot) == standing:
+            return True
+        # Theirs goes back. What was saved over ours in that very moment is newer: the other is set aside.
+        if self._files.exchange(slot, path) and self._read(slot) != made:
+            self._files.exchange(slot, path)
+            self._set_aside(self._read(slot), slot)
+        return False
 
     def _staged_in(self, slot: str) -> str:
         """Return how the sha256 begins of what was staged in a slot."""
@@ -221,16 +206,14 @@ class Installation:
         return self._files.read(path, MAX_OWNED)
 
     def _made_on(self, theirs: bytes | None) -> bytes | None:
+        """Make the moves on a version; ValueError for a link, a folder, an open fence."""
         path = self._step.path
         if theirs is None:
             if self._files.exists(path) and not self._files.is_plain(path):
-                raise _Unreplayable
+                raise ValueError(f"{path} is no file")
             if not self._moves.come:
                 return None
-        try:
-            return replay(self._moves, document(path, theirs)).to_bytes()
-        except ValueError:
-            raise _Unreplayable from None
+        return replay(self._moves, document(path, theirs)).to_bytes()
 
     def _staged(self, made: bytes | None) -> str:
         """Stage contents in a slot that is named after them, never before they are whole."""
@@ -246,28 +229,22 @@ class Installation:
         return next(slot for slot in stems if not self._files.exists(slot))
 
     def _note(self, what: str) -> None:
-        self._done.notes = [f"{self._step.path} {what}"]
+        self.notes = [f"{self._step.path} {what}"]
 
     def _note_save(self) -> None:
         stays = self._step.path.startswith(folders().whole)
         became = "that version stays" if stays else "its lines moved in that version"
         self._note(f"was saved by someone meanwhile; {became}")
 
-    def _given_up(self) -> Installed:
-        if not self._moves.come:
-            self._note("could not be written; lines that left it may stand there still")
-            return self._done
-        self._done.stayed = {arrival.seq for arrival in self._moves.come}
-        lines = replay(self._moves, document(self._step.path, None)).to_bytes()
-        self._note(f"could not be written; see {self._set_aside(lines)}")
-        return self._done
-
-    def _set_aside(self, data: bytes | None) -> str:
-        """Keep what has no place for a person to look at; return where."""
-        number, name = self._step.slot.split("/")[-2], self._step.path.replace("/", "-")
-        path = f"{CONFLICTS}/{number}-{digest(data)[:NAMED]}-{name}"
+    def _set_aside(self, data: bytes | None, slot: str = "") -> str:
+        """Keep what has no place for a person to look at, once if it is of a slot; return where."""
+        folder, number, _ = self._step.slot.rsplit("/", 2)
+        mark = "late" if folder == DISPLACED else digest(data)[:NAMED]
+        path = f"{CONFLICTS}/{number}-{mark}-{self._step.path.replace('/', '-')}"
         self._files.stage(path, data or b"")
         self._files.sync_folder_of(path)
+        if slot:
+            self._files.rename(slot, self._free(digest(data)[:NAMED]))
         return path
 
 

@@ -3,7 +3,6 @@
 In: changes of files. Out: the files as they should be. Promise: after a crash either all changes are there or
 none, and what a person saved meanwhile is kept.
 
-    Transaction(…) -> put … -> commit
     .infinimem/tx/0007/     1-n.bin    new contents, durable
                             manifest   paths, old and new sha256, moves; its rename is the commit point
     .infinimem/displaced/   what stood there before, for a day: an editor may still hold it open
@@ -23,21 +22,19 @@ from dataclasses import dataclass, field, replace
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.commit.install import CONFLICTS, NAMED, FileStep, Installation, Moves, document
+from infinimem.store.commit.install import DISPLACED, NAMED, FileStep, Installation, Moves, document
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained, located
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.state.last_seen import Changes, SeenLine
 
-FOLDER, DISPLACED = ".infinimem/tx", ".infinimem/displaced"
+FOLDER = ".infinimem/tx"
 DAY = 86_400.0
 SETTLED = 60.0
 """Seconds after which a file that was looked at is not looked at again."""
 LATEST = 8
 """Transactions that are looked at after each; all of them would take the square of a large import's time."""
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What JSON that a loss of power tore, or that is none of ours, raises."""
 
 
 class Conflict(LibraryError):
@@ -67,73 +64,61 @@ class Manifest:
         return json.dumps({"steps": steps, "notice": rows}).encode()  # "indent" would take ten times as long
 
     @classmethod
-    def parse(cls, data: bytes) -> Manifest | None:
+    def read(cls, files: Files, path: str) -> Manifest | None:
         """Read one back; None if it cannot be read: it was never committed."""
         try:
-            values = json.loads(data)
+            values = json.loads(files.read(path, MAX_OWNED) or b"")
             notice = {int(seq): line and SeenLine(*line) for seq, line in values["notice"].items()}
             return cls(tuple(map(FileStep.from_json, values["steps"])), notice)
-        except UNREADABLE:
-            return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None  # a loss of power tore it, or it is none of ours
 
 
-class Transaction:
-    """Changes under the number of their receipt, and what is last seen of them; written by `commit`."""
+def commit(files: Files, number: int, changes: Sequence[FileChange], notice: Changes) -> None:
+    """Write changes under the number of their receipt, and what is last seen of them: stage, decide, install.
 
-    def __init__(self, files: Files, number: int, notice: Changes) -> None:
-        self._files = files
-        self._folder = f"{FOLDER}/{number:04d}"
-        self._changes: list[FileChange] = []
-        self._notice = notice
+    Raises Conflict if a file is no longer what a change was made from, and a LibraryError if the disk
+    refused: before the manifest nothing has changed; after it, the next `recover` finishes.
+    """
 
-    def put(self, change: FileChange) -> None:
-        """Add a change; one that changes nothing is left out."""
-        if change.old != change.new:
-            self._changes.append(change)
+    def order(change: FileChange) -> tuple[bool, bool, bool, str]:
+        # Lines come where they go before they vanish where they were, and the receipt is last: a crash in
+        # between may show a line twice for a moment, never nowhere.
+        shrinks = len(change.new or b"") < len(change.old or b"")
+        return change.path.startswith(JOURNAL), change.new is None, shrinks, change.path
 
-    def commit(self) -> None:
-        """Stage, write the manifest, install.
-
-        Raises Conflict if a file is no longer what the change was made from, and a LibraryError if the disk
-        refused: before the manifest nothing has changed; after it, the next `recover` finishes.
-        """
-        files, folder = self._files, self._folder
-        for change in self._changes:
-            files.must_be_writable(change.path)
-            if change.old is None and files.read(change.path, MAX_OWNED) is None:
-                files.must_be_free(change.path)
-        try:
-            steps = self._staged()
-        except LibraryError:  # what is kept for a day gives way to what is new
+    folder = f"{FOLDER}/{number:04d}"
+    changes = sorted((change for change in changes if change.old != change.new), key=order)
+    for change in changes:
+        files.must_be_writable(change.path)
+        if change.old is None and files.read(change.path, MAX_OWNED) is None:
+            files.must_be_free(change.path)
+    steps = tuple(
+        FileStep(change.path, digest(change.old), digest(change.new), f"{folder}/{nth}.bin", change.moves)
+        for nth, change in enumerate(changes, 1)
+    )
+    manifest = Manifest(steps, notice)
+    try:
+        _stage(files, changes, steps)
+    except LibraryError:  # what is kept for a day gives way to what is new
+        _discard(files, folder)
+        clear_displaced(files)
+        _stage(files, changes, steps)
+    for step in steps:
+        if _now(files, step.path) != step.old:
             _discard(files, folder)
-            clear_displaced(files)
-            steps = self._staged()
-        for step in steps:
-            if _now(files, step.path) != step.old:
-                _discard(files, folder)
-                raise Conflict(f"{step.path} changed while it was being written; try again")
-        manifest = Manifest(tuple(steps), self._notice)
-        files.stage(f"{folder}/manifest.new", manifest.to_bytes())
-        files.sync_folder_of(f"{folder}/manifest")  # or it might outlive what it names
-        files.rename(f"{folder}/manifest.new", f"{folder}/manifest")
-        files.sync_folder_of(f"{folder}/manifest")
-        _finish(files, folder, manifest)
+            raise Conflict(f"{step.path} changed while it was being written; try again")
+    files.stage(f"{folder}/manifest.new", manifest.to_bytes())
+    files.sync_folder_of(f"{folder}/manifest")  # or it might outlive what it names
+    files.rename(f"{folder}/manifest.new", f"{folder}/manifest")
+    files.sync_folder_of(f"{folder}/manifest")
+    _finish(files, folder, manifest)
 
-    def _staged(self) -> list[FileStep]:
-        def order(change: FileChange) -> tuple[bool, ...]:
-            # Lines come where they go before they vanish where they were, and the receipt is last: a crash in
-            # between may show a line twice for a moment, never nowhere.
-            shrinks = len(change.new or b"") < len(change.old or b"")
-            return change.path.startswith(JOURNAL), change.new is None, shrinks
 
-        steps = []
-        by_path = sorted(self._changes, key=lambda change: change.path)
-        for number, change in enumerate(sorted(by_path, key=order), 1):
-            slot = f"{self._folder}/{number}.bin"
-            if change.new is not None:
-                self._files.stage(slot, change.new, mode_of=change.path)
-            steps.append(FileStep(change.path, digest(change.old), digest(change.new), slot, change.moves))
-        return steps
+def _stage(files: Files, changes: Sequence[FileChange], steps: Sequence[FileStep]) -> None:
+    for change, step in zip(changes, steps, strict=True):
+        if change.new is not None:
+            files.stage(step.slot, change.new, mode_of=change.path)
 
 
 def unfinished(files: Files) -> bool:
@@ -144,7 +129,7 @@ def recover(files: Files) -> None:
     """Finish or drop what a crash left behind. Idempotent; the caller holds the lock."""
     for name in files.names(FOLDER):
         folder = f"{FOLDER}/{name}"
-        manifest = Manifest.parse(files.read(f"{folder}/manifest", MAX_OWNED) or b"")
+        manifest = Manifest.read(files, f"{folder}/manifest")
         if manifest is None:
             _discard(files, folder)
         else:
@@ -170,9 +155,10 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
     moving = [step for step in steps if not step.path.startswith(JOURNAL)]
     comings = [step for step in moving if step.moves.come]
     for step in [*comings, *comings, *(step for step in moving if not step.moves.come), *comings]:
-        done = Installation(files, step, held).run()
-        notes += [note for note in done.notes if note not in notes]
-        held |= done.stayed
+        installation = Installation(files, step, held)
+        installation.run()
+        notes += [note for note in installation.notes if note not in notes]
+        held |= installation.stayed
     for step in steps:
         if step not in moving:
             own = step.old == digest(None)  # the receipt of this transaction, not one that it changes
@@ -181,7 +167,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
     last_seen.note(files, _noticed(files, manifest))
-    _put_aside(files, folder, steps)
+    _put_aside(files, folder)
 
 
 def _noticed(files: Files, manifest: Manifest) -> Changes:
@@ -245,26 +231,16 @@ def _amended(
 # ── what was displaced ──────────────────────────────────────────────────────────────────────────
 
 
-def _put_aside(files: Files, folder: str, steps: Sequence[FileStep]) -> None:
-    """Drop the manifest of a finished transaction, durably, and keep its staging for a day.
+def _put_aside(files: Files, folder: str) -> None:
+    """Take a finished transaction's manifest away, durably, and keep its staging for a day.
 
     A manifest that came back after a later transaction would move lines a second time. A disk that has no
     room for what is kept does not stop it.
     """
-    done = [
-        {
-            "step": step.to_json(),
-            "slot": slot.rpartition("/")[2],
-            "was": _now(files, slot),
-            "now": _now(files, step.path),
-        }
-        for step in steps
-        for slot in files.beside(step.slot)
-    ]
-    files.remove(f"{folder}/manifest")
+    files.rename(f"{folder}/manifest", f"{folder}/done")
+    files.sync_folder_of(f"{folder}/done")
     name = folder.rpartition("/")[2]
     with suppress(LibraryError):
-        files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
         if name in files.names(DISPLACED):
             _discard(files, f"{DISPLACED}/{name}")
         files.rename(folder, f"{DISPLACED}/{name}")
@@ -301,31 +277,12 @@ def recheck(files: Files, now: float, newest: int | None = None) -> None:
         info = files.lstat(folder)
         age = now - info.st_mtime if info is not None else 0.0
         if there := "done" in files.names(folder):
-            with suppress(*UNREADABLE):  # no editor outlives the loss of power that tore it
-                _bring_back(files, folder)
+            manifest = Manifest.read(files, f"{folder}/done")
+            for step in manifest.steps if manifest else ():
+                kept = replace(step, slot=f"{folder}/{step.slot.rpartition('/')[2]}")
+                if Installation(files, kept).bring_back():
+                    files.sync_folder_of(step.path)
         if age > DAY:
             _discard(files, folder)
         elif there and age > SETTLED:
             files.remove(f"{folder}/done", durable=False)
-
-
-def _bring_back(files: Files, folder: str) -> None:
-    """Put late versions into place if what stands there is ours still, else set them aside for a person."""
-    listed = json.loads(files.read(f"{folder}/done", MAX_OWNED) or b"")
-    late = []
-    for kept in listed:
-        slot = f"{folder}/{kept['slot']}"
-        theirs = files.read(slot, MAX_OWNED)
-        if theirs is not None and digest(theirs) != kept["was"]:
-            step = FileStep.from_json(kept["step"])
-            if _now(files, step.path) == kept["now"]:
-                Installation(files, replace(step, slot=f"{slot}.late")).adopt(theirs)
-                path = step.path
-            else:
-                path = f"{CONFLICTS}/{slot.split('/')[-2]}-late-{step.path.replace('/', '-')}"
-                files.stage(path, theirs)
-            files.sync_folder_of(path)
-            kept = {**kept, "was": digest(theirs), "now": _now(files, step.path)}
-        late.append(kept)
-    if late != listed:
-        files.stage(f"{folder}/done", json.dumps(late).encode(), durable=False)
