@@ -105,7 +105,7 @@ def init(
 def _create(files: Files, new: Mapping[str, bytes]) -> None:
     for path, data in new.items():
         if not files.exists(path):
-            files.create(path, data)
+            files.replace(path, data)
 
 
 class Library:

@@ -17,9 +17,9 @@ from infinimem import law, tokens
 from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.markdown.header import Value, flow, quote
+from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, ReceiptRow, Source
+from infinimem.model import CURRENT, SOURCES, Derived, NewEntry, Plan, ReceiptRow
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
@@ -121,7 +121,11 @@ class _PlanRenderer:
         self._drop_emptied(takers)
         self._write_headers(plan)
         for put in plan.records:
-            self._record(put)
+            there = self._view.document(put.doc_id) if put.doc_id in self._view else None
+            data = None if put.text is None else put.text.encode("utf-8", "surrogatepass")
+            self._documents[put.doc_id] = new = None if data is None else Document.parse(put.doc_id, data)
+            if new == there:
+                del self._documents[put.doc_id]
         return self._result
 
     # ── lines ───────────────────────────────────────────────────────────────────────────────────
@@ -139,7 +143,9 @@ class _PlanRenderer:
             seq,
             one_line(clean_text(add.text)),
             time=law.latest(entry.time for entry in origins),
-            source=least_trusted(origins),
+            source=min(
+                (entry.source for entry in origins), key=SOURCES.index, default="tool"
+            ),  # least trusted
             origin=tuple(sorted(add.origin)),
             fields=fields,
             with_block_id=self._view.settings.block_ids,
@@ -153,27 +159,16 @@ class _PlanRenderer:
             return edited
         return self._view.document(doc_id) if doc_id in self._view else Document.empty(doc_id)
 
-    def _record(self, put: Put) -> None:
-        """Put or delete a whole file; one that is there as it is, or to go and not there, is no change."""
-        there = self._view.document(put.doc_id) if put.doc_id in self._view else None
-        new = None
-        if put.text is not None:
-            new = Document.parse(put.doc_id, put.text.encode("utf-8", "surrogatepass"))
-        if new == there:
-            self._documents.pop(put.doc_id, None)
-        else:
-            self._documents[put.doc_id] = new
-
     def _put(self, doc_id: str, sections: Mapping[str, Sequence[str]]) -> None:
         document = self._get(doc_id)
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
                 document = headed(document, {"id": quote(doc_id), "kind": "archive"})
-            for heading, lines in sections.items():
-                document = document.insert(["", f"## {heading}", *lines])
-        else:
-            for heading, lines in sections.items():
-                document = document.insert(lines, heading)
+            sections = {
+                "": [line for heading in sections for line in ("", f"## {heading}", *sections[heading])]
+            }
+        for heading, lines in sections.items():
+            document = document.insert(lines, heading)
         self._documents[doc_id] = document
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
@@ -267,7 +262,11 @@ class _PlanRenderer:
         }
         if "created_time" not in document.header.values:
             header["created_time"] = self._now
-        header["update_log"] = "".join(f"\n  - {flow(_counted(row))}" for row in rows[-LOG_LENGTH:])
+        rows = [
+            {key: one if (number := whole(one)) is None else number for key, one in row.items()}
+            for row in rows[-LOG_LENGTH:]
+        ]
+        header["update_log"] = "".join(f"\n  - {flow(row)}" for row in rows)
         header["aux"] = f"{{{aux}}}"
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
@@ -292,10 +291,6 @@ def described(document: Document) -> tuple[int, ...]:
         return ()
 
 
-def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
-    return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
-
-
 def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
     """Return the document with header keys set; unchanged if its header has no room or cannot be read."""
     try:
@@ -311,11 +306,6 @@ def _also_called(document: Document, names: Iterable[str]) -> Document:
 
 def _title(doc_id: str) -> str:
     return doc_id.rsplit("/", 1)[-1].replace("-", " ")
-
-
-def least_trusted(origins: Sequence[Entry]) -> Source:
-    """Return the least trusted source among origins; "tool" for none."""
-    return min((entry.source for entry in origins), key=SOURCES.index, default="tool")
 
 
 # ── which topics share names ────────────────────────────────────────────────────────────────────

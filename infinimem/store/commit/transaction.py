@@ -53,15 +53,19 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a transaction does: the files, and what is seen of them afterwards."""
+    """What a transaction does: the files, what is seen of them afterwards, and lines that stay after all."""
 
     steps: tuple[FileStep, ...]
     notice: Changes
+    held: frozenset[int] = frozenset()
 
-    def to_bytes(self) -> bytes:
+    def write(self, files: Files, folder: str) -> None:
         rows = {seq: line and (line.doc_id, line.line) for seq, line in self.notice.items()}
-        steps = [step.to_json() for step in self.steps]
-        return json.dumps({"steps": steps, "notice": rows}).encode()  # "indent" would take ten times as long
+        values = {"steps": [step.to_json() for step in self.steps], "notice": rows, "held": sorted(self.held)}
+        files.stage(f"{folder}/manifest.new", json.dumps(values).encode())  # "indent" takes ten times as long
+        files.sync_folder_of(f"{folder}/manifest")  # or it might outlive what it names
+        files.rename(f"{folder}/manifest.new", f"{folder}/manifest")
+        files.sync_folder_of(f"{folder}/manifest")
 
     @classmethod
     def read(cls, files: Files, path: str) -> Manifest | None:
@@ -69,7 +73,8 @@ class Manifest:
         try:
             values = json.loads(files.read(path, MAX_OWNED) or b"")
             notice = {int(seq): line and SeenLine(*line) for seq, line in values["notice"].items()}
-            return cls(tuple(map(FileStep.from_json, values["steps"])), notice)
+            held = frozenset(map(int, values.get("held", ())))
+            return cls(tuple(map(FileStep.from_json, values["steps"])), notice, held)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None  # a loss of power tore it, or it is none of ours
 
@@ -108,10 +113,7 @@ def commit(files: Files, number: int, changes: Sequence[FileChange], notice: Cha
         if _now(files, step.path) != step.old:
             _discard(files, folder)
             raise Conflict(f"{step.path} changed while it was being written; try again")
-    files.stage(f"{folder}/manifest.new", manifest.to_bytes())
-    files.sync_folder_of(f"{folder}/manifest")  # or it might outlive what it names
-    files.rename(f"{folder}/manifest.new", f"{folder}/manifest")
-    files.sync_folder_of(f"{folder}/manifest")
+    manifest.write(files, folder)
     _finish(files, folder, manifest)
 
 
@@ -150,7 +152,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
     that saved what it had read before would have taken them out.
     """
     steps = manifest.steps
-    held = _withdrawn(files, steps) | _stayed(files, steps)
+    held = set(manifest.held | _withdrawn(files, steps))
     notes: list[str] = []
     moving = [step for step in steps if not step.path.startswith(JOURNAL)]
     comings = [step for step in moving if step.moves.come]
@@ -159,6 +161,9 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
         installation.run()
         notes += [note for note in installation.notes if note not in notes]
         held |= installation.stayed
+    if held != manifest.held:  # a crash from here on finds them where the receipt will say
+        manifest = replace(manifest, held=frozenset(held))
+        manifest.write(files, folder)
     for step in steps:
         if step not in moving:
             own = step.old == digest(None)  # the receipt of this transaction, not one that it changes
@@ -196,22 +201,6 @@ def _withdrawn(files: Files, steps: Sequence[FileStep]) -> set[int]:
             there = {(place.seq, place.entry.line) for place in document(step.path, data).entries}
             held |= {line[0] for line in step.moves.gone if line not in there and line[0] in waiting}
     return held
-
-
-def _stayed(files: Files, steps: Sequence[FileStep]) -> set[int]:
-    """Return lines that found no room before a crash: the receipt that it left does not name them."""
-    from infinimem.store.receipts import parse_receipt
-
-    stayed: set[int] = set()
-    for step in steps:
-        left = files.read(step.path, MAX_OWNED) if step.path.startswith(JOURNAL) else None
-        if left is not None and step.old == digest(None):
-            told, planned = (
-                {row.seq for row in parse_receipt(document(step.path, data)).rows}
-                for data in (left, files.read(step.slot, MAX_OWNED))
-            )
-            stayed |= planned - told
-    return stayed
 
 
 def _amended(
@@ -277,10 +266,10 @@ def recheck(files: Files, now: float, newest: int | None = None) -> None:
         info = files.lstat(folder)
         age = now - info.st_mtime if info is not None else 0.0
         if there := "done" in files.names(folder):
-            manifest = Manifest.read(files, f"{folder}/done")
-            for step in manifest.steps if manifest else ():
+            manifest = Manifest.read(files, f"{folder}/done") or Manifest((), {})
+            for step in manifest.steps:
                 kept = replace(step, slot=f"{folder}/{step.slot.rpartition('/')[2]}")
-                if Installation(files, kept).bring_back():
+                if Installation(files, kept, manifest.held).bring_back():
                     files.sync_folder_of(step.path)
         if age > DAY:
             _discard(files, folder)
