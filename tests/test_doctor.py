@@ -17,7 +17,7 @@ from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
-from infinimem.store.commit.install import Installation
+from infinimem.store.commit import Installation
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
 from infinimem.store.state import withheld

@@ -23,7 +23,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
-from infinimem.store.commit.transaction import (
+from infinimem.store.commit import (
     LATEST,
     Conflict,
     commit,

@@ -23,7 +23,7 @@ from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, cho
 from infinimem.operations.forget.residue import Residue, Texts, git_advice
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts
-from infinimem.store.commit.transaction import Conflict, recheck, recover
+from infinimem.store.commit import Conflict, recheck, recover
 from infinimem.store.files import digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import fold
