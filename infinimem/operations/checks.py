@@ -31,13 +31,13 @@ from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.lines import drawn_from, fold, former
+from infinimem.store.lines import aliases_of, drawn_from, fold, former
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import lists, sequence
 from infinimem.store.state.lists import DRAWN
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import View, aliases_of, by_id
+from infinimem.store.view import View
 
 LISTED = 20
 """Seqs that one finding lists."""
@@ -158,10 +158,9 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
     """Check names, headers and characters of all documents, people's notes included."""
     for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
-    for same in inspection.view.derived(by_id).values():
-        if len(same) > 1:
-            what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
-            yield Finding("error", what, same[0])
+    for same in inspection.view.lines.clashes():
+        what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
+        yield Finding("error", what, same[0])
     for document in inspection.documents.values():
         note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"

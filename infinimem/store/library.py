@@ -35,6 +35,7 @@ from infinimem.store.commit import (
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
+from infinimem.store.index import Index
 from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.state import last_seen, lists, sequence, withheld
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
@@ -144,6 +145,7 @@ class Library:
         needed = (*folders().owned, f"{CURRENT}.md") if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
+        self._index = Index(str(self.files.root), self.spec.name)
         self._view: tuple[tuple[DocumentStates, object], View] | None = None
         if self.initialised and not read_only:
             self._recover()
@@ -184,6 +186,7 @@ class Library:
             if spec is not self.spec and keeps(spec):
                 other = copy(self)
                 other.spec, other._view = spec, None
+                other._index = Index(str(self.files.root), spec.name)
                 seen.append(other)
         return tuple(seen)
 
@@ -242,7 +245,7 @@ class Library:
             refused=refused,
             unanswered=unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, is_newest),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, is_newest),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),

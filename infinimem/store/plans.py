@@ -18,12 +18,13 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import Plan, Reason, Receipt
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
+from infinimem.store.index import ID
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
 from infinimem.store.receipts import format_receipt, last_forget
 from infinimem.store.render import Rendered
 from infinimem.store.spec import MEMORIES, TOPICS
-from infinimem.store.view import View, by_id
+from infinimem.store.view import View
 
 REVIEW = "review"
 """What receipts call that which a person approved."""
@@ -125,9 +126,9 @@ def name_clashes(view: View, done: Rendered) -> list[Reason]:
     new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
     if not new:
         return []
-    names, counts = view.derived(by_id), Counter(map(fold, new))
+    counts = Counter(map(fold, new))
     return [
         Reason("BAD_TARGET", (), f"{doc_id} is another's name")
         for doc_id in new
-        if fold(doc_id) in names or counts[fold(doc_id)] > 1
+        if view.lines.named(ID, fold(doc_id)) or counts[fold(doc_id)] > 1
     ]

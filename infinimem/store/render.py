@@ -20,8 +20,9 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, NewEntry, Plan, ReceiptRow
+from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.store.view import View, aliases_of, archive_of, whole
+from infinimem.store.view import View, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
 
 SEE_ALSO = "see_also"

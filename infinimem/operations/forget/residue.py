@@ -26,10 +26,11 @@ from infinimem.settings import SETTINGS
 from infinimem.spec import folders
 from infinimem.store.commit import CONFLICTS, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
+from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
 from infinimem.store.state import last_seen, sequence, withheld
 from infinimem.store.state.lists import DRAWN, REFUSED
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"
