@@ -48,11 +48,8 @@ Lookup = Callable[[int], Located | None]
 def conserved(
     before: Iterable[Line], after: Iterable[Line], added: Iterable[Line] = (), removed: Iterable[Line] = ()
 ) -> list[Reason]:
-    """Check that lines after = lines before + added - removed, by seq and by bytes.
-
-    Returns:
-        One reason for each line that was lost (LOST) or that came from nowhere (INVENTED).
-    """
+    """Check that lines after = lines before + added - removed, by seq and by bytes; return a reason for each
+    that was lost (LOST) or came from nowhere (INVENTED)."""
     left = Counter(before)
     left.update(added)
     left.subtract(removed)
@@ -90,14 +87,9 @@ def verify(
 ) -> Verdict:
     """Check a plan against the lines as they are.
 
-    Args:
-        plan: what a strategy wants.
-        lookup: finds an entry or an evidence line by its seq.
-        roots: the strategy's folders ("topics/"); nothing else may receive a line.
-        approved: lines whose archiving a person approved, even if they are protected or too many; nothing
-            else is let pass, and one that may not be archived stays where it is.
-        same: what counts as a duplicate.
-        files: the folders of its whole files, where those are not its roots.
+    `roots` are the strategy's folders, `files` those of its whole files, where they are others; `approved`
+    are lines whose archiving a person approved: nothing else is let pass, and one that may not be archived
+    stays.
     """
     times = Counter(move.seq for move in plan.moves)
     refused = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
@@ -185,10 +177,7 @@ def archive_refusal(
     """Return why this line may not be archived without approval, or None.
 
     Args:
-        move: names both lines.
-        old: the line that would go.
-        survivor: the one that would stay, where it stands.
-        lookup, same: as `verify`.
+        survivor: the line that would stay, where it stands.
         archived: lines that go as well.
         approved: whether a person approved it.
     """
@@ -219,8 +208,8 @@ def is_archive(doc_id: str) -> bool:
 
 
 def said_at(entry: Entry, lookup: Lookup) -> str | None:
-    """Return when a line was said: the latest time of the turns that it came from, else its own, in which an
-    older version wrote the time of what happened."""
+    """Return when a line was said: the latest time of its turns, else its own, in which an older version
+    wrote the time of what happened."""
     origins = (place.entry.time for seq in entry.origin if (place := lookup(seq)))
     return latest(origins) or entry.time
 
@@ -240,11 +229,8 @@ def latest(times: Iterable[str | None]) -> str | None:
 
 
 def is_newer(new: Entry, old: Entry, lookup: Lookup = lambda seq: None) -> bool:
-    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq.
-
-    Args:
-        lookup: finds the turns that the lines came from; without it their own times count.
-    """
+    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq. Without
+    `lookup` the lines' own times count."""
     time, before = said_at(new, lookup), said_at(old, lookup)
     if time and before:
         later, earlier = _moment(time), _moment(before)

@@ -18,11 +18,8 @@ Message = Mapping[str, Any]
 
 
 def turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
-    """Yield turns unchanged, and messages as turns; parts of messages may be objects of these APIs' SDKs.
-
-    Raises:
-        UsageError: a message has no role or no content, or its role is unknown.
-    """
+    """Yield turns unchanged, and messages as turns; parts of messages may be objects of the APIs' SDKs.
+    UsageError if a message has no role or no content, or its role is unknown."""
     for message in said:
         if not isinstance(message, Mapping):
             yield message

@@ -135,7 +135,6 @@ class Analyzer:
         }
 
     def _words(self, text: str) -> list[str]:
-        """Return the words of a query; "" for what is no compound or a part of one."""
         stop_words = self._stop_words(text)
         words = [self._plain(word) for _, _, word in _scan(text)][:_MOST_CUT]
         return [
@@ -228,7 +227,7 @@ def _plain(text: str) -> str:
 
 
 def _scan(text: str) -> list[tuple[str, str, str]]:
-    """Return the tokens of a text: (number, "", ""), ("", run, "") or ("", "", word)."""
+    """Return the tokens of a text as (number, run, word), of which one is filled."""
     folded = fold(text)
     tokens: list[tuple[str, str, str]] = (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
     return tokens

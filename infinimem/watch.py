@@ -35,12 +35,7 @@ class DocumentChange:
 def watch(
     memory: Memory, clock: Callable[[], float] = time.monotonic, *, signs: bool = True
 ) -> Iterator[DocumentChange]:
-    """Report what changes from now on, as it happens, for as long as it is asked.
-
-    Args:
-        memory: the library.
-        clock: seconds, monotonic.
-        signs: whether what people typed is signed; else it is only reported.
+    """Report what changes from now on, as it happens; if it `signs`, what people typed is signed.
 
     Raises:
         LibraryError: the folder cannot be read any more, or the library not be written.

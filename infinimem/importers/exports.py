@@ -1,9 +1,7 @@
 """JSON formats: data sets, memories of other programs, Gemini, messages with a role, ChatGPT, Claude, and the
 session logs of Claude Code and Codex.
 
-Of an exported conversation only the branch that the person last saw is read. Of a log what the person typed
-comes in, words of a refusal and answers to questions too, and what the assistant said; no calls of tools,
-thinking, sub-agents, or what the program put in. All that is left out is counted.
+docs/IMPORTS.md says what comes in; all that is left out is counted.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _talk(record: Json) -> Json:
-    """Return the sessions of an entry of the official list, or of a conversation alone."""
     return record["conversation"] if has(record, conversation=dict) else record
 
 
@@ -52,8 +49,7 @@ LOCOMO = Format(lambda record: bool(_numbers(record)), _locomo, fields.named_by(
 
 
 def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the history of a question in the order of its dates, as a memory is written; turn ids are those
-    of the benchmark's own scorer: session id, "_", position from 1."""
+    """Yield the history of a question by its dates; turn ids are those of the benchmark's own scorer."""
     lists = (rows(record.get(f"haystack_{name}")) for name in ("sessions", "session_ids", "dates"))
     dated = [
         (fields.moment(date) or "", number, as_name(name) or f"{stem}-{number}", rows(session))
@@ -91,9 +87,7 @@ def _is_mem0(record: Any) -> bool:
 
 
 def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield memories as get_all() and its pages give them: a list, or an object with it under `results`. A
-    model drew each from a talk, so an assistant said it; one that was changed under its id is another
-    statement."""
+    """Yield memories as get_all() and its pages give them; a model drew each, so an assistant said it."""
     for memory in (one for record in records for one in rows(at(record, "results")) or [record]):
         owner = next((name for key in _OWNERS if (name := as_name(at(memory, key)))), None)
         time = iso(at(memory, "updated_at") or at(memory, "created_at"))
@@ -110,8 +104,8 @@ def _is_mcp(record: Any) -> bool:
 
 
 def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the MCP memory server's graph: an entity or a relation a line, or what its read_graph gives. An
-    observation says little without the name of its entity ("prefers tea"), which is set before it."""
+    """Yield an entity or a relation a line, or what read_graph gives. An observation says little without
+    the name of its entity ("prefers tea"), which is set before it."""
     if "entities" in record:
         for part in (*record["entities"], *record["relations"]):
             if _is_mcp(part):
@@ -146,8 +140,8 @@ def _is_gemini(record: Json) -> bool:
 
 
 def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield Google Takeout's My Activity of Gemini Apps: what was asked and what was answered, newest first
-    in the file and oldest first here. A record belongs to no conversation: a day is a session."""
+    """Yield My Activity of Gemini Apps, newest first in the file and oldest first here; a day is a
+    session."""
     known: list[Json] = []
     for record in fields.objects(records, skipped):
         if _is_gemini(record):
@@ -200,10 +194,7 @@ def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield OpenAI's shape and the usual variations on it: one message, or an object with a list of them.
-
-    Fields of `Turn` (speaker, time, session, turn, key) are read too, so that anything can be brought in by
-    writing one JSON object a line. System prompts, tool calls and what answers a tool call are left out.
-    """
+    Fields of `Turn` (speaker, time, session, turn, key) are read too."""
     session, time, inner = _openai_names(record, stem)[0], iso(first(record, *fields.TIME)), _listed(record)
     for message in [record] if inner is None else fields.open_branch(inner, None, skipped):
         if not _is_openai(message):
@@ -422,8 +413,8 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
 
 
 def _spoken(record: Json, asked: set[str], skipped: Skipped) -> Any:
-    """Return the content of a record in which somebody spoke; None for titles, snapshots of files and events.
-    `asked` gathers the ids of calls that ask the person."""
+    """Return the content of a record in which somebody spoke, or None; `asked` gathers calls that ask the
+    person."""
     message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
     if record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn"):
         return record["content"] if has(record, content=str) else None
@@ -490,8 +481,8 @@ def _is_codex(record: Json) -> bool:
 
 
 def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads alone.
-    Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
+    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads
+    alone. Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
     session, of_agent = "", False
     time = cwd = branch = None
     spoken: list[Turn] = []

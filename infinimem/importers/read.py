@@ -1,5 +1,4 @@
-"""Recognise a file or what a folder holds, and read its turns. Knows the families, not what they look like
-inside.
+"""Recognise a file or what a folder holds, and read its turns.
 
 What is imported is read twice: first to check it and to count the turns, then to record them. No more than
 one record and one batch of turns is held at a time, and of a session log its turns: some may be taken back.
@@ -166,13 +165,11 @@ def read_turns(
     stem: str | None = None,
     folder: Path | None = None,
 ) -> Import:
-    """Open a file and say what it is; its turns follow as they are asked for.
+    """Open a file (plain, .zip, .gz or .xz) and say what it is; its turns follow as they are asked for.
 
-    Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
-    interrupted) adds only what is new.
+    Every turn has a key or an id, so that bringing the same file in again adds only what is new.
 
     Args:
-        path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
         format: one of `formats()`; None recognises it by content.
         only: one conversation of several, by its id or title (docs/IMPORTS.md).
         stem: what names a session that has no name; None takes the file's name.
@@ -245,8 +242,8 @@ def _known(wanted: str | None) -> dict[str, Format]:
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
     """Make every turn recognisable when it comes again, and leave out empty ones.
 
-    A turn with its source's own id is (the store goes by session and id); one without gets a key. Equal
-    messages of one session are told apart by their order, different ones under one id by a longer id.
+    One without its source's own id gets a key. Equal messages of one session are told apart by their order,
+    different ones under one id by a longer id.
     """
     times: Counter[bytes] = Counter()
     words: dict[bytes, bytes] = {}
@@ -345,8 +342,8 @@ class Survey:
     _readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
-        """Yield the turns, by the files' names, in portions to record one after another; an import that was
-        interrupted is simply run again. ImportFormatError if a file changed since."""
+        """Yield the turns, by the files' names, in portions to record; ImportFormatError if a file changed
+        since."""
         batch: list[Turn] = []
         size = 0
         for read in self._readings:
@@ -382,14 +379,8 @@ def survey(
     only: str | None = None,
     progress: Progress | None = None,
 ) -> Survey:
-    """Read a file, or every file of a folder that is recognised, and say what it holds.
-
-    Args:
-        path: a file, or a folder. Hidden files and folders of it are passed over; what cannot be read,
-            libraries, links and special files are left out, and what is no note in a folder of notes
-            (docs/FORMAT.md).
-        format, only: as of `read_turns`, for all.
-        progress: called with the turns read so far, and 0 (the total is not known yet).
+    """Read a file, or every file of a folder that is recognised, and say what it holds; arguments as of
+    `read_turns`, and what is called with the turns read so far, and 0 (the total is not known yet).
 
     Raises:
         UsageError: no such format, `only` for Markdown, or a folder of a library.

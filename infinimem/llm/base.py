@@ -68,11 +68,7 @@ class LLM(Protocol):
     def name(self) -> str: ...
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Ask once.
-
-        Args:
-            task: the task; `variables` must hold exactly the names that it lists.
-            variables: strings, or JSON values (rendered as JSON into the prompt).
+        """Ask once; `variables` (strings, or JSON values) hold exactly the names that the task lists.
 
         Raises:
             ValueError: a variable is missing or unused.
@@ -83,11 +79,7 @@ class LLM(Protocol):
 
 
 class Wrapper:
-    """Goes by the name of the client that it asks; what derives from it says how it asks.
-
-    Args:
-        llm: the client.
-    """
+    """Goes by the name of the client that it asks; what derives from it says how it asks."""
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm

@@ -84,11 +84,7 @@ class Dialect:
 class OpenAIClient:
     """A model behind the chat completions API, or the Responses API if it answers that alone.
 
-    Args:
-        model: name that the server knows.
-        base_url: of the API; default is $OPENAI_BASE_URL, then OpenAI itself.
-        api_key: default is $OPENAI_API_KEY; servers at a `base_url` may do without.
-        timeout, retries, client: see remote.endpoint.Endpoint.
+    Address and key are those of OPENAI_BASE_URL and OPENAI_API_KEY unless given; all else as of `Endpoint`.
 
     Raises:
         ModelNotConfigured: no key where one is needed, or a `base_url` that is none.

@@ -17,16 +17,11 @@ def in_order(
     workers: int,
     ended: Callable[[], object] = lambda: None,
 ) -> list[Told]:
-    """The result of a call for each item, whatever the order in which they end.
+    """Return the result of a call for each item, whatever the order in which they end, at most `workers` at a
+    time.
 
-    Args:
-        call: may run in several threads, each in a copy of the caller's context.
-        asked: one item a call.
-        workers: calls at a time at most; 1, or less, asks one after another.
-        ended: called after an error or a Ctrl-C, before calls under way are waited for.
-
-    Raises:
-        Exception: what the first item raised whose call raised; calls that have not begun by then never do.
+    Each runs in a copy of the caller's context. After an error or a Ctrl-C `ended` is called before calls
+    under way are waited for, what the first item raised is raised, and calls that have not begun never do.
     """
     if workers < 2 or len(asked) < 2:
         return [call(item) for item in asked]

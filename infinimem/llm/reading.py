@@ -26,16 +26,8 @@ Fault = tuple[Failure, str]
 
 
 def read(text: str, schema: Mapping[str, Any]) -> Reply:
-    """Read a reply.
-
-    Args:
-        text: what the model wrote.
-        schema: JSON schema of an object.
-
-    Returns:
-        A reply with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and
-        `detail`.
-    """
+    """Read a reply: one with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL,
+    SCHEMA_FAIL) and `detail`."""
     if len(text) > MAX_REPLY:
         return Reply(None, "TRUNCATED", f"the reply is longer than {MAX_REPLY} characters", text[:MAX_REPLY])
     said = _THINKING.sub("", text)
@@ -79,10 +71,8 @@ def _refuse(name: str) -> None:
 
 
 def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
-    """What servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
-
-    Lone surrogates, which JSON can spell but no file can hold, become U+FFFD.
-    """
+    """Mend what servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
+    Lone surrogates, which JSON can spell but no file can hold, become U+FFFD."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     kind = schema.get("type")

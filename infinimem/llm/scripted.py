@@ -26,11 +26,9 @@ class Call(NamedTuple):
 class ScriptedLLM:
     """Answers each task from a script and records the calls.
 
-    Args:
-        scripts: task name to its answers in order, or to a function of the task's variables that answers
-            any number of calls. Dicts and texts are read like a real model's reply, so a script can be
-            wrong in every way that a model can.
-        name: what receipts call it.
+    A script is a task's answers in order, or a function of its variables that answers any number of calls.
+    Dicts and texts are read like a real model's reply, so a script can be wrong in every way that a model
+    can.
     """
 
     def __init__(self, scripts: Mapping[str, Script], *, name: str = "scripted") -> None:
@@ -41,13 +39,8 @@ class ScriptedLLM:
         self._lock = Lock()
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Answer from the script.
-
-        Raises:
-            AssertionError: the script has no (further) answer for this task.
-            ValueError: a variable is missing or unused.
-            Exception: the one that the script holds.
-        """
+        """Answer from the script, or raise what it holds; AssertionError if it has no further answer for this
+        task."""
         tasks.check(task.name, task.variables, variables)
         self.calls.append(Call(task.name, variables))
         answer = self._next(task.name, variables)

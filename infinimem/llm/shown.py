@@ -20,13 +20,9 @@ _INDENT = "\n" + 8 * " "
 
 
 def shown(value: Any) -> str:
-    """A variable of a prompt.
-
-    Args:
-        value: a string, which stays as it is; or JSON values, in which whatever has an id and a text is told
-            in a line, and lists of such below what they belong to; an id and a summary are a line too. Of
-            what has `told`, these lines are shown, and all else is for programs.
-    """
+    """Return a variable of a prompt: a string as it is, or JSON values, in which whatever has an id and a
+    text, or a summary, is told in a line, and lists of such below what they belong to. Of what has `told`,
+    these lines are shown, and all else is for programs."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and value:

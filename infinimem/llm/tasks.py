@@ -50,26 +50,14 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
 
 
 def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
-    """A task of ours.
-
-    Args:
-        name: its own and its template's.
-        variables: their names.
-        max_tokens: limit of the reply.
-        rule: "file:function" in llm/offline/.
-        properties: those of the reply, all required.
-    """
+    """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
+    reply."""
     rule = f"infinimem.llm.offline.{rule}"
     return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens)
 
 
 def turn(entry: Entry, text: str) -> dict[str, str | None]:
-    """The shape `turn`.
-
-    Args:
-        entry: the turn.
-        text: what it says, or the part of it that is shown.
-    """
+    """Return the shape `turn` of an entry, with the part of its text that is shown."""
     speaker = entry.fields.get("speaker")
     return {"id": str(entry.seq), "role": entry.role, "speaker": speaker, "time": entry.time, "text": text}
 
@@ -127,12 +115,7 @@ class Prompt(NamedTuple):
 
 @cache
 def template(name: str, package: str = "infinimem.prompts") -> Prompt:
-    """The two halves of <name>.md, unfilled.
-
-    Raises:
-        FileNotFoundError: there is no such template.
-        ValueError: it has no line `---` between instructions and material.
-    """
+    """Return the two halves of <name>.md, unfilled."""
     text = (resources.files(package) / f"{name}.md").read_text(encoding="utf-8")
     system, rule, user = text.partition(_RULE)
     if not rule:
@@ -146,7 +129,7 @@ def placeholders(task: Task) -> frozenset[str]:
 
 
 def _for(task: Task) -> Prompt:
-    """Its template, with the sections `{{#name}}` to `{{/name}}` whose variable it has, and no others."""
+    """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
     halves = (
         _SECTION.sub(lambda m: m[2] if m[1] in task.variables else "", half)
         for half in template(task.name, task.prompts)
@@ -155,25 +138,13 @@ def _for(task: Task) -> Prompt:
 
 
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
-    """Fill a task's template.
-
-    Args:
-        task: the task.
-        variables: as `shown` tells them. Placeholders inside values are text like any other.
-
-    Raises:
-        ValueError: a variable is missing, or the template does not use it.
-    """
+    """Fill a task's template with variables as `shown` tells them; placeholders inside values are text."""
     check(task.name, placeholders(task), variables)
     return Prompt(*(_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in _for(task)))
 
 
 def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> None:
-    """Refuse a call whose variables are not exactly the expected ones.
-
-    Raises:
-        ValueError: names what is missing and what is unused.
-    """
+    """Refuse a call whose variables are not exactly the expected ones, with a ValueError that names them."""
     wanted = set(expected)
     faults = [
         f"{what}: {', '.join(sorted(names))}"

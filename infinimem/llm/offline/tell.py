@@ -110,8 +110,8 @@ def _prose(rows: Sequence[Stated]) -> str:
 
 
 def summary(facts: Rows, limit: int) -> str:
-    """One or two whole sentences of some facts, those that tell most, within so many tokens; an AI's only
-    where people stated nothing."""
+    """Return one or two whole sentences of some facts, those that tell most, within so many tokens; an AI's
+    only where people stated nothing."""
     told = (_said(fact) for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts)
     whole = ((row, sentence) for row in told for sentence in sentences(fact_text(row.text)))
     rows = list(dict.fromkeys(Stated("", "", row.speaker, one) for row, one in whole if one[-1:] != "?"))

@@ -41,8 +41,7 @@ def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `plan`: topics to the document of their title, else to a new one; what came by month
-    first as `grouped` has it."""
+    """Answer the task `plan`: topics to the document of their title, else to a new one."""
     topics: dict[str, list[Mapping[str, Any]]] = {}
     loose: list[Mapping[str, Any]] = []
     for topic in variables["topics"]:
@@ -62,12 +61,8 @@ def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[str, Any]]]:
-    """Facts by the title under which they go.
-
-    Args:
-        facts: in the order in which they were said.
-        titles: of topics that there are.
-    """
+    """Group facts, in the order in which they were said, by the title under which they go: of topics that
+    there are, or new ones."""
     people = short_names(facts)
     words = [
         {word.term: word for word in _words(fact["text"]) if fold(word.surface) not in people}
@@ -100,7 +95,6 @@ def _heads(title: str) -> set[str]:
 
 
 def _words(text: str) -> Iterator[Word]:
-    """What a line says it is about; where it says nothing, what its picture shows, which founds no topic."""
     words = content_words(fact_text(text))
     yield from words or (word._replace(noun=False) for word in content_words(text))
 

@@ -12,15 +12,13 @@ from infinimem.spec import PROMPT, StrategySpec, Way
 
 @dataclass(frozen=True)
 class InfiniSettings:
-    """[infini]: the writing of topic documents. Lengths are tokens.
-
-    Defaults are ours; `preset = "paper"` has the paper's (docs/STRATEGIES.md has both in a table).
-    """
+    """[infini]: the writing of topic documents. Lengths are tokens; docs/STRATEGIES.md has ours and the
+    paper's."""
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
-    """Tokens of turns that one extraction is shown. A reply that keeps all of them word for word fits the
-    limit of a reply; of twice as many, as in the paper, it would not."""
+    """Tokens of turns that one extraction is shown: a reply that keeps all of them fits the limit of a
+    reply."""
     workers: Harmless[int] = 4
     """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000

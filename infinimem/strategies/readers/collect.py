@@ -68,15 +68,10 @@ Call = Mapping[str, Any]
 
 
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
-    """Evidence for an answer.
+    """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
 
     Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
     the whole library, but by the paper's agent.
-
-    Args:
-        llm: may be asked.
-        reader: one of `READERS`; UsageError for any other.
-        budget: tokens of evidence.
     """
     if reader not in _READERS:
         raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
@@ -116,8 +111,6 @@ def _selected(request: _Request) -> list[Retrieved]:
 
 
 def _hybrid(request: _Request) -> list[Retrieved]:
-    """Selected documents with at most two thirds of the budget, then the best partitions of all others
-    (section 3.4); where not one of these fits, the best entries."""
     chosen = _select(request)
     found = _bodies(request, chosen, request.budget * 2 // 3)
     ranked = partial(best_partitions, request.view, request.question, without=chosen)
@@ -223,12 +216,7 @@ class Search:
         self, llm: LLM, variables: Mapping[str, Any], shown: Iterable[Retrieved], budget: int, trace: Trace
     ) -> Iterator[list[Retrieved]]:
         """Ask, and make the calls of each reply until one ends the search; yield what each round brings.
-
-        Args:
-            variables: of the task; what the search itself tells is added.
-            shown: what the model sees already.
-            budget: tokens of what it sees in the end.
-        """
+        `shown` is what the model sees already, `budget` the tokens of what it sees in the end."""
         shown = list(shown)
         while self.rounds_left > 0:
             known = {"catalog": self._catalog(), "tools": self._tools.extra, "calls": list(self._calls)}
@@ -268,7 +256,6 @@ class Search:
         return bool(data.get("answer", "").strip())
 
     def _note(self, told: list[str], new: Sequence[Retrieved]) -> None:
-        """Keep what is told of a call; what it found comes behind the evidence."""
         self._calls.append({"told": told})
 
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
