@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from openai import OpenAI
 
-    from infinimem.messages import Message
+    from infinimem.importers.exports import Message
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -162,9 +162,9 @@ class Memory(Reader):
     def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
         """Write turns down, without a model, and return the new lines; the next `observe` extracts from them.
         Raises UsageError and NotALibrary as that does."""
-        from infinimem import messages
+        from infinimem.importers.exports import chat_turns
 
-        return self.library.record(tuple(messages.turns(turns)))
+        return self.library.record(tuple(chat_turns(turns)))
 
     def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
         """Extract from pending turns as `observe` does, and return only how many entries are new: an import's

@@ -4,7 +4,7 @@ what a question asks for: a fact that holds now, where no pattern of another lis
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -13,18 +13,12 @@ from infinimem.terms import MONTHS, STOP_WORDS, tokens
 
 
 @cache
-def _lists() -> Mapping[str, frozenset[str]]:
+def listed(name: str) -> frozenset[str]:
+    """Return the items of a list in english.txt."""
     text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
     parts = (part.partition("\n") for part in text.split("\n# ")[1:])
-    return {
-        head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
-        for head, _, items in parts
-    }
-
-
-def listed(name: str) -> frozenset[str]:
-    """The items of a list in english.txt."""
-    return _lists()[name]
+    items = next(items for head, _, items in parts if head.partition(":")[0] == name)
+    return frozenset(filter(None, re.split(r",\s+|\n", items)))
 
 
 @cache

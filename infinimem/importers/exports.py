@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from infinimem.errors import UsageError
 from infinimem.importers import fields, markdown
 from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
 from infinimem.importers.messengers import text_of_html
@@ -212,6 +213,30 @@ def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 OPENAI = Format(_is_openai, _openai, _openai_names)
+
+Message = Mapping[str, Any]
+"""`{"role": …, "content": …}`; content is a text or a list of parts. Fields of `Turn` may stand beside."""
+
+
+def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
+    """Yield turns unchanged, and messages as turns; parts of messages may be objects of the APIs' SDKs.
+    UsageError if a message has no role or no content, or its role is unknown."""
+    for message in said:
+        if not isinstance(message, Mapping):
+            yield message
+            continue
+        role = message.get("role")
+        if not isinstance(role, str) or message.keys().isdisjoint(("content", "tool_calls")):
+            raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
+        if role.lower() not in fields.ROLES:
+            raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
+        if fields.ROLES[role.lower()] == "tool":
+            continue
+        content = message.get("content")
+        if isinstance(content, list | tuple):
+            content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
+        told = _openai({**message, "content": content or ""}, "", Counter())
+        yield from (turn for turn in told if turn.text.strip())
 
 
 # ── ChatGPT ─────────────────────────────────────────────────────────────────────────────────────

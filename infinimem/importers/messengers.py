@@ -142,12 +142,6 @@ def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
     return f"{label} ({target})" if label and label not in target else target.removeprefix("mailto:")
 
 
-def is_of_slack(record: Json) -> bool:
-    """Return whether a record is one of the export's lists, or a message of a channel's day."""
-    person, channel = {"team_id", "profile"} <= record.keys(), {"members", "created"} <= record.keys()
-    return person or channel or ("ts" in record and record.get("type") == "message")
-
-
 # ── WhatsApp ────────────────────────────────────────────────────────────────────────────────────
 
 _BEGIN = re.compile(

@@ -6,9 +6,9 @@ A client never raises for what a model answered, only where it cannot be reached
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from infinimem.model import Usage
 
@@ -87,3 +87,33 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self._llm.name
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(
+    call: Callable[[Item], Result],
+    items: Sequence[Item],
+    workers: int,
+    ended: Callable[[], object] = lambda: None,
+) -> list[Result]:
+    """Return the result of a call for each item, whatever the order in which they end, `workers` at a time.
+
+    Each runs in a copy of the caller's context. After an error or a Ctrl-C `ended` is called before calls
+    under way are waited for, what the first item raised is raised, and calls that have not begun never do.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+
+    if workers < 2 or len(items) < 2:
+        return [call(item) for item in items]
+    with ThreadPoolExecutor(min(workers, len(items))) as pool:
+        waiting = [pool.submit(copy_context().run, call, item) for item in items]
+        try:
+            return [one.result() for one in waiting]
+        except BaseException:
+            ended()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -18,8 +18,7 @@ from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import CUT, Failure
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import CUT, Failure, in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
