@@ -1,7 +1,4 @@
-"""From evidence to an answer with citations; shared by all strategies, which differ in what they find.
-
-It knows evidence and one language task, nothing of files or strategies.
-"""
+"""From evidence to an answer with citations; shared by all strategies, which differ in what they find."""
 
 from __future__ import annotations
 

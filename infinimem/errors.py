@@ -1,8 +1,4 @@
-"""Every error that the library raises on purpose: one line for people, what happened and what to do.
-
-What a model answers wrongly is not an error: it comes back as a failure code (llm/base.py), and what a plan
-does wrongly as reasons (law.py).
-"""
+"""Every error that the library raises on purpose: one line for people, what happened and what to do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """How many tokens a model will take, roughly, before it is asked.
 
-The sizes of turns and questions are known, the rest are the shapes of the prompts: figures below were read
-off their templates, and models differ in how much they say.
+Figures were read off the templates of prompts, and models differ in how much they say.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The facade that applications, the command line and servers call. It drives strategies.
 
 In: turns, questions, commands. Out: entries, evidence, answers, receipts. Promise: turns are on disk before a
-model is asked, and an unreachable model loses nothing. What else people do to a library is one
-operation of `operations/` each, imported when it is called.
+model is asked, and an unreachable model loses nothing.
 """
 
 from __future__ import annotations
@@ -472,12 +471,9 @@ class Memory(Reader):
         return rows
 
     def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
-        """Do what a person approved of it, and drop what they rejected: "7", "7:12,15".
-
-        Raises:
-            UsageError: nothing that waits is called so.
-            LibraryError: a line that was named alone cannot be approved any more; nothing is done.
-        """
+        """Do what a person approved of it, and drop what they rejected: "7", "7:12,15". UsageError if
+        nothing that waits is called so; LibraryError if a line that was named alone cannot be approved any
+        more."""
         from infinimem.operations.review import decide
 
         self.library.demand_initialised()

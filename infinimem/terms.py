@@ -1,7 +1,7 @@
 """One tokenizer for every index, every ranking and every comparison of wording.
 
 Words are lower-cased, freed of accents and stemmed in the library's language; scripts written without spaces
-become pairs of characters; numbers and dates are kept whole and in parts. It knows nothing of documents.
+become pairs of characters; numbers and dates are kept whole and in parts.
 """
 
 from __future__ import annotations

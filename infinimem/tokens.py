@@ -1,7 +1,4 @@
-"""How many tokens a text takes: cl100k_base, without a network, or an estimate if that cannot be loaded.
-
-It knows nothing of documents.
-"""
+"""How many tokens a text takes: cl100k_base, without a network, or an estimate if that cannot be loaded."""
 
 from __future__ import annotations
 

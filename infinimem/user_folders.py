@@ -1,9 +1,7 @@
 """What this user keeps outside of libraries, and which libraries they trust (docs/SECURITY.md).
 
-    $XDG_DATA_HOME/infinimem/trusted/NAME.json    one file a library: its path, the digest of its settings
-
-Is a library mine? Then hooks write into it and MCP clients may. May its settings act, those that decide where
-text goes? Only while their digest is the one that was approved.
+$XDG_DATA_HOME/infinimem/trusted/ has a file a library: its path, and the digest of those of its settings that
+may act. Hooks write into a library that is in it, and MCP clients may.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Watch a library: report what changes, sign what people typed, keep the index ready.
-
-    a file changes -> reported at once -> quiet for a second -> stamp, index
+"""Watch a library: report what changes, sign what people typed once it is quiet, keep the index ready.
 
 An editor that saves in several steps is not signed halfway. In people's own notes nothing is written.
 """

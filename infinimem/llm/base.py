@@ -21,15 +21,12 @@ CUT = ("TRUNCATED", "TOO_LONG")
 
 @dataclass(frozen=True)
 class Task:
-    """A language task: what is asked, of whom it is asked is the client's affair.
+    """A language task, by the name of its template, prompts/<name>.md in the package `prompts`.
 
     Args:
-        name: also the name of its template, prompts/<name>.md.
         variables: the names that its template uses, no more and no less.
         schema: JSON schema of the reply, an object.
         rule: "module:function" that answers without a model, given the variables.
-        max_tokens: limit of the reply.
-        prompts: the package that holds the template.
         logprobs: whether the log probabilities of the reply's tokens are wanted, where a server gives them.
     """
 
@@ -44,12 +41,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. `data` fits the task's schema, or is None and `failure` says why.
-
-    `text` is the raw reply, kept so that a rejected one can be looked at; `logprobs` its tokens with the
-    natural logarithms of their probabilities, where the task asks for them and the server tells; `kept`
-    whether nobody was asked, because it lay there (llm/replies.py). `usage` is then what it once took.
-    """
+    """What came back. `data` fits the task's schema, or is None and `failure` says why; `text` is the raw
+    reply, `logprobs` its tokens with the natural logarithms of their probabilities. If it was `kept`
+    nobody was asked, and `usage` is what it once took."""
 
     data: Mapping[str, Any] | None
     failure: Failure | None = None

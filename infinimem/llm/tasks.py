@@ -36,7 +36,7 @@ TEXTS: Schema = {"type": "array", "items": TEXT}
 
 
 def object_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
-    """An object with exactly these properties; strict servers ask that none is optional."""
+    """Return an object with exactly these properties; strict servers ask that none is optional."""
     return {
         "type": "object",
         "properties": properties,
