@@ -158,7 +158,6 @@ def _cut(text: str) -> str:
 
 
 def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
-    """Return the first lines that fit, one at least, however small the budget."""
     kept: list[_EvidenceLine] = []
     for line in lines:
         budget -= tokens.count(line.text)

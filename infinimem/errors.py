@@ -83,8 +83,8 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def escape(value: object, most: int = 100) -> str:
-    """Return a value from outside on one line, with escapes for what cannot be seen; of a long one the middle
-    goes, for a host tells by its end whose it is."""
+    """Return a value from outside on one line, with escapes for what cannot be seen; a long one loses its
+    middle."""
     text = _UNSEEN.sub(lambda blanks: "".join(f"\\u{ord(blank):04x}" for blank in blanks[0]), str(value))
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     half = most // 2

@@ -21,8 +21,7 @@ _OFFERED, _SUMMARIES, _SEARCHES = 200, 50, 4
 
 
 def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
-    """Return tokens for turns that are pending and for `texts` to be observed; `anew`: for all that was
-    recorded."""
+    """Return tokens for pending turns and `texts` to be observed; `anew`: for all that was ever recorded."""
     turns = view.entries("evidence") if anew else view.uncited()
     sizes = [tokens.estimate(text) for text in (*(place.text for place in turns), *texts)]
     return making(sum(sizes), len(sizes), view.settings, view.spec.name).tokens

@@ -208,8 +208,7 @@ def is_archive(doc_id: str) -> bool:
 
 
 def said_at(entry: Entry, lookup: Lookup) -> str | None:
-    """Return when a line was said: the latest time of its turns, else its own, in which an older version
-    wrote the time of what happened."""
+    """Return when a line was said: the latest time of its turns, else its own."""
     origins = (place.entry.time for seq in entry.origin if (place := lookup(seq)))
     return latest(origins) or entry.time
 
@@ -229,8 +228,7 @@ def latest(times: Iterable[str | None]) -> str | None:
 
 
 def is_newer(new: Entry, old: Entry, lookup: Lookup = lambda seq: None) -> bool:
-    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq. Without
-    `lookup` the lines' own times count."""
+    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq."""
     time, before = said_at(new, lookup), said_at(old, lookup)
     if time and before:
         later, earlier = _moment(time), _moment(before)

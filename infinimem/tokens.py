@@ -48,8 +48,7 @@ def exceeds(text: str, limit: int) -> bool:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of a text, a thousand times as fast: four bytes each; on Markdown 95 in 100 are
-    within 6 %."""
+    """Estimate the tokens of a text: four bytes each; on Markdown 95 in 100 are within 6 %."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
 
 

@@ -48,8 +48,7 @@ def default_library() -> Path | None:
 
 
 def first_today(note: Path) -> bool:
-    """Tell whether this is the first call of the day for a note, an empty file; True if it cannot be
-    noted."""
+    """Tell whether this is the day's first call for a note, an empty file; True if it cannot be noted."""
     with suppress(OSError):
         before = note.stat().st_mtime if note.exists() else 0.0
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,8 +94,7 @@ def approved(library: Path) -> str | None:
 
 
 def approve(library: Path, digest: str) -> bool:
-    """Trust a library with the settings of this digest; return False without a home folder to note it in.
-    InfinimemError if it cannot be written."""
+    """Trust a library with the settings of this digest; False without a home folder, else InfinimemError."""
     from tempfile import NamedTemporaryFile  # hooks import this module, and never approve
 
     file = _file(library)
@@ -152,8 +150,8 @@ def _read(file: Path) -> Trusted | None:
 
 
 def cache_folder(root: str, part: str, *below: str) -> Path | None:
-    """Return the folder for one part of a library's derived data, made for its owner alone; None where it
-    cannot be made, or belongs to someone else."""
+    """Return the folder for a part of a library's derived data, its owner's alone; None if there can be
+    none."""
     top = user_folder("cache")
     if top is None:
         return None

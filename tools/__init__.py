@@ -220,8 +220,7 @@ class Toolbox:
         return iter([*self._tools.values(), *self._added.values()])
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
-        """Run a tool as a model asked for it, with a mapping or the JSON of one; {"error": one line} if
-        that is wrong."""
+        """Run a tool with a mapping or the JSON of one; {"error": one line} if the call is wrong."""
         tool = self._tools.get(name) or self._added.get(name)
         if tool is None:
             there = ", ".join(tool.name for tool in self)
@@ -238,8 +237,7 @@ class Toolbox:
         return tool.told(result) if tool else str(result["error"])
 
     def functions(self) -> list[Callable[..., str]]:
-        """The five as functions that return text for a model, as `text` does: for frameworks that make tools
-        of functions."""
+        """Return the five as functions that return text for a model, for frameworks that take these."""
         return [self._tools[name].telling(getattr(self, name)) for name in NAMES]
 
     def openai(self) -> list[Result]:

@@ -158,8 +158,7 @@ def span(text: str, start: int, room: int) -> tuple[str, int]:
 
 
 def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> int:
-    """Return where in a long line, or in `piece` of it, some terms of a query stand closest, the rarer
-    ones counting more."""
+    """Return where in `piece` of a long line some terms stand closest, the rarer ones counting more."""
     if len(text) <= LINE_LENGTH:
         return 0
     first = text.find(piece.strip("…"))

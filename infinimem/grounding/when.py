@@ -57,8 +57,7 @@ def day_of(time: str | None) -> date | None:
 
 
 def settled(text: str, said: date | None) -> str | None:
-    """Return the `when` that the words of a text settle; None if they name no time, the day itself,
-    several times, or one that is not sure."""
+    """Return the `when` that the words of a text settle; None if it is the day itself, or not sure."""
     times = {mention.spans for mention in mentions(text, said)} if said else set()
     spans = times.pop() if len(times) == 1 else ()
     return when_of(spans[0]) if len(spans) == 1 and spans[0] != (said, said) else None
@@ -123,7 +122,6 @@ def _period(text: str) -> Span:
 
 
 def _around(day: date, unit: str) -> Span:
-    """The day, week, weekend, month or year of a day."""
     if unit == "day":
         return day, day
     if unit == "month":
@@ -135,7 +133,6 @@ def _around(day: date, unit: str) -> Span:
 
 
 def _away(said: date, unit: str, count: int) -> Span:
-    """The day, week, weekend, month or year that is so many away."""
     if unit in ("month", "year"):
         year, month = divmod(said.year * 12 + said.month - 1 + count * (12 if unit == "year" else 1), 12)
         return _around(date(year, month + 1, 1), unit)

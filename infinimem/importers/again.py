@@ -73,7 +73,6 @@ class Again:
 
 
 def _moved(contents: Contents, known: Contents) -> dict[str, str]:
-    """Return for notes of unknown paths those under which they were recorded."""
     holding: dict[bytes, list[str]] = {}
     for note in known.keys() - contents.keys():
         for about in known[note]:
@@ -107,8 +106,7 @@ def _live(view: View) -> Iterator[Located]:
 
 
 def set_aside(library: Library, gone: Set[int]) -> Receipt | None:
-    """Archive what was drawn only from turns that their notes no longer hold, except what people edited or
-    pinned; nothing is drawn from these turns any more."""
+    """Archive what was drawn only from turns that their notes lost, unless people edited or pinned it."""
     library.adopt_edits()
     view, moves = library.view(), list[Move]()
     if pending := tuple(place.seq for place in view.uncited(gone)):

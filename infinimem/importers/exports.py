@@ -141,8 +141,7 @@ def _is_gemini(record: Json) -> bool:
 
 
 def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield My Activity of Gemini Apps, newest first in the file and oldest first here; a day is a
-    session."""
+    """Yield My Activity of Gemini Apps, newest first in the file, oldest first here; a day is a session."""
     known: list[Json] = []
     for record in fields.objects(records, skipped):
         if _is_gemini(record):
@@ -194,8 +193,8 @@ def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
 
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield OpenAI's shape and the usual variations on it: one message, or an object with a list of them.
-    Fields of `Turn` (speaker, time, session, turn, key) are read too."""
+    """Yield OpenAI's shape and variations on it: one message, or an object with a list; fields of `Turn`
+    too."""
     session, time, inner = _openai_names(record, stem)[0], iso(first(record, *fields.TIME)), _listed(record)
     for message in [record] if inner is None else fields.open_branch(inner, None, skipped):
         if not _is_openai(message):
@@ -438,8 +437,7 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
 
 
 def _spoken(record: Json, asked: set[str], skipped: Skipped) -> Any:
-    """Return the content of a record in which somebody spoke, or None; `asked` gathers calls that ask the
-    person."""
+    """Return the content of a record in which somebody spoke, or None; `asked` gathers calls that ask."""
     message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
     if record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn"):
         return record["content"] if has(record, content=str) else None
@@ -550,7 +548,6 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
 
 
 def _given(content: Any, skipped: Skipped) -> list[Any]:
-    """Return the parts of a message that the person gave."""
     parts = [at(part, "text") or part for part in rows(content) or [content]]
     injected = [isinstance(part, str) and bool(_INJECTED.match(part)) for part in parts]
     skipped[fields.PROMPTS] += sum(injected)

@@ -79,7 +79,7 @@ _SECONDS = re.compile(r"\d{9,16}(?:\.\d*)?", re.ASCII)
 
 
 def iso(value: Any) -> str | None:
-    """Return ISO 8601, to the second, of a date, a date-time, or seconds or milliseconds since 1970; else
+    """Return ISO 8601, to the second, of a date, a date-time, or seconds or milliseconds since 1970, or
     None."""
     try:
         if isinstance(value, str):
@@ -218,8 +218,7 @@ _KEYS = re.compile(
 
 
 def day_of(text: str) -> str | None:
-    """Return ISO 8601 of the first day that is written in a text, or None. Day and month before the year
-    count only if it is sure which is which."""
+    """Return ISO 8601 of the first day that is written in a text, or None if it is not sure which it is."""
     return next((day for day, _ in _days(text)), None)
 
 
@@ -252,7 +251,6 @@ def moment(text: object) -> str | None:
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the days near the beginning of a text, and how each is written."""
     for form in _FORMS:
         for match in form.finditer(text[:1000]):
             parts = match.groupdict()

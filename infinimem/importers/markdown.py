@@ -58,8 +58,8 @@ def turns(
     time: str | None = None,
     role: str = "user",
 ) -> Iterator[Turn]:
-    """Yield the turns of a document, whose file's name (`stem`) becomes the session; `title` and `time`
-    hold if neither its header nor its text tells."""
+    """Yield the turns of a document; `stem` becomes the session, `title` and `time` hold if it tells no
+    other."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     header = read_header(lines)
     skipped["headers"] += bool(header.end and header.problem)
@@ -131,8 +131,7 @@ def _heading(block: _Block) -> tuple[str, int]:
 
 
 def _plain(text: str, skipped: Skipped) -> str:
-    """Show links between notes as their words, and what is embedded by its name; code as it stands. A text
-    that only shows something has none."""
+    """Show links between notes as their words, and what is embedded by its name; code as it stands."""
     if "[[" not in text and " ^" not in text:
         return text
     parts = _CODE.split(text)

@@ -174,8 +174,7 @@ def is_whatsapp(head: str) -> bool:
 
 
 def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android. What the
-    program says has no sender (Android), or begins with a left-to-right mark (iPhone)."""
+    """Yield the turns of an exported chat; what the program says has no sender, or begins with a mark."""
     text = text.replace("\r\n", "\n")
     begun = list(_BEGIN.finditer(text))
     days = _days_by_date(dict.fromkeys(one[1] for one in begun))
@@ -307,7 +306,6 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
-    """Return what was written, below its subject if that is new."""
     from email.utils import parseaddr, parsedate_to_datetime
 
     subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
@@ -334,7 +332,6 @@ def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
 
 
 def _written(text: str) -> str:
-    """Strip quotes, the line that tells of them, history and signature from a mail."""
     kept: list[str] = []
     for line in _QUOTES.sub("", text.replace("\r\n", "\n")).split("\n"):
         if line in ("-- ", "--") or (_HISTORY.fullmatch(line) and any(kept)):
@@ -349,7 +346,6 @@ def _header(message: Message, name: str) -> str:
 
 
 def _decoded(value: object) -> str:
-    """Decode the words of a header; replace what is neither encoded nor UTF-8."""
     from email.header import decode_header, make_header
 
     text = str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -124,7 +124,6 @@ class Import:
         return kind, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
 
     def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Return those of the session, or of the chat (a day of which is a session), that was asked for."""
         return (turn for turn in turns if self.wants(turn.session, _DAY.sub("", turn.session or "")))
 
     def _of_json(self, kind: Format, values: Iterable[Any]) -> Iterator[Turn]:
@@ -301,8 +300,7 @@ _NO_CHATS = {
 
 @dataclass
 class Survey:
-    """What an import would bring in: `skipped` counts by reason, `left_out` gives the reason by file, `notes`
-    the passages of a note by path."""
+    """What an import would bring in; `notes` has the passages of a note by path."""
 
     formats: tuple[str, ...] = ()
     turns: int = 0
@@ -313,8 +311,7 @@ class Survey:
     _readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
-        """Yield the turns, by the files' names, in portions to record; ImportFormatError if a file changed
-        since."""
+        """Yield the turns in portions to record; ImportFormatError if a file changed since."""
         batch: list[Turn] = []
         size = 0
         for read in self._readings:

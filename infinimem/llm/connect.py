@@ -47,8 +47,7 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
 
 
 def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -> LLM:
-    """Return the client for a model, if no setting that nobody trusted would choose it or its server; raises
-    as `connect`."""
+    """Return the client for a model, unless a setting that nobody trusted would choose it or its server."""
     if found.suspends_model(model if isinstance(model, str) else None):
         why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
         return Nobody("not trusted", None, NotTrusted(why))

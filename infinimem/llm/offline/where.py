@@ -57,8 +57,7 @@ def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[str, Any]]]:
-    """Group facts, in the order in which they were said, by the title under which they go: of topics that
-    there are, or new ones."""
+    """Group facts, in the order in which they were said, under titles that there are, or new ones."""
     people = short_names(facts)
     telling = (content_words(fact_text(fact["text"])) for fact in facts)
     words = [{word.term: word for word in own if fold(word.surface) not in people} for own in telling]
@@ -173,5 +172,4 @@ def _title(doc: Mapping[str, Any]) -> str:
 
 
 def _alike(title: str) -> tuple[str, ...]:
-    """Equal for titles of the same words."""
     return tuple(sorted(terms_of(title)))

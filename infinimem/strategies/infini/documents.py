@@ -136,7 +136,6 @@ class _Page:
         return len(topic.entries) // CROWDED > stood // CROWDED
 
     def _parted(self, topics: Sequence[Topic], headings: Iterable[str], asker: Account) -> dict[int, str]:
-        """Sections parted by a model, which is shown their lines and the headings of all others."""
         parts: list[dict[str, Any]] = [
             {"heading": topic.title, "facts": [{**of.brief(entry), "time": None} for entry in topic.entries]}
             for topic in topics
@@ -196,8 +195,7 @@ def split(view: View, asker: Account) -> Maintenance:
 
 
 def _parts(doc_id: str, limit: int, view: View, asker: Account) -> list[Route]:
-    """Return the document in parts, none if it is but one line; its name stays with the part of that
-    title, else the largest."""
+    """Return the document in parts, none if it is but one line; the part of its title keeps its name."""
     entries, title = view.document(doc_id).entries, title_of(doc_id, view)
     if len(entries) < 2:
         return []
@@ -279,7 +277,6 @@ def _groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[lis
 
 
 def _merged(group: Sequence[str], view: View) -> Route:
-    """Bring all lines of a group into its oldest document."""
     header = {doc_id: view.document(doc_id).header.values for doc_id in group}
     oldest, *others = sorted(group, key=lambda one: (str(header[one].get("created_time") or "~"), one))
     parts = (of.sections(view.document(doc_id).entries, title_of(doc_id, view)) for doc_id in others)

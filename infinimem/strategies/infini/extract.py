@@ -82,7 +82,6 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
 
 
 def _units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
-    """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
     groups: list[list[Located]] = []
     for turn in turns:
         if not groups or _begins(turn, groups[-1], settings.feed):
@@ -318,7 +317,6 @@ def _drawn(
 
 
 def _read(item: Data, turns: Mapping[int, Located], people: Sequence[str], heading: str) -> NewEntry | Reason:
-    """An item of a reply as an entry, or why it is none."""
     text = one_line(clean_text(item["text"])).strip()
     origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
     seqs = tuple(turn.seq for turn in origin)

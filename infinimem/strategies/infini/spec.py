@@ -12,13 +12,11 @@ from infinimem.spec import PROMPT, StrategySpec, Way
 
 @dataclass(frozen=True)
 class InfiniSettings:
-    """[infini]: the writing of topic documents. Lengths are tokens; docs/STRATEGIES.md has ours and the
-    paper's."""
+    """[infini]: the writing of topic documents. Lengths are tokens; docs/STRATEGIES.md has a table."""
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
-    """Tokens of turns that one extraction is shown: a reply that keeps all of them fits the limit of a
-    reply."""
+    """Tokens of turns that one extraction is shown: all of them fit the limit of a reply."""
     workers: Harmless[int] = 4
     """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000

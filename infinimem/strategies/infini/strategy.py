@@ -134,8 +134,7 @@ class Infini:
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
     ) -> Plan:
-        """Plan to bring these lines to the nearest documents; what one replaced is archived, if the law
-        lets it."""
+        """Plan to bring these lines to the nearest documents; what one replaced goes if the law lets it."""
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
         grouped = topics.sections(places, topics.unsorted(view))

@@ -119,8 +119,7 @@ def _hybrid(request: _Request) -> list[Retrieved]:
 
 
 def _named(request: _Request) -> list[Retrieved]:
-    """What a model that searches names: the heading blocks around its lines, whole documents; where that is
-    little, the best partitions beside it (Algorithm 3)."""
+    """What a model that searches names; where that is little, the best partitions beside it (Algorithm 3)."""
     view, question, own = request.view, request.question, request.view.settings.reader
     search = Selection(view, question)
     for _ in search.rounds(request.llm, {"question": question}, (), request.budget, request.trace):
@@ -143,7 +142,6 @@ READERS = tuple(_READERS)
 
 
 def _select(request: _Request) -> list[str]:
-    """Ids that the model chose, without those that it made up."""
     view, question, limit = request.view, request.question, request.view.settings.reader.search_limit
     nearest = map(view.document, searcher(view).documents(question, OFFERED))
     offered = {document.id: document for document in nearest if document.header.end < len(document.lines)}
@@ -157,7 +155,6 @@ def _select(request: _Request) -> list[str]:
 
 
 def _listed(document: Document) -> dict[str, str]:
-    """A document as a model is told of it (llm/tasks.py, shape `doc`)."""
     told = {"id": document.id, "summary": document.summary}
     return told | ({"title": document.title} if document.title else {})
 
@@ -259,8 +256,7 @@ class Search:
         self._calls.append({"told": told})
 
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
-        """What a search finds as entries, which say more than sections; of other results the lines, matches
-        first."""
+        """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
             query = str(call["arguments"]["query"])

@@ -27,8 +27,7 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 
 RANKED, MOST = 50, 200
-"""Pieces that are ranked for a budget: at first, and where they leave room: 50 entries say about 1,500
-tokens."""
+"""Pieces that are ranked for a budget: at first, and where they leave room."""
 ROOM = 16
 """Tokens; what is shorter is hardly worth a place."""
 CANDIDATES = 2000
@@ -42,8 +41,7 @@ FLOOR = 0.3
 """Of the best entry's score; what has less is not shown. It costs 0.1 % of LoCoMo's gold turns in 1,024
 tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
 MANY = 300
-"""Documents, and turns that no entry cites yet, up to which each partition is looked at; of more the index
-ranks."""
+"""Documents and uncited turns up to which each partition is looked at; of more the index ranks."""
 K1, B = 1.5, 0.75
 
 _SEQS = re.compile(r" \{([0-9]{1,18}(?:, [0-9]{1,18})*)\}(?=\n|\Z)")
@@ -63,8 +61,7 @@ def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> 
 def pack(
     items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
 ) -> list[Retrieved]:
-    """Return the best items that fit, in their order; one that does not is passed over for smaller ones
-    behind it, and a line that an earlier piece already shows is left out."""
+    """Return the best items that fit, in their order, without lines that an earlier piece already shows."""
     packed: list[Retrieved] = []
     left = budget
     for item in items:
@@ -136,8 +133,8 @@ def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: i
 
 
 def standing(view: View, question: str, budget: int) -> list[Retrieved]:
-    """Return what the user asked for once and for all, in a part of the budget: the newest instructions,
-    and the preferences that share a word with the question, the nearest first."""
+    """Return the newest instructions, and the preferences that share a word with the question, within a
+    share."""
     if STANDING not in view or view.group(STANDING) != "live":  # another strategy's
         return []
     search, document = searcher(view), view.document(STANDING)
