@@ -145,10 +145,7 @@ class Reader:
         name; what was said below it counts too."""
         from infinimem.store.sources import only_project
 
-        @lru_cache(maxsize=1)
-        def narrowed(view: View) -> View:
-            return only_project(view, project)
-
+        narrowed = lru_cache(maxsize=1)(lambda view: only_project(view, project))
         return self._over(lambda: narrowed(self._source()))
 
     def _over(self, source: Callable[[], View]) -> Reader:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -35,21 +35,14 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
         kind: Failure = "REASONING" if text.strip() else "EMPTY"
         return Reply(None, kind, KINDS[kind], text)
     fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
-    for candidate in _candidates(said):
+    braced = said[max(said.find("{"), 0) : said.rfind("}") + 1]
+    for candidate in filter(None, (said, *_FENCE.findall(said), braced)):
         data, problem = _parse(candidate, schema)
         if problem is None:
             return Reply(data, text=text)
         if problem[0] == "SCHEMA_FAIL" or fault[0] != "SCHEMA_FAIL":
             fault = problem
     return Reply(None, *fault, text)
-
-
-def _candidates(text: str) -> Iterator[str]:
-    yield text
-    yield from _FENCE.findall(text)
-    start, end = text.find("{"), text.rfind("}")
-    if 0 <= start < end:
-        yield text[start : end + 1]
 
 
 def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Fault | None]:

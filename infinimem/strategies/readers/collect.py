@@ -106,10 +106,6 @@ def _entries(request: _Request) -> list[Retrieved]:
     return request.note("entries", near(best_that_fit(ranked, request.budget)))
 
 
-def _selected(request: _Request) -> list[Retrieved]:
-    return _bodies(request, _select(request), request.budget)
-
-
 def _hybrid(request: _Request) -> list[Retrieved]:
     chosen = _select(request)
     found = _bodies(request, chosen, request.budget * 2 // 3)
@@ -136,7 +132,7 @@ _READERS: Mapping[str, Callable[[_Request], list[Retrieved]]] = {
     "agent": _named,
     "hybrid": _hybrid,
     "bm25": _entries,
-    "summary": _selected,
+    "summary": lambda request: _bodies(request, _select(request), request.budget),
 }
 READERS = tuple(_READERS)
 
