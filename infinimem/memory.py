@@ -406,8 +406,8 @@ class Memory(Reader):
     # ── looking after the library ───────────────────────────────────────────────────────────────
 
     def undo(self, receipt: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
-        """Take a receipt back ("journal/0007-consolidate-3f9ac1", "7-3f9ac1", "7"; None: the newest), as a new
-        transaction, `together` with later ones that lean on it; return the receipts of what was done.
+        """Take a receipt back ("journal/0007-consolidate-3f9ac1", "7-3f9ac1", "7"; None: the newest), as a
+        new transaction, `together` with later ones that lean on it; return the receipts of what was done.
 
         Raises:
             UsageError: there is no such receipt, or the number is that of several.
