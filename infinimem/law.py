@@ -2,24 +2,7 @@
 
 In: a plan and the lines it names, or the lines of two states. Out: the plan as it may be applied, what of it
 needs approval, and reasons to refuse it. Promise: pure, and no plan that passes loses or invents a line.
-
-Reason codes of `verify`:
-    UNKNOWN_SEQ        a move or an origin names a line that is not in the library
-    MOVED_TWICE        a line is moved more than once
-    BAD_TARGET         a line would go to, or leave, a document that is not the strategy's
-    NO_ORIGIN          a new entry names no origin
-    EMPTY_TEXT         a new entry says nothing
-    FOREIGN_RECORD     a record outside the strategy's folder
-    STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
-    FORGOTTEN          lines were forgotten since the plan was made (store/plans.py)
-and of archivings that need approval (the line stays live):
-    UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
-    NOT_A_DUPLICATE    the two texts differ in more than wording, or tell of what happened on two days
-    OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
-    NOT_NEWER          what supersedes is older than what it supersedes
-    PROTECTED          a person's line, or a pinned one
-    NOT_APPROVED       what an import archives, without the import
-    TOO_MANY           more than a fifth of the lines of one run
+docs/FORMAT.md (Review) says what each reason code means.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class Unanswered(NamedTuple):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
+    """Why a plan, or a part of it, was refused: exactly one code each (docs/FORMAT.md, Review)."""
 
     code: str
     seqs: tuple[int, ...] = ()
@@ -345,8 +345,8 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a stage found: a record, or lines ("topics/food:12-14"), with figures by name, of which the
-    strategy's formula makes the score; `via` is the link that led to it ("temporal u-000012")."""
+    """What a stage found: a record, or lines ("topics/food:12-14"), with figures that make the score;
+    `via` is the link that led to it."""
 
     id: str
     parts: Mapping[str, float] = field(default_factory=dict)

@@ -83,20 +83,16 @@ tamil turkish yiddish
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """[search]: what is ranked first. Each of the last five may be switched off by itself."""
+    """[search]: what is ranked first (docs/SEARCH.md). Each of the last five may be switched off by
+    itself."""
 
     language: Annotated[str, HarmlessIf(), OneOf(LANGUAGES.copy)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
     people: Harmless[bool] = True
-    """A question that names one speaker prefers what that one said; "I" is the user."""
     dates: Harmless[bool] = True
-    """A question that names a day, month or year prefers entries of that time."""
     statements: Harmless[bool] = True
-    """Statements before questions."""
     newest: Harmless[bool] = True
-    """Newer before older where scores are equal."""
     vectors: Harmless[bool] = True
-    """Nearness in meaning besides words, if the embedder knows more than words."""
 
 
 EMBEDDERS = ("lexical", "static", "minilm", "openai")
@@ -112,8 +108,7 @@ class EmbedderSettings:
     """[embedder]: what gives texts vectors. Keys come from the environment only."""
 
     name: Annotated[str, HarmlessIf("lexical", "static"), OneOf(embedder_names)] = "lexical"
-    """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol; or a
-    package's."""
+    """Words alone; local models; any server of OpenAI's protocol; or a package's."""
     model: str | None = None
     """openai: a name that the server knows."""
     path: str | None = None
@@ -137,8 +132,7 @@ class ReaderSettings:
     agent: Harmless[Literal["answering", "paper"]] = "answering"
     """The agentic reader: whoever answers may ask for more, or one model searches and another answers."""
     max_iterations: Harmless[int] = 7
-    """Requests to the model that one question costs with the agentic reader, at most; of "paper" those of the
-    search."""
+    """Requests to the model that one question, or its search, costs with the agentic reader, at most."""
     min_retrieval_tokens: Harmless[int] = 500
     """Below which what the search of "paper" names is supplemented by partitions, `fallback_topk` of them."""
     fallback_topk: Harmless[int] = 5
