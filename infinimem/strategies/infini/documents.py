@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from infinimem import tokens
-from infinimem.llm.shown import shown as line_of
+from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote

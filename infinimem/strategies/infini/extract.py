@@ -19,7 +19,7 @@ from infinimem.errors import ModelError
 from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.base import CUT, Failure, in_order
-from infinimem.llm.shown import shown
+from infinimem.llm.tasks import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason

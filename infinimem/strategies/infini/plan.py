@@ -20,7 +20,7 @@ from typing import Any
 
 from infinimem import law, tokens
 from infinimem.grounding.claims import find_duplicates, is_repetition
-from infinimem.llm.shown import shown as line_of
+from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
 from infinimem.retrieval.searcher import searcher
