@@ -1,7 +1,4 @@
-"""Results as every face gives them: as JSON objects, and in short words.
-
-In: what the facade returns. Out: mappings that `json` can write, whose keys docs/CLI.md names; lines to read.
-"""
+"""Results as every face gives them: as JSON objects, whose keys docs/CLI.md names, and in short words."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ROOMS = (
     ("strategies",),
     ("answer", "estimate"),
     ("importers",),
-    ("messages", "reader"),
+    ("reader",),
     ("memory",),
     ("async_memory", "watch"),
     ("testing",),

@@ -4,7 +4,7 @@ The estimate knows the sizes of turns and questions; the rest are the shapes of 
 (infinimem/estimate.py), and models differ in how much they say.
 
 Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
-the account of what it works on, and threads that it starts for it (llm/parallel.py) book there too.
+the account of what it works on, and threads that it starts for it (llm/base.py) book there too.
 """
 
 from __future__ import annotations
