@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from infinimem.cli.commands import COMMANDS
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
 
@@ -33,6 +33,24 @@ MOST_IDS = 200
 Begin = Callable[[bool], "Memory | None"]
 """Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
+
+
+class HelpEntry(NamedTuple):
+    """A command as the help lists it: its module, what it does in a line, and calls to copy."""
+
+    module: str
+    summary: str
+    examples: list[str]
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+FIRST_STEPS: list[str] = _TABLES["first_steps"]
+GONE: Mapping[str, str] = _TABLES["gone"]
+SECTIONS = {
+    title: {name: HelpEntry(**row) for name, row in rows.items()}
+    for title, rows in _TABLES["section"].items()
+}
+COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 
 
 @dataclass
@@ -289,7 +307,7 @@ class Inner(click.Command):
 
 
 class Command(Inner):
-    """A command of the root; commands.py has its summary and examples, its function's docstring the rest."""
+    """A command of the root: commands.toml has summary and examples, its docstring the rest."""
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         self._listed = COMMANDS[name]

@@ -46,11 +46,7 @@ class OtherRun(UsageError):
 
 
 class Database:
-    """What a run has done so far; threads may share it.
-
-    Args:
-        rows: the open file.
-    """
+    """What a run has done so far; threads may share it."""
 
     def __init__(self, rows: sqlite3.Connection) -> None:
         self._rows = rows
@@ -95,17 +91,10 @@ class Database:
 
 @contextmanager
 def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iterator[Database]:
-    """Open the file of a run, or of one that has not begun yet.
+    """Open the file of a run, or of one that has not begun; to `write`, as the only process that does.
 
-    Args:
-        folder: of the run.
-        config: what is asked for, and a run that goes on must ask for again.
-        write: be the only process that adds to it; else nothing is written.
-
-    Raises:
-        UsageError: the folder is no run's.
-        OtherRun: it is another one's.
-        LockTimeout: another process writes to it.
+    UsageError if the folder is no run's, OtherRun if it was asked for with another `config`, LockTimeout if
+    another process writes to it.
     """
     path = folder / FILE
     is_there = path.exists()
@@ -123,11 +112,7 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
 
 @contextmanager
 def read(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of a run to look at it.
-
-    Raises:
-        UsageError: the folder holds no run, or nothing was asked yet.
-    """
+    """Open the file of a run to look at it; UsageError if there is none, or nothing was asked yet."""
     if not (folder / FILE).is_file():
         raise UsageError(f"{folder} holds no run that can be read: name the folder of one")
     with _connected(folder / FILE) as rows:

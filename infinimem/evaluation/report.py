@@ -57,16 +57,9 @@ Report = Mapping[str, Any]
 
 
 def write_report(folder: Path) -> dict[str, Any]:
-    """Write report.md, report.json and the plots beside the run's file.
+    """Write report.md, report.json and the plots beside a run's file, as far as it is; UsageError if none.
 
-    Args:
-        folder: of the run; one that has not ended is reported as far as it is.
-
-    Returns:
-        What report.json holds; `columns` and `rows` are its short table.
-
-    Raises:
-        UsageError: the folder holds no run.
+    Return what report.json holds; `columns` and `rows` are its short table.
     """
     with read(folder) as rows:
         report = _figures(rows)

@@ -48,18 +48,8 @@ Step = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, as `infinimem bench` takes it (docs/CLI.md).
-
-    Args:
-        data: the official file.
-        methods: names with their settings.
-        out: folder of the run.
-        embedder: name of the run's; None for what each method takes by itself.
-        corrections: file of label corrections, which the benchmark has read.
-        budget: tokens of evidence of an answer.
-        max_tokens: what this start of the run may spend.
-        run: number of the run; another one asks the models anew.
-    """
+    """What is asked for, as `infinimem bench` takes it (docs/CLI.md). `max_tokens` caps this start of the
+    run; `run` is its number: another one asks the models anew."""
 
     data: Path
     methods: Sequence[str]
@@ -87,16 +77,8 @@ class Ended:
 
 
 class Run:
-    """A run that is ready to start, or to go on.
-
-    Args:
-        request: what is asked for.
-        benchmark: the data set.
-
-    Raises:
-        UsageError: a method or an embedder is wrong.
-        ModelNotConfigured: an embedder's package or files are missing.
-    """
+    """A run that is ready to start, or to go on. UsageError if a method or an embedder is wrong,
+    ModelNotConfigured if an embedder's package or files are missing."""
 
     def __init__(self, request: Request, benchmark: Benchmark) -> None:
         self._request = request
@@ -108,11 +90,7 @@ class Run:
         self._vectors = {text: embedder for text, embedder in found.items() if embedder is not None}
 
     def estimate(self) -> Estimate:
-        """What is still to be done and what it will take; nothing is written.
-
-        Raises:
-            UsageError: the folder holds another run.
-        """
+        """Return what is still to be done and what it will take; UsageError in another run's folder."""
         request = self._request
         models = {"keeper": request.keeper, "answerer": request.answerer, "judge": request.judge}
         asked = [name for name, llm in models.items() if llm.name != OFFLINE]
@@ -124,15 +102,9 @@ class Run:
         return found
 
     def start(self, step: Step, total: int) -> Ended:
-        """Do what is not done yet.
+        """Do what is not done yet; `step` is told how far it is, of `total` questions and cases.
 
-        Args:
-            step: told how far it is.
-            total: steps in all: questions and cases as `estimate` counts them.
-
-        Raises:
-            ModelUnavailable: a model is gone, or the cap is spent; what is done is kept.
-            UsageError: the folder holds another run.
+        ModelUnavailable if a model is gone, or the cap is spent; what is done is kept.
         """
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:

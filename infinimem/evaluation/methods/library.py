@@ -84,10 +84,7 @@ class LibraryMethod:
 
 
 class NotesSearch:
-    """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded, nothing extracted.
-
-    Without settings of the method the folder holds notes and nothing else.
-    """
+    """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded."""
 
     def __init__(self, spec: Spec, means: Means, making: Making) -> None:
         self._spec = spec
@@ -95,11 +92,7 @@ class NotesSearch:
         self._making = making
 
     def ingest(self, case: Case) -> Ingested:
-        """Write the notes out and index them.
-
-        Raises:
-            UsageError: the case has none.
-        """
+        """Write the notes out and index them; UsageError if the case has none."""
         if not case.notes:
             raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
         folder = self._making.folder(self._spec, case)
