@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Options, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.methods.spec import GROUPS
@@ -32,7 +32,7 @@ PATIENCE = 600.0
 """Seconds for one call, unless more are set: nobody waits for it, and a local model may take its time."""
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("name", type=click.Choice(DATA_SETS), metavar="NAME")
 @click.option(
     "--data",
@@ -83,7 +83,6 @@ PATIENCE = 600.0
 @click.option("--estimate", is_flag=True, help="Estimate the tokens it would take; start nothing.")
 @click.option("--yes", is_flag=True, help="Start without asking.")
 @click.option("--keep", is_flag=True, help="Keep the libraries that the run makes.")
-@pass_options
 def bench(
     options: Options,
     /,

@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """A piece that a method found, as an answerer is shown it, and ids of the turns that it holds or cites."""
+    """A piece that a method found, as an answerer is shown it, and the turns that it holds or cites."""
 
     text: str
     turns: tuple[str, ...]

@@ -147,11 +147,9 @@ def make_server(
     """Make a server that any number of clients may call at once.
 
     Args:
-        memory: the library.
         trust_user: whether a client may record the user's words as the user's.
         project: read only what was said there (`Reader.within`).
-        begin: if `memory` only stands for a library that nobody made yet: gives it once it is there, and if
-            told True, as by the first thing that is remembered, makes it.
+        begin: if `memory` stands for a library that nobody made yet: gives it once it is there, or makes it.
     """
     served = _Served(memory, trust_user, project, begin)
     tools = ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from infinimem import tokens
 from infinimem.errors import LibraryError, UsageError
-from infinimem.hooks.answer import Event
-from infinimem.hooks.recall import Recall, said
+from infinimem.hooks.recall import Recall
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
@@ -26,7 +25,6 @@ from infinimem.results import (
     forgotten_json,
     history_json,
     log_json,
-    recall_json,
     receipt_json,
     summary,
 )
@@ -184,12 +182,8 @@ def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str
 
 @dataclass(frozen=True)
 class Change:
-    """What a receipt did to a line ("replaced": it was archived, and another stands for it).
-
-    Args:
-        text: how it reads, or read last.
-        other: the line that stands for it; of one that was edited, how it read before.
-    """
+    """What a receipt did to a line, as it reads, or read last; `other` is the line that stands for it
+    ("replaced"), or how it read before ("edited")."""
 
     kind: Literal["moved", "replaced", "came", "edited", "gone"]
     row: ReceiptRow
@@ -276,21 +270,10 @@ def conversations(asked: Asked) -> Page:
 def recall(asked: Asked) -> Page:
     """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
     prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
-    recalled = Recall(asked.memory)
-    if prompt:
-        text = recalled.text(Event("UserPromptSubmit", cwd=folder, prompt=prompt))
-        hits = recalled.near(said(prompt), folder)
-    else:
-        text = recalled.text(Event("SessionStart", cwd=folder))
-        hits = [hit for part in recalled.opening(folder) for hit in part]
-    shown = {
-        "prompt": prompt,
-        "folder": folder,
-        "hits": hits,
-        "count": tokens.count(text),
-        "trusted": is_mine(asked.memory.library.root),
-    }
-    return Page("recall.html", recall_json(text, hits), shown)
+    recalled = Recall(asked.memory).preview(prompt, folder)
+    count, trusted = tokens.count(recalled["text"]), is_mine(asked.memory.library.root)
+    shown = {"prompt": prompt, "folder": folder, "count": count, "trusted": trusted}
+    return Page("recall.html", recalled, shown)
 
 
 def graph(asked: Asked) -> Page:

@@ -16,7 +16,7 @@ NAMES = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam"
 def benchmark(name: str, corrections: Path | None = None, split: str | None = None) -> Benchmark:
     """Return a data set by one of `NAMES`; UsageError if there is none, or it is given what it does not take.
 
-    `corrections` is a published audit of LoCoMo's labels; `split`, of the questions about notes, "dev" or "held".
+    `corrections` is a published audit of LoCoMo's labels; `split` is "dev" or "held", of notes alone.
     """
     if name not in NAMES:
         raise UsageError(f"no data set {name!r}: use one of {', '.join(NAMES)}")

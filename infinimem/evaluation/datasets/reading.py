@@ -47,7 +47,7 @@ def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
 
 
 def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
-    """Return a case's turns under the ids that an imported library carries, or numbered where they have none."""
+    """Return a case's turns under the ids that an imported library carries, or numbered."""
     try:
         whole = keyed(iter(found), path, Counter())
         return tuple(
