@@ -266,7 +266,6 @@ def _tables(report: Report) -> list[str]:
         _phases(methods),
         _documents(methods),
         _written(methods),
-        _everything(methods, measures),
     ]
     return [table for table in tables if table]
 
@@ -394,16 +393,6 @@ def _written(methods: Report) -> str:
         "name another day than theirs, without its date; not settled: their words can mean several."
     )
     return _table("What was written", columns, _rows(methods, cells), note)
-
-
-def _everything(methods: Report, measures: Sequence[str]) -> str:
-    rows = [
-        [name, _in_brackets(category, of), f"{of['questions']}", *_percents(of["mean"], measures)]
-        for name, one in methods.items()
-        for category, of in one["categories"].items()
-        if of["questions"]
-    ]
-    return _table("Every category", ["method", "category", "questions", *measures], rows)
 
 
 def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:

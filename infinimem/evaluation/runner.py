@@ -83,6 +83,7 @@ class Run:
     def __init__(self, request: Request, benchmark: Benchmark) -> None:
         self._request = request
         self._benchmark = benchmark
+        self._lock = Lock()
         self._specs = parse_all(request.methods)
         self._spending = Spending(request.max_tokens)
         self._embedders = Embedders(request.embedder, self._spending)
@@ -112,12 +113,13 @@ class Run:
             models = (request.keeper, request.answerer, request.judge)
             keeper, answerer, judge = map(self._client, models)
             means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
-            steps = count(1)
-            work = _Work(request, self._benchmark, means, rows, lambda: step(next(steps), total))
+            steps, self._failed = count(1), 0
+            self._rows, self._means, self._making = rows, means, Making(means)
+            self._step = lambda: step(next(steps), total)
             try:
                 left = self._left(rows)
                 while some := list(islice(left, request.jobs)):  # each holds libraries
-                    do = partial(work.do, max(1, request.jobs // len(some)))
+                    do = partial(self._do, max(1, request.jobs // len(some)))
                     stop = partial(self._spending.stop, "the run was interrupted")
                     in_order(do, some, request.jobs, stop)
             except ModelUnavailable as error:
@@ -125,9 +127,9 @@ class Run:
                     f"{str(error).rstrip('.')}; {len(rows.asked)} questions are done and kept in {out}, the "
                     "same command goes on from there"
                 ) from error
-            if not request.keep and not work.failed:
+            if not request.keep and not self._failed:
                 shutil.rmtree(means.work, ignore_errors=True)
-            return Ended(len(rows.asked), work.failed)
+            return Ended(len(rows.asked), self._failed)
 
     def config(self) -> dict[str, Any]:
         """What makes the run the run that it is."""
@@ -171,36 +173,7 @@ class Run:
             if left:
                 yield case, left
 
-
-def _file(path: Path) -> dict[str, str]:
-    """A file's name and digest; of a folder that of the files in it, by name."""
-    if path.is_dir():
-        files = sorted(found for found in path.rglob("*") if found.is_file())
-        inside = [(str(found.relative_to(path)), _file(found)) for found in files]
-        return {"file": path.name, "sha256": hashlib.sha256(repr(inside).encode()).hexdigest()}
-    try:
-        with path.open("rb") as file:
-            return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; --data names the official file") from error
-
-
-class _Work:
-    """A run under way; `step` is told of each case and question that is done."""
-
-    def __init__(
-        self, request: Request, benchmark: Benchmark, means: Means, rows: Database, step: Callable[[], None]
-    ) -> None:
-        self.failed = 0
-        self._request = request
-        self._benchmark = benchmark
-        self._means = means
-        self._rows = rows
-        self._step = step
-        self._making = Making(means)
-        self._lock = Lock()
-
-    def do(self, workers: int, of: _Left) -> None:
+    def _do(self, workers: int, of: _Left) -> None:
         """Take in a case by each method, and ask the questions that are left."""
         case, left = of
         opened = in_order(lambda one: self._take_in(one[0], case), left, workers)
@@ -243,7 +216,7 @@ class _Work:
             row = {"method": spec.text, "case": case.name, "question": question, "error": why}
             with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-                self.failed += 1
+                self._failed += 1
 
     def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
         began = time.perf_counter()
@@ -265,3 +238,16 @@ class _Work:
         kept = (*drawn.found[:_KEPT], *(replace(item, text="") for item in rest))
         drawn = replace(drawn, found=kept)
         return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)
+
+
+def _file(path: Path) -> dict[str, str]:
+    """A file's name and digest; of a folder that of the files in it, by name."""
+    if path.is_dir():
+        files = sorted(found for found in path.rglob("*") if found.is_file())
+        inside = [(str(found.relative_to(path)), _file(found)) for found in files]
+        return {"file": path.name, "sha256": hashlib.sha256(repr(inside).encode()).hexdigest()}
+    try:
+        with path.open("rb") as file:
+            return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; --data names the official file") from error

@@ -122,7 +122,7 @@ class Fleet:
             yield open_memory(place.tree, model=self._llm, read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox, with its arguments and errors; caches lose it after places.KEPT."""
+        """`Memory.forget` for head and inbox, with its arguments; caches lose it after places.KEPT."""
 
         waits = True
         while waits:  # all that was said is recorded first

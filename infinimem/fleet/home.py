@@ -73,7 +73,7 @@ class Home:
         self.store: Any = S3Store(parts[1], prefix=parts[2].strip("/") or None, retry_config=RETRIES)
 
     def fetch(self, library: str, known: str = "") -> Head | None:
-        """Return the head, in one request; None if `known` is still its ETag, an empty one where there is none."""
+        """Return the head, in one request; None if `known` is its ETag, an empty one if there is none."""
         try:
             data, meta = self._get(f"{library}/head.zip", known)
         except FileNotFoundError:

@@ -162,7 +162,7 @@ def _weight(term: str, telling: bool) -> float:
 
 @dataclass(frozen=True)
 class Hit:
-    """A line that came near, its rank, the words of the prompt in it, and why it is not shown ("" if it is)."""
+    """A line that came near, its rank, its words of the prompt, and why it is not shown ("" if it is)."""
 
     where: str
     text: str
