@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Options, command
+from infinimem.cli.options import Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
@@ -66,12 +66,7 @@ PATIENCE = 600.0
     help="A file of corrected labels.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Model calls to make at the same time.")
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Stop after N tokens; can be resumed.",
-)
+@cap_option
 @click.option(
     "--runs",
     type=click.IntRange(min=1),
@@ -115,6 +110,7 @@ def bench(
         judge=judge,
         embedder=options.embedder,
         corrections=corrections,
+        max_tokens=options.max_tokens,
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )

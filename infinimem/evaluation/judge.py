@@ -55,7 +55,6 @@ _TELLING = 10
 
 
 def grades(question: Question) -> list[str]:
-    """The measures by which an answer is graded."""
     if question.rubric:
         return ["judge rubric"]
     return ["judge strict", "judge lenient", *(["judge parts"] if question.parts else ())]

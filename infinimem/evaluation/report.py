@@ -252,7 +252,6 @@ def _said(value: Any) -> str:
 
 
 def _tables(report: Report) -> list[str]:
-    """Those that the run has figures for."""
     methods, measures = report["methods"], [name for name in HEADLINE if name in report["measures"]]
     compared = [name for name in _COMPARED if name in measures]
     tables = [

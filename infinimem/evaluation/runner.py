@@ -163,7 +163,6 @@ class Run:
         return Metered(kept, self._spending)
 
     def _left(self, rows: Database) -> Iterator[_Left]:
-        """Cases with the methods that have questions left."""
         for case in self._benchmark.cases(self._request.data, self._request.limit):
             left = [
                 (spec, asked)
@@ -174,7 +173,6 @@ class Run:
                 yield case, left
 
     def _do(self, workers: int, of: _Left) -> None:
-        """Take in a case by each method, and ask the questions that are left."""
         case, left = of
         opened = in_order(lambda one: self._take_in(one[0], case), left, workers)
         asked = [

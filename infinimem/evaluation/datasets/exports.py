@@ -155,7 +155,6 @@ class LongMemEval:
         self.name = name
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each question, one at a time in memory."""
         quota = Quota(limit)
         for record in entries(path, _FIELDS, "LongMemEval"):
             name = as_text(record["question_id"])
@@ -253,7 +252,6 @@ class FactConsolidation:
     name = "factconsolidation"
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each context."""
         quota = Quota(limit)
         for record in entries(path, ("context", "questions", "answers"), "FactConsolidation"):
             if not MEMORYAGENTBENCH.matches(record):

@@ -64,7 +64,6 @@ def as_text(value: Any) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name that is fit for a file's."""
     return _UNFIT.sub("_", name).strip(".") or "_"
 
 
@@ -75,7 +74,6 @@ class Quota:
         self._left = defaultdict[str, float](lambda: inf if limit is None else limit)
 
     def take(self, questions: Iterable[Question]) -> tuple[Question, ...]:
-        """Those that are asked."""
         taken = []
         for question in questions:
             self._left[question.category] -= 1

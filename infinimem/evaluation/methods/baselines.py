@@ -56,11 +56,9 @@ class Baseline:
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question) -> Drawn:
-        """The turns in their order."""
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        """An answer from the turns that fit; `full` shows them all."""
         now = now_of(self._case, question)
         if self._spec.name == "none":
             return self._unaided(question, now)

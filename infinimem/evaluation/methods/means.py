@@ -172,7 +172,6 @@ class _Heard(Wrapper):
     failed: str | None = None
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`."""
         reply = self._llm.complete(task, variables)
         self.failed = failure_of(reply)
         return reply

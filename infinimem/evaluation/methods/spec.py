@@ -55,7 +55,6 @@ class Spec:
 
     @property
     def way(self) -> Way | None:
-        """How it works, if it is one of the project's own."""
         return OWN.get(self.name)
 
     @property
@@ -83,12 +82,10 @@ class Spec:
 
     @property
     def takes_embedder(self) -> bool:
-        """Whether its vectors come from an embedder that can be named."""
         return self.name in OWN or "embedder" in BASELINES[self.name]
 
     @property
     def parsed(self) -> Settings:
-        """All settings, those that it names and the defaults."""
         return parse_settings(self.toml().encode(), f"method {self.name}")
 
     def toml(self, building: bool = False) -> str:
@@ -166,7 +163,6 @@ def _spelled_out(methods: Sequence[str]) -> list[str]:
 
 
 def _place(name: str, key: str) -> tuple[str, str]:
-    """Group and name of a setting."""
     if name not in OWN:
         if key in BASELINES[name]:
             return "search", key
