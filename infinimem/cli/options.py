@@ -326,7 +326,9 @@ class Section(Command, click.Group):
 
     command_class = Inner
 
-    def command(self, *args: Any, **attributes: Any) -> Any:
+    def command(  # type: ignore[override]  # never without a call
+        self, *args: Any, **attributes: Any
+    ) -> Callable[[Callable[..., Any]], click.Command]:
         made = super().command(*args, **attributes)
         return lambda function: made(_pass_options(function))
 

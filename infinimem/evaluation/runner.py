@@ -115,7 +115,7 @@ class Run:
             means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
             steps, self._failed = count(1), 0
             self._rows, self._means, self._making = rows, means, Making(means)
-            self._step = lambda: step(next(steps), total)
+            self._step: Callable[[], None] = lambda: step(next(steps), total)
             try:
                 left = self._left(rows)
                 while some := list(islice(left, request.jobs)):  # each holds libraries

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from infinimem.errors import InfinimemError
@@ -43,16 +43,7 @@ KIN, WEAK, WORK, DAY = 0.7, 0.4, 0.5, 0.3
 everyday work; a day of the week. A rare word weighs 1, and in its own project any."""
 SEVERAL = 2  # words of one matter that count beside each other
 
-_WORK = """
-add api app argument assert branch bug build call case check class client code column command commit config
-copy create data default delete dependency directory document edit empty error example exception fail field
-file fix folder format function host import index input install issue item json key library line list log loop
-machine merge method migration module name null number object open option output package page param
-parameter parse path pipeline print project prompt property pull push query refactor release remove rename
-replace report repo repository request response return review row run schema script server service setting
-setup show source spec sql start state string syntax table task test text tool trace traceback type update
-use user utf value variable version view warning web website write
-"""
+_WORK = Path(__file__).with_name("work.txt").read_text(encoding="utf-8")
 _DAYS = " ".join(DAYS)
 _MONTHS = " ".join(MONTHS)
 _PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
