@@ -191,12 +191,20 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
 
 
 def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
+    from infinimem.operations.review import CODES
+
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
         out.line(f"{item}: withheld by receipt {item}, {counted(len(lines), 'line')}", "bold")
         for row in lines:
-            _show_item(out, row)
+            words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+            by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
+            void = f"; void: {row.void}" if row.void else ""
+            way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
+            out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
+            out.line(f"    - {row.text}", "red")
+            out.line(f"    + {row.by_text}", "green")
         shown += len(lines)
     if shown:
         out.say(
@@ -204,18 +212,6 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
         )
     else:
         out.say("nothing awaits review")
-
-
-def _show_item(out: Output, row: ReviewItem) -> None:
-    from infinimem.operations.review import CODES
-
-    words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
-    by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
-    void = f"; void: {row.void}" if row.void else ""
-    way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
-    out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
-    out.line(f"    - {row.text}", "red")
-    out.line(f"    + {row.by_text}", "green")
 
 
 @command()

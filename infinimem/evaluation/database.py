@@ -58,28 +58,23 @@ class Database:
         """Write a record down, unless one of the same question or case is."""
         key = (record.method, record.case)
         with self._lock, self._rows:
-            if isinstance(record, Result):
-                self._add_result(record)
-            elif key not in self.made:
+            if isinstance(record, Result) and (*key, record.question.id) not in self.asked:
+                question, drawn = record.question, record.drawn
+                shown = sum(item.tokens for item in drawn.found)
+                text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
+                about = (question.id, question.category, question.counted, record.seconds, shown)
+                row = (*key, *about, drawn.failed, text)
+                new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                scores = [(new.lastrowid, *pair) for pair in record.scores.items()]
+                self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
+                self._spend(*key, question.id, record.usage)
+                self.asked.add((*key, question.id))
+            elif isinstance(record, Ingested) and key not in self.made:
                 texts = (json.dumps(record.sizes), json.dumps(record.written))
                 row = (*key, record.seconds, record.turns, record.disk, *texts)
                 self._rows.execute("INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", row)
                 self._spend(*key, "", record.usage)
                 self.made.add(key)
-
-    def _add_result(self, result: Result) -> None:
-        question, drawn = result.question, result.drawn
-        key = (result.method, result.case, question.id)
-        if key in self.asked:
-            return
-        shown = sum(item.tokens for item in drawn.found)
-        text = json.dumps({**asdict(drawn), "verdicts": result.verdicts})
-        row = (*key, question.category, question.counted, result.seconds, shown, drawn.failed, text)
-        new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        scores = [(new.lastrowid, *pair) for pair in result.scores.items()]
-        self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
-        self._spend(*key, result.usage)
-        self.asked.add(key)
 
     def _spend(self, method: str, case: str, question: str, usage: Mapping[str, Usage]) -> None:
         rows = [

@@ -293,7 +293,7 @@ def _difference(of: Mapping[str, float] | None) -> str:
 
 def _by_category(methods: Report, measure: str) -> str:
     shown = {
-        name: _in_brackets(name, of)
+        name: name if of["counted"] else f"({name})"
         for one in methods.values()
         for name, of in one["categories"].items()
         if measure in of["mean"]
@@ -408,10 +408,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], no
     lines = [columns, marks, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return "\n\n".join(filter(None, (f"## {title}", note, text)))
-
-
-def _in_brackets(category: str, of: Report) -> str:
-    return category if of["counted"] else f"({category})"
 
 
 def _percents(values: Mapping[str, float], measures: Iterable[str]) -> Iterator[str]:
