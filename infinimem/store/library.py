@@ -23,10 +23,10 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
-from infinimem.store.commit.transaction import (
+from infinimem.store.commit import (
     LATEST,
     Conflict,
-    Transaction,
+    commit,
     displaced,
     recheck,
     recover,
@@ -106,7 +106,7 @@ def init(
 def _create(files: Files, new: Mapping[str, bytes]) -> None:
     for path, data in new.items():
         if not files.exists(path):
-            files.create(path, data)
+            files.replace(path, data)
 
 
 class Library:
@@ -409,7 +409,7 @@ class Library:
             operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
-        from infinimem.store.plans import name_clashes, violations
+        from infinimem.store.plans import name_clashes, name_receipt, violations
         from infinimem.store.receipts import next_number
         from infinimem.store.render import by_heading, render
 
@@ -419,7 +419,8 @@ class Library:
         if plan.op == "append":
             plan = replace(plan, adds=lists.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), head.time)
+        head = name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
+        done = render(plan, view, first, head)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
@@ -431,7 +432,7 @@ class Library:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = last_seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
+            receipt = self.commit(done, view, head, notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         lists.note_plan(self.files, view, plan)
@@ -468,11 +469,8 @@ class Library:
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
-        transaction = Transaction(self.files, receipt.number, notice)
-        for change in changes:
-            transaction.put(change)
         try:
-            transaction.commit()
+            commit(self.files, receipt.number, changes, notice)
         except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None

@@ -30,11 +30,12 @@ from infinimem.results import (
 )
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.render import topic_names
+from infinimem.store.render import by_name, topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
+from infinimem.tools.compact import numbered
 from infinimem.tools.tool import scope_of
 from infinimem.user_folders import is_mine
 from infinimem.web.prose import PAGE, around, blocks, fact, sessions
@@ -162,12 +163,11 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(place) for place in doc.entries_in(hit["start_line"], hit["end_line"]))
+        facts = (fact(place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
     else:
-        said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
-        lines = [own | {"text": text, "line": number} for number, text in said if text.strip()]
+        lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
     return [one | {"document": doc.id} for one in lines]
 
 
@@ -215,10 +215,10 @@ def receipt(asked: Asked) -> Page:
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     """Return whether a receipt can be taken back, from a page of now, and which later ones would go, too."""
     every = recorded(asked.memory.view).receipts
-    by = undone_by(every).get(one.number, "")
+    by = undone_by(every).get(one.label, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
     later = [other.id for other in dependents_of(one, every)] if can else []
-    return {"number": one.number, "by": by, "can": can, "later": later}
+    return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
 def _changes(one: Receipt, records: Lineage) -> Iterator[dict[str, Any]]:
@@ -287,15 +287,15 @@ def graph(asked: Asked) -> Page:
 def _topics(view: View) -> dict[str, Any]:
     """Return topics and the names that two of them share, in the shape of the command `graph`."""
     found = view.derived(topic_names)
-    most = max(2, len(found.names) // 2)
+    most = max(2, len(found) // 2)
     shared: dict[tuple[str, str], list[str]] = {}
-    for name, topics in sorted(found.topics.items()):
+    for name, topics in sorted(by_name(found).items()):
         if 2 <= len(topics) <= most:
             for pair in combinations(sorted(topics)[:NODES], 2):
                 shared.setdefault(pair, []).append(name)
     best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
     ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
-    ids += [doc_id for doc_id in sorted(found.names) if doc_id not in ids][: NODES - len(ids)]
+    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
     nodes = [
         {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
     ]
@@ -323,9 +323,9 @@ def _place(at: int, count: int) -> dict[str, Any]:
 def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
-        raise UsageError("say which receipt: a number")
+        raise UsageError("say which receipt: its name")
     done = asked.memory.undo(name, "together" in asked.form)
-    return Moved(f"/receipt/{done[-1].number}")
+    return Moved(f"/receipt/{done[-1].label}")
 
 
 def decide(asked: Asked) -> Moved:
