@@ -63,8 +63,8 @@ class Database:
                 shown = sum(item.tokens for item in drawn.found)
                 text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
                 about = (question.id, question.category, question.counted, record.seconds, shown)
-                row = (*key, *about, drawn.failed, text)
-                new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                cells = (*key, *about, drawn.failed, text)
+                new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cells)
                 scores = [(new.lastrowid, *pair) for pair in record.scores.items()]
                 self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
                 self._spend(*key, question.id, record.usage)

@@ -39,6 +39,7 @@ NOTHING = "nothing is remembered yet: there is no library; `remember` makes it, 
 
 Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
+_Page: TypeAlias = types.PaginatedRequestParams | None
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
@@ -137,7 +138,7 @@ def make_server(
     tools = types.ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
     asking = anyio.CapacityLimiter(ASKING)
 
-    async def list_tools(ctx: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(ctx: _Context, params: _Page) -> types.ListToolsResult:
         return tools
 
     async def call_tool(ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -154,15 +155,11 @@ def make_server(
             group.cancel_scope.cancel()
         return result
 
-    async def list_resources(
-        ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def list_resources(ctx: _Context, params: _Page) -> types.ListResourcesResult:
         served.look()
         return await _read(_list_resources, served.reading, params.cursor if params else None)
 
-    async def list_templates(
-        ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(ctx: _Context, params: _Page) -> types.ListResourceTemplatesResult:
         return _TEMPLATES
 
     async def read_resource(
