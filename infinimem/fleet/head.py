@@ -30,9 +30,7 @@ _HERE_BELOW = (".git/", ".infinimem/displaced/", ".infinimem/tx/")
 @dataclass(frozen=True)
 class Head:
     """A library as it stands in the store: its contents by path, and the inbox objects whose turns are in it.
-
-    `etag` is "" for one that is not there; `version` is the object's, where the store keeps versions.
-    """
+    `etag` is "" for one that is not there; `version` is the object's, where the store keeps versions."""
 
     etag: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -71,10 +69,8 @@ def folder_files(root: Path) -> dict[str, bytes]:
 
 
 def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes:
-    """Return the bytes of a head; LibraryError if it is too large, or a name cannot be written.
-
-    `commit` is a name that no other commit has, so that no two have one ETag.
-    """
+    """Return the bytes of a head, under a name that no other commit has; LibraryError if it is too large, or
+    a name cannot be written."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as made:
         for path, data in sorted(files.items()):

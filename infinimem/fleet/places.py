@@ -62,11 +62,8 @@ def write_out(head: Head, folder: Path) -> None:
 
 
 def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
-    """Return what the head, without an ETag where there is none, becomes by a folder that `write_out` wrote.
-
-    Where there is no head that may be any library. LibraryError if it was not written out from this library,
-    or a file was changed in both.
-    """
+    """Return what the head becomes by a folder that `write_out` wrote, or where there is none by any library.
+    LibraryError if it was not written out from this library, or a file was changed in both."""
     found = folder_files(folder)
     if SETTINGS not in found:
         raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from itertools import combinations, groupby
 from math import cos, pi, sin
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import LibraryError, UsageError
-from infinimem.hooks.answer import Event
-from infinimem.hooks.recall import Recall, said
-from infinimem.model import Receipt, ReceiptRow
+from infinimem.hooks.recall import Recall
+from infinimem.model import Receipt
 from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
@@ -26,7 +25,6 @@ from infinimem.results import (
     forgotten_json,
     history_json,
     log_json,
-    recall_json,
     receipt_json,
     summary,
 )
@@ -186,21 +184,6 @@ def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str
     return [(piece, hit) for piece, hit in [*found, (text[at:], False)] if piece]
 
 
-@dataclass(frozen=True)
-class Change:
-    """What a receipt did to a line ("replaced": it was archived, and another stands for it).
-
-    Args:
-        text: how it reads, or read last.
-        other: the line that stands for it; of one that was edited, how it read before.
-    """
-
-    kind: Literal["moved", "replaced", "came", "edited", "gone"]
-    row: ReceiptRow
-    text: str
-    other: str = ""
-
-
 def timeline(asked: Asked) -> Page:
     """List receipts by day, the newest first; if a document is named, of that alone."""
     about, start = asked.query.get("document", ""), asked.start
@@ -242,23 +225,23 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
-    """Yield changes by where the lines went, as a reader would ask; within it as the receipt lists them."""
+def _changes(one: Receipt, records: Lineage) -> Iterator[dict[str, Any]]:
+    """Yield what a receipt did to each line, and how that reads: by where the lines went, as a reader would
+    ask. `other` is the line that stands for one that was replaced, or how one read before it was edited."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
         entry = records.entry(row.seq)
-        text = entry.text if entry else ""
+        kind, text, other = "moved", entry.text if entry else "", ""
         old = next((s.old.text for s in records.steps(row.seq) if s.receipt is one and s.old), "")
         if heir := successor(row.why):
             by = records.entry(heir[1])
-            yield Change("replaced", row, text, by.text if by else "")
+            kind, other = "replaced", by.text if by else ""
         elif row.now in ("", "-"):
-            yield Change("gone", row, old or text)
+            kind, text = "gone", old or text
         elif row.was in ("", "-"):
-            yield Change("came", row, text)
+            kind = "came"
         elif old and old != text:
-            yield Change("edited", row, text, old)
-        else:
-            yield Change("moved", row, text)
+            kind, other = "edited", old
+        yield {"kind": kind, "row": row, "text": text, "other": other}
 
 
 def review(asked: Asked) -> Page:
@@ -280,21 +263,10 @@ def conversations(asked: Asked) -> Page:
 def recall(asked: Asked) -> Page:
     """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
     prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
-    recalled = Recall(asked.memory)
-    if prompt:
-        text = recalled.text(Event("UserPromptSubmit", cwd=folder, prompt=prompt))
-        hits = recalled.near(said(prompt), folder)
-    else:
-        text = recalled.text(Event("SessionStart", cwd=folder))
-        hits = [hit for part in recalled.opening(folder) for hit in part]
-    shown = {
-        "prompt": prompt,
-        "folder": folder,
-        "hits": hits,
-        "count": tokens.count(text),
-        "trusted": is_mine(asked.memory.library.root),
-    }
-    return Page("recall.html", recall_json(text, hits), shown)
+    recalled = Recall(asked.memory).preview(prompt, folder)
+    count, trusted = tokens.count(recalled["text"]), is_mine(asked.memory.library.root)
+    shown = {"prompt": prompt, "folder": folder, "count": count, "trusted": trusted}
+    return Page("recall.html", recalled, shown)
 
 
 def graph(asked: Asked) -> Page:
