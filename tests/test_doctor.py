@@ -17,10 +17,10 @@ from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
+from infinimem.store import withheld
 from infinimem.store.commit.install import Installation, Installed
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
-from infinimem.store.state import withheld
 from infinimem.store.view import Applied
 
 

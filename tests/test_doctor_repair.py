@@ -106,7 +106,7 @@ def remove(root: Path, n: int) -> None:
 
 def forget(root: Path, n: int) -> None:
     """Lost machine state, a file of it or all."""
-    names = ("seq", "seq.given", "drawn", "seen")
+    names = ("seq", "seq.given", "state.db", "append")
     if n % 5 == 4:
         shutil.rmtree(root / ".infinimem", ignore_errors=True)
     else:
@@ -114,7 +114,7 @@ def forget(root: Path, n: int) -> None:
 
 
 def garble(root: Path, n: int) -> None:
-    names = ("seq", "seq.given", "drawn", "seen", "tx/0009/manifest", "withheld/0001.json")
+    names = ("seq", "seq.given", "state.db", "drawn", "tx/0009/manifest", "withheld/0001.json")
     path = root / ".infinimem" / names[n % 6]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"\x00 {nonsense\n")

@@ -16,10 +16,9 @@ from forget_library import held
 from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.forget.redaction import Wanted
-from infinimem.store import disk
+from infinimem.store import disk, withheld
 from infinimem.store.disk import At
 from infinimem.store.library import Library, init
-from infinimem.store.state import withheld
 from infinimem.store.view import Applied
 
 START = datetime(2025, 3, 3, 12, tzinfo=UTC)

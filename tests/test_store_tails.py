@@ -19,8 +19,8 @@ from infinimem.model import NewEntry, Plan, RejectedReply, Turn
 from infinimem.store import disk
 from infinimem.store.library import Library, init
 from infinimem.store.sources import only
-from infinimem.store.state.withheld import KEPT, REJECTED, keep_replies
 from infinimem.store.view import Applied, View
+from infinimem.store.withheld import KEPT, REJECTED, keep_replies
 from infinimem.testing import ScriptedLLM
 
 DAY = "2025-03-01"

@@ -22,7 +22,7 @@ from infinimem.store.files import digest
 from infinimem.store.lines import drawn_from
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
-from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.state import SeenLine
 from infinimem.store.view import View, aliases_of
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]

@@ -14,11 +14,11 @@ from functools import cached_property
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
+from infinimem.store.external_edits import tracked
 from infinimem.store.lines import drawn_from
 from infinimem.store.receipts import receipts_of
 from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
-from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
 REPLACED = ("superseded by", "duplicate of", "rewritten as")

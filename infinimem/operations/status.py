@@ -9,10 +9,10 @@ from typing import Any
 from infinimem.model import CURRENT
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded, successor
+from infinimem.store.external_edits import live, tracked
 from infinimem.store.library import Library
 from infinimem.store.render import described
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.store.state.last_seen import live, tracked
 from infinimem.store.view import View
 
 

@@ -6,11 +6,9 @@ not change (hash array mapped tries), so no snapshot sees another's changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Lock
-from typing import Any
 
 from immutables import Map
 
@@ -21,6 +19,7 @@ from infinimem.model import CURRENT, Entry, Located
 from infinimem.spec import StrategySpec
 from infinimem.store.records import held_by
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.state import Seqs
 
 _FOLDERS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 """Of signed lines. Of a seq that stands twice the line in the later one counts."""
@@ -64,47 +63,6 @@ def plain(value: str) -> str:
 def fold(name: str) -> str:
     """Return a name as ids are compared: case-folded and in NFC, as file systems do."""
     return normalize("NFC", name).casefold()
-
-
-class Seqs(Set[int]):
-    """An immutable set of seqs that grows by making a larger one, which shares what both hold."""
-
-    __slots__ = ("_held", "_log", "_upto")
-    _held: Map[int, None]
-    _log: list[int]
-    _upto: int
-    _growing = Lock()
-
-    def __init__(self, seqs: Iterable[int] = (), before: Seqs | None = None) -> None:
-        new = [seq for seq in seqs if before is None or seq not in before]
-        held: Map[int, None] = Map() if before is None else before._held
-        self._held = held.update((seq, None) for seq in new)
-        with self._growing:
-            if before is not None and len(before._log) == before._upto:
-                self._log = before._log  # of all that grew from one; each reads as far as its own end
-                self._log += new
-            else:
-                self._log = [*held, *new]
-            self._upto = len(self._log)
-
-    def since(self, before: Set[int] | None) -> Sequence[int] | None:
-        """Return what was added to `before` to make this set; None if it was not made so."""
-        if isinstance(before, Seqs) and before._log is self._log and before._upto <= self._upto:
-            return self._log[before._upto : self._upto]
-        return None
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return frozenset(it)
-
-    def __contains__(self, seq: object) -> bool:
-        return seq in self._held
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._held)
-
-    def __len__(self) -> int:
-        return len(self._held)
 
 
 @dataclass(frozen=True)
@@ -281,7 +239,9 @@ class _Counting:
             news = ()
         doubtful: Collection[int] = places if news is None else {*self._doubtful, *news}
         waiting = (Map[int, None]() if news is None else before.waiting).mutate()
-        listed = drawn if before.spec.lists_turns and drawn is not None else ()
+        listed: Collection[int] = drawn if before.spec.lists_turns and drawn is not None else ()
+        if news is None:
+            listed = frozenset(listed)  # all of it is asked for
         for seq in doubtful:
             if places.get(seq, "").startswith(EVIDENCE) and seq not in lines.cites and seq not in listed:
                 waiting[seq] = None
