@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from doctor_library import build, findings, one, root_of
 from fault_library import tree
+from fault_work import copy
 
 from infinimem.errors import LibraryError
 from infinimem.llm.connect import connect
@@ -31,7 +32,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def library(sound: Path, tmp_path: Path) -> Library:
-    shutil.copytree(sound, tmp_path / "memory")
+    copy(sound, tmp_path / "memory")
     return Library(tmp_path / "memory")
 
 

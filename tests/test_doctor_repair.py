@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from doctor_library import build
 from fault_library import tree
+from fault_work import copy as copied
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -151,7 +152,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check(sound: Path, damages: list[tuple[int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "memory"
-        shutil.copytree(sound, root)
+        copied(sound, root)
         for kind, n in damages:
             DAMAGES[kind](root, n)
         library = Library(root)

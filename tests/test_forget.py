@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fault_disk import Crash, When, die, hooked, nothing
 from fault_library import problems, tree
+from fault_work import copy
 from forget_library import held
 
 from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
@@ -341,7 +342,7 @@ def test_after_a_crash_anywhere_it_is_finished(
     def again() -> Library:
         for name in ("memory", "cache"):
             shutil.rmtree(tmp_path / name, ignore_errors=True)
-            shutil.copytree(kept / name, tmp_path / name)
+            copy(kept / name, tmp_path / name)
         return Library(tmp_path / "memory", lambda: START)
 
     opened = again()

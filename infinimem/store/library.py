@@ -180,7 +180,7 @@ class Library:
         def keeps(spec: StrategySpec) -> bool:
             if any(view.below(folder) for folder in spec.folders):
                 return True
-            return spec.lists_turns and state.read(self.files, spec).drawn is not None  # it made nothing yet
+            return spec.lists_turns and state.read(self.files, spec).drawn is not None
 
         seen = [self]
         for spec in strategies().values() if self.initialised else ():
@@ -359,21 +359,22 @@ class Library:
 
         known = self.seen_lines()
         if not (edits := find_edits(view, known)):
-            state.note_seen(self.files, differences(view, known))
+            state.note(self.files, seen=differences(view, known))
             return None
         first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
         done = adopt(view, edits, first)
         if wrong := violations(view, done):
             raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
         if edits.turns:  # first: a seq that no turn gets after all does no harm
-            state.note_renumbered(self.files, view, turns_without_entries(view, edits, first))
+            drawn = {state.drawn_list(self.spec): {*turns_without_entries(view, edits, first)}}
+            state.note(self.files, drawn, lambda: view.processed)
         notice = differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
         """Have turns left as they were said, or asked about anew, by seq."""
         with self.locked():
-            state.note_unanswered(self.files, self.spec, kinds)
+            state.note(self.files, strategy=self.spec.name, unanswered=kinds)
 
     def seen_lines(self) -> Mapping[int, state.SeenLine]:
         """Return every line as it was last seen, by seq."""
@@ -408,7 +409,7 @@ class Library:
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store.external_edits import followed
-        from infinimem.store.plans import name_clashes, violations
+        from infinimem.store.plans import lists_after, name_clashes, not_yet_drawn, violations
         from infinimem.store.receipts import next_number
         from infinimem.store.render import by_heading, render
 
@@ -416,7 +417,7 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            plan = replace(plan, adds=state.not_yet_drawn(plan.adds, view))
+            plan = replace(plan, adds=not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, next_number(view), head.time)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
@@ -436,7 +437,17 @@ class Library:
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        state.note_plan(self.files, view, plan, head.model, seen)
+        is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
+        state.note(
+            self.files,
+            lists_after(plan, view),
+            lambda: view.processed,
+            emptied=state.drawn_list(self.spec) if is_rebuilt else None,
+            strategy=self.spec.name,
+            unanswered=plan.unanswered,
+            model=head.model,
+            seen=seen,
+        )
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         return Applied(now, receipt, added)

@@ -25,21 +25,18 @@ from functools import cache
 from hashlib import sha256
 from stat import S_ISDIR, S_ISREG
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any, cast
 from urllib.parse import quote, unquote
 from zlib import crc32
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.markdown.signature import format_seqs, parse_seqs
-from infinimem.model import AGAIN, KINDS, TRIES, NewEntry, Plan, Unanswered, Usage
+from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
 from infinimem.store.folders import Stamp, explained, stamp_of
-from infinimem.store.spec import EVIDENCE
-
-if TYPE_CHECKING:
-    from infinimem.store.view import View
 
 FOLDER, PATH = ".infinimem", ".infinimem/state.db"
 BESIDE = ("journal", "wal", "shm")
@@ -49,7 +46,7 @@ DRAWN, REFUSED = "drawn", "refused"
 LISTED = 20
 """Seqs that a message names."""
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
 CREATE TABLE turn (n INTEGER PRIMARY KEY AUTOINCREMENT, list TEXT, seq INTEGER, UNIQUE (list, seq));
 CREATE INDEX turn_list ON turn (list);
@@ -85,7 +82,7 @@ def _errors(action: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             raise _Unusable(f"{PATH} is damaged; try again, it is made anew") from error
         raise LibraryError(f"cannot {action} {PATH}: {_WORDS.get(code, error)}") from error
 
@@ -111,13 +108,20 @@ class State:
             return stamp.inode == self._stamp.inode
         return stamp == self._stamp
 
+    def __del__(self) -> None:
+        if self._pid == os.getpid():
+            self.connection.close()
+
     def query(self, sql: str, *values: object) -> list[Any]:
         """Return the rows; once the file turns out to be damaged, the next call is told nothing of it."""
+        if self._pid != os.getpid() and (mine := _open(self._files)).id == self.id:
+            return mine.query(sql, *values)
         try:
             with self._lock, _errors("read"):
                 return self.connection.execute(sql, values).fetchall()
         except _Unusable:
-            self._files.state = _in_memory(self._files, self._stamp)
+            if self._files.state is self:
+                self._files.state = _in_memory(self._files, self._stamp)
             raise
 
     def write(self, act: Callable[[sqlite3.Connection], object]) -> None:
@@ -152,19 +156,19 @@ _FORKED: list[State] = []
 
 def _open(files: Files) -> State:
     """Return the connection to the file as it is now."""
-    stamp = _look(files)
-    if files.state is None or not files.state.serves(stamp):
-        try:
-            files.state = State(files, stamp, _connect(files, stamp), True) if stamp else None
-        except _Unusable as error:
-            files.state = None
-            log.info("%s: %s", files.root, error)
-        except LibraryError:
-            if _look(files) == stamp:
-                raise
-            return _open(files)  # it was replaced meanwhile
-        files.state = files.state or _in_memory(files, stamp)
-    state: State = files.state
+    stamp, known = _look(files), files.state
+    if known is not None and known.serves(stamp):
+        return cast(State, known)
+    state = None
+    try:
+        state = State(files, stamp, _connect(files, stamp), True) if stamp else None
+    except _Unusable as error:
+        log.info("%s: %s", files.root, error)
+    except LibraryError:
+        if _look(files) == stamp:
+            raise
+        return _open(files)  # it was replaced meanwhile
+    files.state = state = state or _in_memory(files, stamp)
     return state
 
 
@@ -199,7 +203,7 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
             if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
                 raise _Unusable(f"{PATH} is none of this version, and is made anew")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_ERROR):
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
                 raise
             raise _Unusable(f"{PATH} cannot be read ({error}), and is made anew by who may write") from error
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
@@ -219,13 +223,13 @@ def _connected(address: str) -> sqlite3.Connection:
 @cache
 def _shape() -> list[Any]:
     tables = _connected(":memory:")
-    tables.executescript(_SCHEMA)
+    tables.executescript(SCHEMA)
     return tables.execute(_SHAPE).fetchall()
 
 
 def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
-    tables.executescript(f"BEGIN; {_SCHEMA}")
+    tables.executescript(f"BEGIN; {SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
     _take_over(files, tables)
     tables.execute("COMMIT")
@@ -292,7 +296,7 @@ def check(files: Files, claim: bool = False) -> None:
 
 
 def compact(files: Files) -> None:
-    """Leave nothing of what was deleted from it in the file, nor the lists of earlier versions."""
+    """Leave nothing in the file of what was deleted from it; it replaces lists of earlier versions first."""
     state = _open(files)
     if state.on_disk:
         state.query("VACUUM")
@@ -364,40 +368,35 @@ def drawn_list(spec: StrategySpec) -> str:
     return f"{DRAWN}-{spec.name}" if spec.sparse else DRAWN
 
 
-def note_renumbered(files: Files, view: View, seqs: Iterable[int]) -> None:
-    """Note seqs that turns are about to get which were drawn from."""
-    _write(files, lambda tables: _add_drawn(tables, view, {*seqs}))
+def note(
+    files: Files,
+    lists: Mapping[str, Set[int]] = MappingProxyType({}),
+    begin: Callable[[], Set[int]] = frozenset,
+    emptied: str | None = None,
+    strategy: str = "",
+    unanswered: Mapping[int, str] = MappingProxyType({}),
+    model: str = "",
+    seen: Mapping[int, SeenLine | None] = MappingProxyType({}),
+) -> None:
+    """Note all at once what became of turns, and lines as they are seen now.
 
+    Args:
+        lists: turns to add, by list.
+        begin: gives what a list of turns drawn from begins with where it is lost.
+        emptied: a list that begins anew.
+        strategy, model, unanswered: kind of failure by turn; tries of one model add up until it answers.
+    """
 
-def note_plan(files: Files, view: View, plan: Plan, model: str, changes: Changes) -> None:
-    """Note what became of turns by a model's plan, made from this view, and lines that are seen."""
-    spec, refused, turns = view.spec, tuple[int, ...](), set[int]()
-    rebuilt = spec.sparse and plan.op == "rebuild" and view.drawn is not None
-    if plan.op == "append" and spec.has_entries:
-        refused = plan.refused
-        turns = {*plan.empty, *refused, *(seq for add in plan.adds for seq in add.origin)}
-    elif spec.sparse and plan.op != "rebuild":
-        turns = {*plan.empty}
-    turns = {seq for seq in turns if _is_turn(seq, view)}
+    def act(tables: sqlite3.Connection) -> None:
+        tables.execute("DELETE FROM turn WHERE list = ?", (emptied,))
+        for name, seqs in lists.items():
+            row = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone()
+            _add(tables, name, seqs | begin() if seqs and not row and name != REFUSED else seqs)
+        _add_unanswered(tables, strategy, unanswered, model)
+        _add_seen(tables, seen)
 
-    def note(tables: sqlite3.Connection) -> None:
-        if rebuilt:  # nothing is drawn from any more
-            tables.execute("DELETE FROM turn WHERE list = ?", (drawn_list(spec),))
-        _add(tables, REFUSED, refused)
-        if turns:
-            _add_drawn(tables, view, turns)
-        _add_unanswered(tables, spec.name, plan.unanswered, model)
-        _add_seen(tables, changes)
-
-    if turns or refused or plan.unanswered or changes or rebuilt:
-        _write(files, note)
-
-
-def _add_drawn(tables: sqlite3.Connection, view: View, turns: Set[int]) -> None:
-    """Add to the turns drawn from; a lost list begins with what the view takes for drawn from."""
-    name = drawn_list(view.spec)
-    is_lost = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone() is None
-    _add(tables, name, turns | view.processed if is_lost else turns)
+    if emptied or unanswered or seen or any(lists.values()):
+        _write(files, act)
 
 
 def _add(tables: sqlite3.Connection, name: str, seqs: Iterable[int]) -> None:
@@ -405,29 +404,7 @@ def _add(tables: sqlite3.Connection, name: str, seqs: Iterable[int]) -> None:
     tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
 
 
-def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:
-    """Return the new entries but those that another process has drawn from the same turns meanwhile."""
-    pending = {place.seq for place in view.uncited({seq for add in adds for seq in add.origin})}
-
-    def is_new(add: NewEntry) -> bool:
-        turns = [seq for seq in add.origin if _is_turn(seq, view)]
-        return not turns or not pending.isdisjoint(turns)
-
-    return tuple(filter(is_new, adds))
-
-
-def _is_turn(seq: int, view: View) -> bool:
-    place = view.entry(seq)
-    return place is not None and place.doc_id.startswith(EVIDENCE)
-
-
-def note_unanswered(files: Files, spec: StrategySpec, kinds: Mapping[int, str]) -> None:
-    """Note what a person wants of turns without a usable answer, by seq."""
-    _write(files, lambda tables: _add_unanswered(tables, spec.name, kinds, ""))
-
-
 def _add_unanswered(tables: sqlite3.Connection, strategy: str, kinds: Mapping[int, str], model: str) -> None:
-    """Tries of one model add up, until there is an answer."""
     model = model.encode("utf-8", "replace").decode()
     tables.executemany(
         "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
@@ -524,12 +501,7 @@ class SeenLines(Mapping[int, SeenLine]):
         return int(length)
 
 
-def note_seen(files: Files, changes: Changes) -> None:
-    if changes:
-        _write(files, lambda tables: _add_seen(tables, changes))
-
-
-def _add_seen(tables: sqlite3.Connection, changes: Changes) -> None:
+def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]) -> None:
     rows = [(seq, _bytes(one.doc_id), _bytes(one.line)) for seq, one in changes.items() if one]
     gone = tables.executemany("DELETE FROM seen WHERE seq = ?", ((seq,) for seq in changes)).rowcount
     tables.executemany("INSERT INTO seen VALUES (?, ?, ?)", rows)
@@ -570,8 +542,8 @@ def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:
         if checksum == b"%08x" % crc32(rest):
             _add_seen(tables, {int(seq): None if doc_id == "-" else SeenLine(doc_id, line)})
     elif kind == "usage":
-        day, *numbers = row.decode("ascii").split(" ")
-        _add_usage(tables, day, Usage(*map(int, numbers)))
+        day, calls, tokens_in, tokens_out = row.decode("ascii").split(" ")
+        _add_usage(tables, day, Usage(int(calls), int(tokens_in), int(tokens_out)))
     elif row.endswith(b";") and kind == "unanswered":
         seqs, failure, model = row[:-1].decode("ascii").split(" ")
         _add_unanswered(tables, strategy, dict.fromkeys(parse_seqs(seqs), failure), unquote(model))

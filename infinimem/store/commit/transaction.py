@@ -27,7 +27,7 @@ from infinimem.store.commit.install import CONFLICTS, NAMED, FileStep, Installat
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained, located
 from infinimem.store.spec import JOURNAL
-from infinimem.store.state import Changes, SeenLine, note_seen
+from infinimem.store.state import Changes, SeenLine, note
 
 FOLDER, DISPLACED = ".infinimem/tx", ".infinimem/displaced"
 DAY = 86_400.0
@@ -179,7 +179,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
             Installation(files, amended).run()
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
-    note_seen(files, _noticed(files, manifest))
+    note(files, seen=_noticed(files, manifest))
     _put_aside(files, folder, steps)
 
 
