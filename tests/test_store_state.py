@@ -121,9 +121,10 @@ def test_lists_of_earlier_versions_are_read_at_once_and_moved_by_the_first_that_
 # ── lost, damaged, another's ────────────────────────────────────────────────────────────────────
 
 
-def foreign(schema: str) -> Callable[[Path], None]:
+def planted(schema: str, anew: bool = False) -> Callable[[Path], None]:
     def plant(path: Path) -> None:
-        path.unlink()
+        if anew:
+            path.unlink()
         with closing(sqlite3.connect(path)) as opened:
             opened.executescript(schema)
 
@@ -148,7 +149,6 @@ def piped(path: Path) -> None:
     os.mkfifo(path)
 
 
-OURS = state.SCHEMA
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
     "folder deleted": lambda path: shutil.rmtree(path.parent),
@@ -158,16 +158,17 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "text": lambda path: path.write_bytes(b"\x00 {nonsense\n" * 999),
     "first page": changed(100, b"\xff" * 900),
     "other pages": changed(4096, b"\xff" * 40_000),
-    "another schema": foreign(
-        "CREATE TABLE turn (list TEXT, seq INTEGER); INSERT INTO turn VALUES ('drawn', 5)"
+    "another schema": planted(
+        "CREATE TABLE turn (list TEXT, seq INTEGER); CREATE TABLE meta (id)", anew=True
     ),
-    "a trigger": foreign(f"{OURS} CREATE TRIGGER t INSERT ON turn BEGIN DELETE FROM seen; END;"),
-    "a log": foreign(f"PRAGMA journal_mode = WAL; {OURS} INSERT INTO meta VALUES ('', '', 0, 0, 0);"),
+    "a trigger": planted("CREATE TRIGGER t INSERT ON turn BEGIN DELETE FROM seen; END"),
+    "a table more": planted("CREATE TABLE more (seq INTEGER)"),
+    "a log": planted("PRAGMA journal_mode = WAL"),
     "a link": linked,
     "a pipe": piped,
 }
-IN_PLACE = ("first page", "other pages")
-"""What a process that has read the file cannot see."""
+IN_PLACE = ("first page", "other pages", "a trigger", "a table more", "a log")
+"""What a process that has the file open does not look at again."""
 CASES = [
     (name, running) for name in DAMAGE for running in (False, True) if not (running and name in IN_PLACE)
 ]
@@ -255,10 +256,15 @@ def test_a_snapshot_keeps_what_it_saw_and_tells_what_came_since(library: Library
     assert ({*before}, {*now}) == ({1, 2}, {1, 2, six, seven}) and between == {1, 2, six}
     assert list(now.since(before) or ()) == [six, seven] and list(now.since(now) or ()) == []
     assert before.since(now) is None and now.since({1, 2}) is None
+    with library.locked():
+        state.note(library.files, emptied="drawn")
+        state.note(library.files, {"drawn": {six}})
+    emptied = library.view().drawn
+    assert isinstance(emptied, state.Seqs) and emptied == {six} and emptied.since(now) is None and not {*now}
     (library.root / STATE).unlink()
     library.apply(Plan(empty=(6,)))
     anew = library.view().drawn
-    assert isinstance(anew, state.Seqs) and anew.since(now) is None and {*now} == {1, 2, six, seven}
+    assert isinstance(anew, state.Seqs) and anew.since(emptied) is None and {*emptied} == {six}
 
 
 def test_a_view_stays_the_same_while_only_lines_are_seen(library: Library) -> None:

@@ -46,10 +46,9 @@ DRAWN, REFUSED = "drawn", "refused"
 LISTED = 20
 """Seqs that a message names."""
 
-SCHEMA = """
+_SCHEMA = """
 CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
-CREATE TABLE turn (n INTEGER PRIMARY KEY AUTOINCREMENT, list TEXT, seq INTEGER, UNIQUE (list, seq));
-CREATE INDEX turn_list ON turn (list);
+CREATE TABLE turn (n INTEGER PRIMARY KEY, list TEXT, seq INTEGER, UNIQUE (list, seq));
 CREATE TABLE unanswered (strategy TEXT, seq INTEGER, kind TEXT, model TEXT, tries INTEGER,
     PRIMARY KEY (strategy, seq));
 CREATE TABLE seen (seq INTEGER PRIMARY KEY, doc_id BLOB, line BLOB);
@@ -138,15 +137,17 @@ class State:
 
     def lists(self, spec: StrategySpec) -> Lists:
         """Return what a strategy's snapshot sees; the same object as long as nothing of it changes."""
-        ((changes,),) = self.query("SELECT changes FROM meta")
+        ((self.id, changes, upto),) = self.query("SELECT id, changes, (SELECT max(n) FROM turn) FROM meta")
         at, marks, known = self._lists.get(spec.name, (-1, None, Lists()))
         if at != changes:
-            drawn, refused = (Seqs.of(self, name) for name in (drawn_list(spec), REFUSED))
+            name = drawn_list(spec)
             rows = self.query("SELECT seq, kind, model, tries FROM unanswered WHERE strategy = ?", spec.name)
             unanswered = {seq: Unanswered(*row) for seq, *row in rows if row[0] != AGAIN}
-            now = drawn.key, drawn.upto, refused.key, refused.upto, unanswered
+            is_lost = not self.query("SELECT 1 FROM turn WHERE list = ? LIMIT 1", name)
+            now = self.id, upto, unanswered
             if now != marks:
-                known = Lists(drawn if drawn.upto else None, refused, unanswered)
+                drawn, refused = (Seqs(self, (self.id, one), upto or 0) for one in (name, REFUSED))
+                known = Lists(None if is_lost else drawn, refused, unanswered)
             self._lists[spec.name] = changes, now, known
         return known
 
@@ -223,13 +224,13 @@ def _connected(address: str) -> sqlite3.Connection:
 @cache
 def _shape() -> list[Any]:
     tables = _connected(":memory:")
-    tables.executescript(SCHEMA)
+    tables.executescript(_SCHEMA)
     return tables.execute(_SHAPE).fetchall()
 
 
 def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
-    tables.executescript(f"BEGIN; {SCHEMA}")
+    tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
     _take_over(files, tables)
     tables.execute("COMMIT")
@@ -312,38 +313,31 @@ class Seqs(Set[int]):
     """The seqs of a list as one snapshot sees it: rows are only added, so the number of the last tells."""
 
     state: State
-    key: tuple[str, str, int]
-    """What is the same as long as rows are only added: file, list, number of the first row."""
+    key: tuple[str, str]
+    """What is the same as long as rows are only added, and the list."""
     upto: int
-
-    @classmethod
-    def of(cls, state: State, name: str) -> Seqs:
-        ((first, upto),) = state.query("SELECT min(n), max(n) FROM turn WHERE list = ?", name)
-        return cls(state, (state.id, name, first or 0), upto or 0)
 
     def since(self, before: Set[int] | None) -> Sequence[int] | None:
         """Return what was added to `before` to make this list; None if it was not made so."""
         if not isinstance(before, Seqs) or before.key != self.key or before.upto > self.upto:
             return None
-        return self._seqs(before.upto + 1)
-
-    def _seqs(self, begin: int) -> list[int]:
-        sql = "SELECT seq FROM turn WHERE list = ? AND n BETWEEN ? AND ? ORDER BY n"
-        return [seq for (seq,) in self.state.query(sql, self.key[1], begin, self.upto)]
+        sql = "SELECT seq FROM turn WHERE n > ? AND n <= ? AND +list = ? ORDER BY n"
+        return [seq for (seq,) in self.state.query(sql, before.upto, self.upto, self.key[1])]
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Any]) -> Any:
         return frozenset(it)
 
     def __contains__(self, seq: object) -> bool:
-        rows = self.state.query("SELECT n FROM turn WHERE list = ? AND seq = ?", self.key[1], seq)
-        return any(self.key[2] <= n <= self.upto for (n,) in rows)
+        sql = "SELECT 1 FROM turn WHERE list = ? AND seq = ? AND n <= ?"
+        return bool(self.state.query(sql, self.key[1], seq, self.upto))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._seqs(self.key[2]))
+        sql = "SELECT seq FROM turn WHERE list = ? AND n <= ?"
+        return iter([seq for (seq,) in self.state.query(sql, self.key[1], self.upto)])
 
     def __len__(self) -> int:
-        return len(self._seqs(self.key[2]))
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +382,10 @@ def note(
     """
 
     def act(tables: sqlite3.Connection) -> None:
-        tables.execute("DELETE FROM turn WHERE list = ?", (emptied,))
+        if emptied:  # no number is given again
+            tables.execute("INSERT INTO turn (list, seq) SELECT '', max(n) FROM turn")
+            tables.execute("DELETE FROM turn WHERE list = ?", (emptied,))
+            tables.execute("UPDATE meta SET id = ?", (os.urandom(16).hex(),))
         for name, seqs in lists.items():
             row = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone()
             _add(tables, name, seqs | begin() if seqs and not row and name != REFUSED else seqs)
