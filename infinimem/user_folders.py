@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -154,3 +155,45 @@ def _read(file: Path) -> Trusted | None:
                 found = json.loads(opened.read(1 << 16))
                 return Trusted(str(found["library"]), str(found["settings"]))
     return None
+
+
+# ── cache ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def cache_folder(root: str, part: str, *below: str) -> Path | None:
+    """The folder for one kind of derived data of a library, made if missing, for its owner alone.
+
+    Args:
+        root: the library's absolute path.
+        part: which kind.
+        below: names of folders inside, from the top down.
+
+    Returns:
+        None where it cannot be made, or belongs to someone else.
+    """
+    top = user_folder("cache")
+    if top is None:
+        return None
+    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    folders = [top]
+    for inner in (name, part, *below):
+        folders.append(folders[-1] / inner)
+    try:
+        top.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in folders:
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+            found = folder.lstat()
+            if found.st_uid != os.geteuid() or folder.is_symlink():
+                return None
+            if found.st_mode & 0o777 != 0o700:
+                folder.chmod(0o700)
+    except (OSError, ValueError):
+        return None
+    return folders[-1]
+
+
+def delete_cache(root: str) -> None:
+    """Delete all that was derived from a library, which is gone itself, or goes."""
+    if found := cache_folder(root, "index"):
+        shutil.rmtree(found.parent, ignore_errors=True)

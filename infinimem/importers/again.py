@@ -68,7 +68,7 @@ class Again:
             if seqs and self._archived.issuperset(seqs):
                 yield replace(turn, key=f"{turn.key}-{len(seqs)}")
             elif not seqs:
-                taken = self._view.lines.marks.get(("key", turn.key or "")) if turn.note else None
+                taken = self._view.lines.marked(("key", turn.key or "")) if turn.note else None
                 place = self._view.document(taken[0]).entry(taken[1]) if taken else None
                 is_of_other = place and place.entry.fields.get("note", turn.note) != turn.note
                 other_key = f"{turn.key}-{passage(turn.note or '', None).hex()}"

@@ -33,11 +33,11 @@ from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.lines import drawn_from, fold, former
+from infinimem.store.lines import aliases_of, drawn_from, fold, former
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.sequence import MARK, MAX_SEQ
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
-from infinimem.store.view import View, aliases_of, by_id
+from infinimem.store.view import View
 
 LISTED = 20
 """Seqs that one finding lists."""
@@ -136,8 +136,7 @@ class Inspection:
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
         """Those that can be read, oldest first."""
-        receipts = map(parse_receipt, self.own(JOURNAL))
-        return tuple(sorted(receipts, key=lambda receipt: (receipt.number, receipt.op)))
+        return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
     def deleted(self) -> frozenset[int]:
@@ -158,10 +157,9 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
     """Check names, headers and characters of all documents, people's notes included."""
     for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
-    for same in inspection.view.derived(by_id).values():
-        if len(same) > 1:
-            what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
-            yield Finding("error", what, same[0])
+    for same in inspection.view.lines.clashes():
+        what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
+        yield Finding("error", what, same[0])
     for document in inspection.documents.values():
         note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"
@@ -372,18 +370,18 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
 
 
 def receipts(inspection: Inspection) -> Iterator[Finding]:
-    """Find lines that receipts name and that stand nowhere; numbers that several receipts have.
+    """Find lines that receipts name and that stand nowhere; receipts that documents call alike.
 
     A receipt gives the sha256 of each file after it. While a file is as the program left it, a line missing
     from it is the program's fault: an error. Once a person changed the file (an edit, a checkout, a merge),
     what they took out is theirs to take out: a note.
     """
-    by_number: dict[int, list[str]] = defaultdict(list)
+    by_label: dict[str, list[str]] = defaultdict(list)
     for receipt in inspection.receipts:
-        by_number[receipt.number].append(receipt.id)
-    for number, same in sorted(by_number.items()):
-        if number and len(same) > 1:
-            yield Finding("note", f"several receipts have the number {number}: {', '.join(same)}", same[1])
+        by_label[f"{receipt.number}{receipt.suffix[:7]}"].append(receipt.id)
+    for label, same in by_label.items():
+        if len(same) > 1 and label != "0":
+            yield Finding("note", f"several receipts are called {label}: {', '.join(same)}", same[1])
     if not inspection.complete:
         return
     last: dict[int, tuple[str, str]] = {}

@@ -19,11 +19,11 @@ from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
 from infinimem.spec import folders
 from infinimem.store.files import digest
-from infinimem.store.lines import drawn_from
+from infinimem.store.lines import aliases_of, drawn_from
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.state import SeenLine
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]

@@ -15,12 +15,10 @@ rarer and cheaper than to wait for the disk at every commit.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import mmap
 import os
 import secrets
-import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,8 +30,9 @@ from infinimem.errors import LibraryError
 from infinimem.store.files import Files
 from infinimem.store.folders import Stamp
 from infinimem.store.view import View
-from infinimem.user_folders import user_folder
+from infinimem.user_folders import cache_folder, delete_cache
 
+__all__ = ["cache_folder", "delete_cache"]
 MANIFEST, LOCK = "manifest.json", "lock"
 
 SMALL_DOCUMENTS = 300
@@ -57,45 +56,6 @@ def is_large(view: View) -> bool:
         return False
     ids, stamps = view.ids("all"), view.stored.stamps
     return len(ids) > SMALL_DOCUMENTS or sum(stamps[doc_id].size for doc_id in ids) > SMALL_BYTES
-
-
-def cache_folder(root: str, part: str, *below: str) -> Path | None:
-    """The folder for one kind of derived data of a library, made if missing, for its owner alone.
-
-    Args:
-        root: the library's absolute path.
-        part: which kind.
-        below: names of folders inside, from the top down.
-
-    Returns:
-        None where it cannot be made, or belongs to someone else.
-    """
-    top = user_folder("cache")
-    if top is None:
-        return None
-    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    folders = [top]
-    for inner in (name, part, *below):
-        folders.append(folders[-1] / inner)
-    try:
-        top.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in folders:
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-            found = folder.lstat()
-            if found.st_uid != os.geteuid() or folder.is_symlink():
-                return None
-            if found.st_mode & 0o777 != 0o700:
-                folder.chmod(0o700)
-    except (OSError, ValueError):
-        return None
-    return folders[-1]
-
-
-def delete_cache(root: str) -> None:
-    """Delete all that was derived from a library, which is gone itself, or goes."""
-    if found := cache_folder(root, "index"):
-        shutil.rmtree(found.parent, ignore_errors=True)
 
 
 @contextmanager

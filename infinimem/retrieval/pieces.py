@@ -18,11 +18,11 @@ from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
 from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, name_key, text_key
 from infinimem.spec import folders
-from infinimem.store.lines import common_time, drawn_from
+from infinimem.store.lines import common_time, drawn_from, names_of, said_in
 from infinimem.store.records import turns_behind
 from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
-from infinimem.store.view import View, names_of, said_in
+from infinimem.store.view import View
 from infinimem.terms import MONTHS, analyzer
 
 CONTEXT_LENGTH = 2000

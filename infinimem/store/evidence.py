@@ -24,9 +24,10 @@ from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.freshness import Freshness, Parsed
+from infinimem.store.index import ID
 from infinimem.store.lines import Mark, fold, marks_of, plain
 from infinimem.store.spec import EVIDENCE, slug
-from infinimem.store.view import View, by_id
+from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""
@@ -118,6 +119,7 @@ def recent_view(
         stored=replace(view.stored, stamps=stamps),
         spec=view.spec,
         before=(view, ()),
+        lines=view.lines,
     )
 
 
@@ -125,7 +127,7 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
     """Return the turns that are not in the log yet, or cut short, as `doubtful` seqs may be; each once."""
     if not any(marks_of(turn.key, turn.session, turn.turn) for turn in turns):
         return turns
-    known, unsure, fresh = view.lines.marks, doubtful(), []
+    lines, unsure, fresh = view.lines, doubtful(), []
     taken: set[Mark] = set()
 
     def is_whole(turn: Turn, recorded: Located) -> bool:
@@ -134,8 +136,8 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
 
     for turn in turns:
         own = marks_of(turn.key, turn.session, turn.turn)
-        there = (known[mark] for mark in own if mark in known)
-        recorded = (view.lines.documents[doc_id].entry(seq) for doc_id, seq in there)
+        there = filter(None, map(lines.marked, own))
+        recorded = (view.document(doc_id).entry(seq) for doc_id, seq in there)
         if taken.isdisjoint(own) and not any(place and is_whole(turn, place) for place in recorded):
             taken.update(own)
             fresh.append(turn)
@@ -190,12 +192,12 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     if not turn.session:
         return f"{EVIDENCE}{day}"
     session = plain(turn.session)
-    if home := new.get(session) or view.lines.sessions.get(session):
+    if home := new.get(session) or view.lines.session(session):
         return home
     stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
     taken = {fold(home) for home in new.values()}
     home, number = stem, 2
-    while fold(home) in taken or fold(home) in view.derived(by_id):
+    while fold(home) in taken or view.lines.named(ID, fold(home)):
         home, number = f"{stem}-{number}", number + 1
     return home
 

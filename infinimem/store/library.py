@@ -36,6 +36,7 @@ from infinimem.store.commit.transaction import (
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
+from infinimem.store.index import Index
 from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
 from infinimem.user_folders import approve
@@ -147,6 +148,7 @@ class Library:
         needed = (*folders().owned, f"{CURRENT}.md") if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[str, Mapping[str, Document]] = "", {}
+        self._index = Index(str(self.files.root), self.spec.name)
         self._view: tuple[tuple[DocumentStates, object], View] | None = None
         if self.initialised and not read_only:
             self._recover()
@@ -187,6 +189,7 @@ class Library:
             if spec is not self.spec and keeps(spec):
                 other = copy(self)
                 other.spec, other._view = spec, None
+                other._index = Index(str(self.files.root), spec.name)
                 seen.append(other)
         return tuple(seen)
 
@@ -243,7 +246,7 @@ class Library:
             refused=lists.refused,
             unanswered=lists.unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, is_newest),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, is_newest),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
@@ -409,7 +412,7 @@ class Library:
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store.external_edits import followed
-        from infinimem.store.plans import lists_after, name_clashes, not_yet_drawn, violations
+        from infinimem.store.plans import lists_after, name_clashes, name_receipt, not_yet_drawn, violations
         from infinimem.store.receipts import next_number
         from infinimem.store.render import by_heading, render
 
@@ -419,7 +422,8 @@ class Library:
         if plan.op == "append":
             plan = replace(plan, adds=not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), head.time)
+        head = name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
+        done = render(plan, view, first, head)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt, known = None, state.SeenLines(self.files)
@@ -434,7 +438,7 @@ class Library:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = followed(known, moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
+            receipt = self.commit(done, view, head, notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None

@@ -339,6 +339,10 @@ class Seqs(Set[int]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __bool__(self) -> bool:
+        sql = "SELECT 1 FROM turn WHERE list = ? AND n <= ? LIMIT 1"
+        return bool(self.state.query(sql, self.key[1], self.upto))
+
 
 @dataclass(frozen=True, eq=False)
 class Lists:

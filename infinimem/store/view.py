@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
-
-from immutables import Map
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from infinimem import tokens
 from infinimem.embedders.base import Embedder
@@ -26,8 +24,12 @@ from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receip
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
-from infinimem.store.lines import Lines, fold, former, said_at
+from infinimem.store.index import ALIAS, ID, STEM, Index, Lines
+from infinimem.store.lines import aliases_of, fold, former, said_at
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+
+if TYPE_CHECKING:
+    from infinimem.store.freshness import DocumentStates
 
 Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
 
@@ -41,9 +43,6 @@ T = TypeVar("T")
 Derive = Callable[[Any, T | None, Collection[str] | None], T]
 """Is given a `View`; of one before it what it made there, and the ids of the documents that changed since, or
 None and None. It changes neither."""
-Names = Map[str, tuple[str, ...]]
-"""Ids of documents, sorted, by a folded name."""
-
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
 
@@ -77,6 +76,8 @@ class Stored:
     stamps: Mapping[str, Stamp]
     read: Callable[[str], Document]
     """Gives a document without keeping it."""
+    index: Index
+    listing: DocumentStates
     newest: Callable[[], bool] = lambda: True
     """Whether nothing is known of the library that is newer than this snapshot."""
 
@@ -121,6 +122,7 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
+        lines: what it asks the index; None for a snapshot of its own.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -140,6 +142,7 @@ class View:
         root: str | None = None,
         spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
+        lines: Lines | None = None,
     ) -> None:
         self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
@@ -154,6 +157,7 @@ class View:
         self.tried = unanswered
         self._ids = ids
         self._load = load
+        self._lines = lines
         self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
 
     def derived(self, make: Derive[T]) -> T:
@@ -203,11 +207,11 @@ class View:
         if exact in self:
             return exact
         wanted = fold(exact)
-        if full := self.derived(by_id).get(wanted):
+        if full := self.lines.named(ID, wanted):
             return full[0]
         last = wanted.rsplit("/", 1)[-1]
-        named = self.derived(by_stem).get(last, ()) if "/" not in wanted else ()
-        alias = self.derived(by_alias).get(last, ())[:1]
+        named = self.lines.named(STEM, last) if "/" not in wanted else ()
+        alias = self.lines.named(ALIAS, last)[:1]
         visible = [doc_id for doc_id in named if self.group(doc_id) == "live"] or alias or named
         if len(visible) == 1:
             return visible[0]
@@ -215,8 +219,8 @@ class View:
             raise DocumentNotFound(
                 f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id"
             )
-        stems = self.derived(by_stem)
-        near = [min(stems[one], key=lambda i: self.group(i) != "live") for one in closest(last, stems)]
+        stems = (self.lines.named(STEM, one) for one in closest(last, self.lines.names(STEM)))
+        near = [min(ids, key=lambda doc_id: self.group(doc_id) != "live") for ids in stems]
         hint = f"near it: {', '.join(near)}" if near else "list_docs (ls) shows what there is"
         raise DocumentNotFound(f"no document is called {name!r}; {hint}")
 
@@ -268,7 +272,8 @@ class View:
 
     def entry(self, seq: int) -> Located | None:
         """Return the line with this seq, wherever it is; of a doubled one evidence, else the live copy."""
-        return self.lines.entry(seq)
+        doc_id = self.lines.place(seq)
+        return self.document(doc_id).entry(seq) if doc_id is not None and doc_id in self else None
 
     def owned(self, *folders: str) -> tuple[str, ...]:
         """Return ids of the program's own documents under these folders."""
@@ -276,8 +281,8 @@ class View:
 
     @cached_property
     def lines(self) -> Lines:
-        """All lines of the program's own documents."""
-        return self.derived(_lines)
+        """What the index tells of the lines of the program's own documents."""
+        return self._lines or (self.stored.index if self.stored else Index(None, self.spec.name)).lines(self)
 
     @property
     def max_seq(self) -> int:
@@ -285,9 +290,9 @@ class View:
         return self.lines.highest
 
     @property
-    def cited(self) -> KeysView[int]:
+    def cited(self) -> Set[int]:
         """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
-        return KeysView(self.lines.cites)
+        return self.lines.cited
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Return the evidence that is still to be drawn from, by seq; of these seqs alone."""
@@ -297,18 +302,18 @@ class View:
         """Give the same one after another."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
-            cited = map(self.entry, filter(self._is_evidence, lines.cites))
+            cited = map(self.entry, filter(lines.is_said, lines.cited))
             newest = max((said_at(place.entry) for place in cited if place), default=0)
-        wanted = lines.waiting if among is None else (seq for seq in among if seq in lines.waiting)
-        for place in map(self.entry, sorted(wanted)):
+        for place in map(self.entry, lines.waiting(None if among is None else {*among})):
             if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place)):
                 yield place
 
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of a model was of use, by seq; without those to be left."""
-        open_ones = self.lines.places if self.spec.sparse else self.lines.waiting
-        there = (seq for seq in sorted(self.tried) if seq in open_ones and seq not in self.cited)
-        return {seq: self.tried[seq] for seq in there if not self._left(seq)}
+        tried = sorted(self.tried)
+        there = filter(self.lines.place, tried) if self.spec.sparse else self.lines.waiting(tried)
+        cited = self.cited
+        return {seq: self.tried[seq] for seq in there if seq not in cited and not self._left(seq)}
 
     def given_up(self, model: str, began: View | None = None) -> Set[int]:
         """Return seqs of turns that a model is not asked about again, or not in the call that began so."""
@@ -324,9 +329,11 @@ class View:
 
     def unfiled(self) -> tuple[int, ...]:
         """Return seqs of turns that readers see themselves: no entry says, acceptably, what they do."""
-        seqs = self.lines.places if self.spec.sparse else {*self.refused, *filter(self._left, self.tried)}
-        refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in self.lines.cites)
-        return tuple(sorted({place.seq for place in self.each_uncited()}.union(refused)))
+        lines = self.lines
+        left = {*self.refused, *filter(self._left, self.tried)}
+        refused = (seq for seq in left if seq not in lines.cited and lines.is_said(seq))
+        uncited = lines.uncited() if self.spec.sparse else refused
+        return tuple(sorted({place.seq for place in self.each_uncited()}.union(uncited)))
 
     @property
     def processed(self) -> frozenset[int]:
@@ -341,9 +348,6 @@ class View:
             first is not None and without_seqs(first.entry) == without_seqs(entry)
             for first in map(self.entry, former(entry))
         )
-
-    def _is_evidence(self, seq: int) -> bool:
-        return self.lines.places.get(seq, "").startswith(EVIDENCE)
 
     @cached_property
     def buffer(self) -> Document:
@@ -376,36 +380,22 @@ def _groups(
     return grouped
 
 
-def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
-    if known is None or changed is None:
-        known, changed = Lines(view.spec), view.ids("all") if view.initialised else ()
-    mine = (doc_id for doc_id in changed if doc_id.startswith(known.folders))  # no receipt is read
-    news = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in mine}
-    return known.after(news, view.drawn, view.is_note) if news or view.drawn is not known.drawn else known
-
-
 def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
     end = f"{folder[:-1]}0"  # "0" comes after "/"
     return ids[bisect_left(ids, folder) : bisect_left(ids, end)] if folder else ids
 
 
 def _topic_rows(
-    view: View, known: Map[str, CatalogRow] | None, changed: Collection[str] | None
-) -> Map[str, CatalogRow]:
+    view: View, known: Mapping[str, CatalogRow] | None, changed: Collection[str] | None
+) -> Mapping[str, CatalogRow]:
     """Make the catalog's rows of topics; one also tells of the archives that bear its names."""
     if known is None or changed is None:
-        known, changed = Map(), view.below(TOPICS)
-    aliases = view.derived(by_alias)
+        known, changed = {}, view.below(TOPICS)
     due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
     for name in (doc_id.removeprefix(ARCHIVE) for doc_id in changed if doc_id.startswith(ARCHIVE)):
-        due.update((f"{TOPICS}{name}", *aliases.get(fold(name), ())))
-    rows = known.mutate()
-    for doc_id in due:
-        if doc_id in view:
-            rows[doc_id] = _row(view, doc_id)
-        else:
-            rows.pop(doc_id, None)
-    return rows.finish()
+        due.update((f"{TOPICS}{name}", *view.lines.named(ALIAS, fold(name))))
+    rows = {doc_id: row for doc_id, row in known.items() if doc_id not in due}
+    return rows | {doc_id: _row(view, doc_id) for doc_id in due if doc_id in view} if due else known
 
 
 def _row(view: View, doc_id: str) -> CatalogRow:
@@ -425,68 +415,6 @@ def without_seqs(entry: Entry) -> Entry:
     """Return what an entry says, without its own seq, those that it had, and its bytes: for comparing."""
     fields = {key: value for key, value in entry.fields.items() if key != "was"}
     return replace(entry, seq=1, line="", fields=fields)
-
-
-# ── what documents are called ───────────────────────────────────────────────────────────────────
-
-
-def aliases_of(document: Document) -> list[str]:
-    """Return other names that its header lists, or the one that it gives."""
-    return said_in(document, "aliases")
-
-
-def names_of(document: Document) -> list[str]:
-    """Return what people call a document: by its file, title, first top heading and aliases."""
-    first = next((heading.title for heading in document.headings if heading.level == 1), "")
-    return [document.id.rsplit("/", 1)[-1], document.title, first, *said_in(document, "aliases", "alias")]
-
-
-def said_in(document: Document, *keys: str) -> list[str]:
-    """Return the strings that a header has under some keys, whatever their case, however deep they stand."""
-
-    def strings(value: object) -> Iterator[str]:
-        if isinstance(value, str):
-            yield value
-        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            yield from strings(one)
-
-    held = {key.casefold(): value for key, value in document.header.values.items()}
-    return [one for key in keys for one in strings(held.get(key.casefold())) if one]
-
-
-def _documents_by(name: Callable[[str], str]) -> Derive[Names]:
-    def make(view: View, known: Names | None, changed: Collection[str] | None) -> Names:
-        names = (known or Map[str, tuple[str, ...]]()).mutate()
-        for doc_id in view.ids("all") if known is None or changed is None else changed:
-            key = name(doc_id)
-            ids = {*names.get(key, ())} - {doc_id} | ({doc_id} if doc_id in view else set())
-            if ids:
-                names[key] = tuple(sorted(ids))
-            else:
-                names.pop(key, None)
-        return names.finish()
-
-    return make
-
-
-by_id, by_stem = _documents_by(fold), _documents_by(lambda doc_id: fold(doc_id.rsplit("/", 1)[-1]))
-"""All documents by their folded id, and by their folded stem; for `View.derived`."""
-
-
-def by_alias(
-    view: View, known: Mapping[str, tuple[str, ...]] | None, changed: Collection[str] | None
-) -> Mapping[str, tuple[str, ...]]:
-    """Make the ids of topics, sorted, by their folded aliases; for `View.derived`."""
-    topics = view.below(TOPICS) if changed is None else changed
-    due = {doc_id for doc_id in topics if doc_id.startswith(TOPICS)} if view.initialised else set()
-    if not due and known is not None:
-        return known
-    left = ((alias, tuple(i for i in ids if i not in due)) for alias, ids in (known or {}).items())
-    aliases = {alias: ids for alias, ids in left if ids}
-    for doc_id in filter(view.__contains__, due):
-        for alias in map(fold, aliases_of(view.document(doc_id))):
-            aliases[alias] = tuple(sorted({*aliases.get(alias, ()), doc_id}))
-    return aliases
 
 
 # ── what became of a plan ───────────────────────────────────────────────────────────────────────

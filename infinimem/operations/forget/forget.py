@@ -25,13 +25,14 @@ from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, withheld
 from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.files import digest
+from infinimem.store.index import ID
 from infinimem.store.library import RETRIES, Library
-from infinimem.store.lines import fold
+from infinimem.store.lines import aliases_of, fold
 from infinimem.store.plans import violations
 from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
 from infinimem.store.state import Changes
-from infinimem.store.view import View, aliases_of, by_id
+from infinimem.store.view import View
 
 T = TypeVar("T")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
@@ -235,7 +236,7 @@ def _target(view: View, was: str, new: str) -> str:
         own += PurePosixPath(stem).suffix
     now = f"{above}/{own}"
     twin = {TOPICS: ARCHIVE, ARCHIVE: TOPICS}.get(f"{above}/", f"{above}/") + own
-    there = {doc_id for one in (now, twin) for doc_id in view.derived(by_id).get(fold(one), ())}
+    there = {doc_id for one in (now, twin) for doc_id in view.lines.named(ID, fold(one))}
     if taken := [one for one in sorted(there) if now != was and fold(one.split("/", 1)[1]) != fold(stem)]:
         raise UsageError(f"there is {taken[0]} already; give another name")
     if why := unlawful(now):

@@ -28,8 +28,9 @@ from infinimem.store import sequence, state, withheld
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
+from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"

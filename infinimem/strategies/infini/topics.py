@@ -20,9 +20,10 @@ from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
+from infinimem.store.index import ALIAS, STEM
 from infinimem.store.lines import fold
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import View, by_alias, by_stem
+from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, Data
 
 INBOX = f"{TOPICS}inbox"
@@ -189,7 +190,7 @@ def movable(document: Document, view: View) -> tuple[Located, ...]:
     return tuple(
         place
         for place in document.entries
-        if place.seq not in doubled or (times[place.seq] == 1 and view.lines.places[place.seq] == document.id)
+        if place.seq not in doubled or (times[place.seq] == 1 and view.lines.place(place.seq) == document.id)
     )
 
 
@@ -277,13 +278,13 @@ class Slugs:
 
     def __init__(self, view: View) -> None:
         self._given = {fold(CURRENT)}
-        self._taken = (view.derived(by_stem), view.derived(by_alias))
+        self._lines = view.lines
 
     def new(self, title: str) -> str:
         """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""
         name = first = slugify(title)
         number = 1
-        while name in self._given or any(taken.get(name) for taken in self._taken):
+        while name in self._given or any(self._lines.named(kind, name) for kind in (STEM, ALIAS)):
             number += 1
             name = f"{first}-{number}"
         self._given.add(name)

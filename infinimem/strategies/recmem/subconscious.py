@@ -125,7 +125,7 @@ class Exchanges(RecordStore):
             unit = new.records[name]
             said = [turn for turn in map(new.turn, unit.turns) if turn]
             new._put(new._unit(said, unit.by) if len(said) == len(unit.turns) else unit)
-        waiting, unread = {*new.waiting, *new.edited}, view.lines.waiting
+        waiting, unread = {*new.waiting, *new.edited}, {*view.lines.waiting()}
         found = (new.records[name] for name in waiting if new.is_open(name))
         new.waiting = {unit.id for unit in found if unit.by == GOES_ON or unit.by in unread}
         new._loaded()

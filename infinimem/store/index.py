@@ -1,0 +1,609 @@
+"""The derived index of a library: rows of its documents and lines, and the snapshots of them that views ask.
+
+    <cache>/<16 hex>/index-STRATEGY/index.db      SQLite, in WAL mode, never synced: it may go at any time
+
+In: a library's documents and the states of their files. Out: `Lines`, what one view asks of its lines: where
+a seq stands, what cites it, what is still to be drawn from. A document that changed has its rows deleted and
+inserted, one that was appended to gets more of them; nothing else is looked at. A view asks in a read
+transaction of its own, begun when it asks first, so that it says the same while others write. Ids of rows are
+never used twice. What cannot be read is made anew; without a cache on a local disk the index lies in a
+temporary folder of the process, and what no files show is kept in memory.
+
+Of a seq that stands twice the line in evidence counts, else the live copy, else the archived one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infinimem.errors import LibraryError
+from infinimem.log import log
+from infinimem.markdown.document import Document
+from infinimem.model import CURRENT, Located
+from infinimem.store.folders import Stamp, state_of
+from infinimem.store.lines import Mark, aliases_of, drawn_from, fold, former, marks_of
+from infinimem.store.records import held_by
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.user_folders import cache_folder
+
+if TYPE_CHECKING:
+    from infinimem.store.freshness import DocumentStates
+    from infinimem.store.view import View
+
+LAYOUT = 1
+"""Of the rows: raise it when they change, and indexes are made anew."""
+RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
+"""Folders of signed lines, by precedence."""
+SAID = RANKS.index(EVIDENCE)
+WAIT = 120.0
+"""Seconds to wait for another process that writes."""
+PORTION = 500
+"""Documents that are taken in at once: a process that is killed loses no more."""
+KEPT = 64
+"""Documents that are remembered as they were taken in, to see what was only appended to."""
+ID, STEM, ALIAS = range(3)
+"""Kinds of names."""
+NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"}
+)
+"""File systems, as /proc/mounts names them, on which machines cannot share a WAL file."""
+
+_SCHEMA = f"""
+create table document(
+    id integer primary key autoincrement, name text not null unique, version integer not null,
+    mtime integer not null, size integer not null, inode integer not null,
+    rank integer, session text, entries integer not null default 0, merged integer not null default 0,
+    ranked integer not null default 0);
+create index document_version on document(version);
+create index document_session on document(session) where session is not null;
+create table gone(name text primary key, version integer not null);
+create table name(kind integer not null, folded text not null, doc integer not null,
+    primary key(kind, folded, doc)) without rowid;
+create index name_doc on name(doc);
+create table line(
+    id integer primary key autoincrement, doc integer not null, seq integer not null, start integer not null,
+    end integer not null, waiting integer not null default 0);
+create index line_seq on line(seq, doc);
+create index line_doc on line(doc, start);
+create index line_waiting on line(seq) where waiting;
+create table cite(origin integer not null, doc integer not null, line integer not null);
+create index cite_origin on cite(origin);
+create index cite_doc on cite(doc);
+create table mark(mark text not null, doc integer not null, seq integer not null);
+create index mark_mark on mark(mark);
+create index mark_doc on mark(doc);
+create table doubled(seq integer primary key);
+create table meta(version integer not null);
+insert into meta values(0);
+pragma user_version = {LAYOUT};
+"""
+_PLACE = (
+    "select d.name from line l join document d on d.id = l.doc where l.seq = ? "
+    "order by d.rank desc, d.name desc limit 1"
+)
+
+
+class Lines:
+    """What one view asks of its lines. A line of a person's document is none.
+
+    Args:
+        db: a connection in a read transaction, or of the view's own index in memory.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+
+    def all(self, query: str, *values: object) -> list[Any]:
+        """Return the rows of a query."""
+        return self.db.execute(query, values).fetchall()
+
+    def seqs(self, query: str, *values: object) -> list[int]:
+        """Return the first column of a query."""
+        return [row[0] for row in self.db.execute(query, values)]
+
+    def place(self, seq: int) -> str | None:
+        """Return the document with the line that a seq stands for."""
+        row = self.db.execute(_PLACE, (seq,)).fetchone() if 0 < seq < 1 << 63 else None
+        return row[0] if row else None
+
+    def is_said(self, seq: int) -> bool:
+        """Return whether a turn has this seq."""
+        return (self.place(seq) or "").startswith(EVIDENCE)
+
+    def waiting(self, among: Collection[int] | None = None) -> list[int]:
+        """Return seqs of turns that nothing cites and that were not drawn from, ascending; of these alone."""
+        if among is None:
+            return self.seqs("select distinct seq from line where waiting order by seq")
+        query = "select 1 from line where seq = ? and waiting"
+        return [seq for seq in sorted(among) if self.db.execute(query, (seq,)).fetchone()]
+
+    def uncited(self) -> list[int]:
+        """Return seqs of evidence that nothing cites, ascending."""
+        return self.seqs(
+            "select distinct seq from line l join document d on d.id = l.doc where d.rank = ? "
+            "and not exists (select 1 from cite where origin = l.seq) order by seq",
+            SAID,
+        )
+
+    @property
+    def cited(self) -> Set[int]:
+        """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
+        return _Cited(self)
+
+    @property
+    def doubled(self) -> frozenset[int]:
+        """Seqs that stand more than once."""
+        return frozenset(self.seqs("select seq from doubled"))
+
+    @property
+    def entries(self) -> int:
+        """How many lines stand outside of evidence."""
+        return self._sum("entries")
+
+    @property
+    def merged(self) -> int:
+        """How many lines had another seq before a merge."""
+        return self._sum("merged")
+
+    @property
+    def highest(self) -> int:
+        """The highest seq; 0 for none."""
+        return self.seqs("select coalesce(max(seq), 0) from line")[0]
+
+    def session(self, name: str) -> str | None:
+        """Return the first evidence document of a session."""
+        query = "select min(name) from document where session = ?"
+        found: str | None = self.db.execute(query, (_text(name),)).fetchone()[0]
+        return found
+
+    def marked(self, mark: Mark) -> tuple[str, int] | None:
+        """Return document and seq of the turn with a mark."""
+        query = "select name, seq from mark m join document d on d.id = m.doc where mark = ? "
+        found: tuple[str, int] | None = self.db.execute(
+            f"{query} order by name desc, m.rowid desc limit 1", (_key(mark),)
+        ).fetchone()
+        return found
+
+    def named(self, kind: int, folded: str) -> tuple[str, ...]:
+        """Return ids of documents by a folded name, sorted; kind is ID, STEM or ALIAS (of topics)."""
+        query = "select d.name from name n join document d on d.id = n.doc where kind = ? and folded = ?"
+        return tuple(sorted(row[0] for row in self.db.execute(query, (kind, _text(folded)))))
+
+    def clashes(self) -> list[tuple[str, ...]]:
+        """Return ids that some file systems take for one, together."""
+        query = "select folded from name where kind = ? group by folded having count(*) > 1 order by folded"
+        return [self.named(ID, row[0]) for row in self.all(query, ID)]
+
+    def names(self, kind: int) -> list[str]:
+        """Return all folded names of a kind."""
+        return [row[0] for row in self.db.execute("select distinct folded from name where kind = ?", (kind,))]
+
+    def _sum(self, column: str) -> int:
+        return self.seqs(f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}")[
+            0
+        ]
+
+
+class _Cited(Set[int]):
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return frozenset(it)
+
+    def __contains__(self, seq: object) -> bool:
+        if not isinstance(seq, int):
+            return False
+        return (
+            self._lines.db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
+            is not None
+        )
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._lines.seqs("select distinct origin from cite"))
+
+    def __len__(self) -> int:
+        return self._lines.seqs("select count(distinct origin) from cite")[0]
+
+
+class Index:
+    """The index of one library as one strategy sees it, for one process; its threads take turns.
+
+    Args:
+        root: the library's absolute path; None for views that no files show.
+        name: of the strategy.
+    """
+
+    def __init__(self, root: str | None, name: str) -> None:
+        self._root, self._name = root, name
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Know nothing, as a new process does."""
+        self._db: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._pinned: set[sqlite3.Connection] = set()
+        self._listing: DocumentStates | None = None
+        self._known: dict[str, tuple[int, Stamp]] = {}
+        self._read: OrderedDict[str, Document] = OrderedDict()
+        self._drawn: Set[int] | None = None
+        self._version = self._seen = -1
+        self._inode = 0
+
+    # ── for views ───────────────────────────────────────────────────────────────────────────────
+
+    def lines(self, view: View) -> Lines:
+        """Take in what changed, and return what a view may ask from now on."""
+        with self._lock:
+            if self._pid != os.getpid():  # a forked child cannot use what its parent opened
+                self._pid = os.getpid()
+                self._forget()
+            try:
+                return self._lines(view)
+            except sqlite3.Error as error:
+                log.warning("the index is made anew (%s)", error)
+                self._discard()
+            try:
+                return self._lines(view)
+            except sqlite3.Error as error:  # no space, or no right to write
+                log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
+                self._discard()
+                self.folder = self._made()
+                return self._lines(view)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Write to the index, after `lines` took in what changed; all or nothing of it is kept."""
+        with self._lock, _transaction(self._opened()) as db:
+            yield db
+
+    def pinned(self) -> sqlite3.Connection:
+        """Return a connection in a read transaction that begins now; `release` takes it back."""
+        if self._root is None:
+            return self._opened()
+        db = self._idle.pop() if self._idle else self._connected()
+        db.execute("begin")
+        db.execute("select version from meta").fetchone()
+        self._pinned.add(db)
+        return db
+
+    def release(self, db: sqlite3.Connection) -> None:
+        """Take a connection back that `pinned` gave."""
+        if db in self._pinned and self._pid == os.getpid():  # else it is of an index that was deleted
+            self._pinned.discard(db)
+            with suppress(sqlite3.Error):
+                db.rollback()
+                self._idle.append(db)
+
+    @cached_property
+    def folder(self) -> Path | None:
+        """Where index.db lies, and what others keep beside it; None in memory."""
+        if self._root is None:
+            return None
+        folder = cache_folder(self._root, f"index-{self._name}")
+        return folder if folder is not None and not _is_remote(folder) else self._made()
+
+    def _made(self) -> Path:
+        """Make a folder that goes with this process."""
+        folder = tempfile.mkdtemp(prefix="infinimem-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder)
+
+    def _lines(self, view: View) -> Lines:
+        if self._db is not None and self._root is not None and self._found() != self._inode:
+            self._forget()  # a `forget` deleted it, or somebody else
+            self.__dict__.pop("folder", None)
+        self._update(view)
+        db = self.pinned()
+        lines = Lines(db)
+        weakref.finalize(lines, self.release, db).atexit = False
+        return lines
+
+    # ── opening ─────────────────────────────────────────────────────────────────────────────────
+
+    def _connected(self) -> sqlite3.Connection:
+        folder = self.folder
+        path = str(folder / "index.db") if folder else ":memory:"
+        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
+            db.execute(f"pragma {pragma}")
+        if self._db is not None and self._found() != self._inode:
+            raise sqlite3.DatabaseError("it was deleted meanwhile")
+        return db
+
+    def _found(self) -> int:
+        """Return the inode of index.db; 0 if it is not there."""
+        try:
+            return os.lstat(f"{self.folder}/index.db").st_ino
+        except OSError:
+            return 0
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            db = self._connected()
+            if db.execute("pragma user_version").fetchone()[0] != LAYOUT:
+                with _transaction(db):
+                    if (found := db.execute("pragma user_version").fetchone()[0]) not in (0, LAYOUT):
+                        raise sqlite3.DatabaseError(f"it is of another version, {found}")
+                    if found == 0:
+                        for statement in _SCHEMA.split(";\n"):
+                            db.execute(statement)
+            self._db, self._inode = db, self._found()
+        return self._db
+
+    def _discard(self) -> None:
+        folder = self.folder
+        for db in (self._db, *self._idle):
+            if db is not None:
+                with suppress(sqlite3.Error):
+                    db.close()
+        self._forget()
+        for path in folder.glob("index.db*") if folder else ():
+            with suppress(OSError):
+                path.unlink()
+
+    # ── taking in what changed ──────────────────────────────────────────────────────────────────
+
+    def _update(self, view: View) -> None:
+        """Make the rows say what a view's files do, as far as they still read so."""
+        db = self._opened()
+        theirs = self._refresh(db)
+        listing = view.stored.listing if view.stored else None
+        stamps: Mapping[str, Stamp] = (
+            view.stored.stamps if view.stored else dict.fromkeys(view.ids("all"), _NEW)
+        )
+        if listing is None or self._listing is None:
+            asked: Collection[str] = {*stamps, *self._known}
+        else:
+            asked = {*listing.since(self._listing), *theirs}
+        changed = [name for name in sorted(asked) if self._is_changed(name, stamps, view)]
+        for start in range(0, len(changed), PORTION):
+            with _transaction(db):
+                once = view.stored is not None and len(changed) > KEPT
+                _Update(self, db, view, once).take(changed[start : start + PORTION], stamps)
+        self._note_drawn(db, view)
+        self._listing = listing
+
+    def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: View) -> bool:
+        """Return whether a document's rows say another state than the view's, and the file that one."""
+        known, stamp = self._known.get(name), stamps.get(name)
+        if (known[1] if known else None) == stamp:
+            return False
+        with suppress(LibraryError):  # another process may have looked later than this view
+            return self._root is None or not known or state_of(Path(self._root), f"{name}.md") != known[1]
+        return True
+
+    def _refresh(self, db: sqlite3.Connection) -> list[str]:
+        """Look at what other processes took in; return the documents."""
+        seen = db.execute("pragma data_version").fetchone()[0]
+        if seen == self._seen:
+            return []
+        version, last = db.execute("select version from meta").fetchone()[0], self._version
+        if version < last:
+            raise sqlite3.DatabaseError("it is older than it was")
+        rows = db.execute(
+            "select name, id, mtime, size, inode from document where version > ?", (last,)
+        ).fetchall()
+        for name, number, *stamp in rows:
+            if last >= 0:
+                self._read.pop(name, None)
+            self._known[name] = number, Stamp(*stamp)
+        names = [row[0] for row in rows]
+        for (name,) in db.execute("select name from gone where version > ?", (last,)):
+            self._known.pop(name, None)
+            names.append(name)
+        if last >= 0:
+            self._drawn = None
+        self._version, self._seen = version, seen
+        return names
+
+    def _note_drawn(self, db: sqlite3.Connection, view: View) -> None:
+        """Have turns wait no more that were drawn from since, or again where that list shrank."""
+        drawn = view.drawn if view.spec.lists_turns else frozenset[int]()
+        if drawn is self._drawn and drawn is not None:
+            return
+        since = getattr(drawn, "since", None)
+        news = since(self._drawn) if since and self._drawn is not None else None
+        with _transaction(db):
+            if news is None:
+                held = frozenset(drawn or ())  # each is asked for
+                query = "select distinct seq, waiting from line l join document d on d.id = l.doc"
+                uncited = "not exists (select 1 from cite where origin = seq)"
+                rows = db.execute(f"{query} where d.rank = ? and {uncited}", (SAID,))
+                flags = [(int(seq not in held), seq) for seq, flag in rows if flag == (seq in held)]
+            else:
+                flags = [(0, seq) for seq in news]
+            db.executemany("update line set waiting = ? where seq = ?", flags)
+        self._drawn = drawn
+
+
+_NEW = Stamp(0, 0, 0)
+
+
+class _Update:
+    """One portion of an update, in a transaction."""
+
+    def __init__(self, index: Index, db: sqlite3.Connection, view: View, once: bool) -> None:
+        self._index, self._db, self._view = index, db, view
+        self._read = view.stored.read if once and view.stored else view.document
+        """Documents that are read for this alone are not kept."""
+        self._asked: set[int] = set()
+        """Seqs of which it may have changed whether they wait."""
+        self._moved: set[int] = set()
+        """Seqs that may stand twice, or no more."""
+
+    def take(self, names: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
+        """Take documents in, or out where they have no stamp."""
+        index, db = self._index, self._db
+        self._version = db.execute("update meta set version = version + 1 returning version").fetchone()[0]
+        known = dict(index._known)
+        read = dict[str, Document | None]()
+        for name in names:
+            stamp = stamps.get(name)
+            read[name] = self._document(name) if stamp else None
+            old = index._known.get(name)
+            before = index._read.get(name)
+            if stamp is None or old is None or not self._append(name, old[0], stamp, before, read[name]):
+                if old is not None:
+                    self._remove(name, old[0])
+                if stamp is not None:
+                    old = self._insert(name, stamp, read[name]), stamp
+            if stamp is None:
+                known.pop(name, None)
+            elif old is not None:
+                known[name] = old[0], stamp
+        self._settle()
+        for name, document in read.items():  # what was taken in is known once all of it is
+            index._read.pop(name, None)
+            if document is not None:
+                index._read[name] = document
+        while len(index._read) > KEPT:
+            index._read.popitem(last=False)
+        index._known, index._version = known, self._version
+
+    def _document(self, name: str) -> Document | None:
+        """Read one of the program's own documents; of others only the name counts here."""
+        view = self._view
+        own = (*RANKS, *view.spec.folders)
+        return self._read(name) if name.startswith(own) and not view.is_note(name) else None
+
+    def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
+        """Insert a document's rows; return its id."""
+        rank = next((at for at, folder in enumerate(RANKS) if document and name.startswith(folder)), None)
+        session = _session(document) if rank == SAID else None
+        columns = "name, version, mtime, size, inode, rank, session"
+        row = (name, self._version, *stamp, rank, session)
+        cursor = self._db.execute(f"insert into document({columns}) values(?, ?, ?, ?, ?, ?, ?)", row)
+        number = cursor.lastrowid or 0
+        names = [(ID, fold(name)), (STEM, fold(name.rsplit("/", 1)[-1]))]
+        if rank == RANKS.index(TOPICS) and document:
+            names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
+        self._db.executemany(
+            "insert or ignore into name values(?, ?, ?)",
+            [(kind, _text(folded), number) for kind, folded in names],
+        )
+        self._db.execute("delete from gone where name = ?", (name,))
+        if document is not None and rank is not None:
+            self._add(number, rank, session, document.entries)
+        elif document is not None and name.startswith((*self._view.spec.live, self._view.spec.archived)):
+            self._cite(number, 0, held_by(document))
+        return number
+
+    def _append(
+        self, name: str, number: int, stamp: Stamp, before: Document | None, now: Document | None
+    ) -> bool:
+        """Add the lines that a document got at its end, if nothing else of it changed; else return False."""
+        rank = next((at for at, folder in enumerate(RANKS) if name.startswith(folder)), None)
+        if before is None or now is None or rank is None or rank == RANKS.index(TOPICS):
+            return False
+        old = before.entries
+        if now.entries[: len(old)] != old or _session(before) != _session(now):
+            return False
+        self._db.execute(
+            "update document set version = ?, mtime = ?, size = ?, inode = ?, ranked = 0 where id = ?",
+            (self._version, *stamp, number),
+        )
+        self._add(number, rank, _session(now), now.entries[len(old) :])
+        return True
+
+    def _add(self, number: int, rank: int, session: str | None, places: Sequence[Located]) -> None:
+        db = self._db
+        for place in places:
+            row = (number, place.seq, place.start_line, place.end_line)
+            line = db.execute("insert into line(doc, seq, start, end) values(?, ?, ?, ?)", row).lastrowid or 0
+            if rank == SAID:
+                fields = place.entry.fields
+                marks = marks_of(fields.get("key"), fields.get("session", session), fields.get("turn"))
+                rows = [(_key(mark), number, place.seq) for mark in marks]
+                db.executemany("insert into mark values(?, ?, ?)", rows)
+            elif self._view.spec.has_entries:
+                self._cite(number, line, drawn_from(place.entry))
+        seqs = [place.seq for place in places]
+        self._asked.update(seqs)
+        self._moved.update(seqs)
+        merged = sum(bool(former(place.entry)) for place in places)
+        counts = (len(places), merged, number)
+        db.execute("update document set entries = entries + ?, merged = merged + ? where id = ?", counts)
+
+    def _cite(self, number: int, line: int, seqs: Sequence[int]) -> None:
+        self._db.executemany("insert into cite values(?, ?, ?)", [(seq, number, line) for seq in seqs])
+        self._asked.update(seqs)
+
+    def _remove(self, name: str, number: int) -> None:
+        db = self._db
+        gone = [row[0] for row in db.execute("select seq from line where doc = ?", (number,))]
+        self._moved.update(gone)
+        self._asked.update(gone)
+        self._asked.update(row[0] for row in db.execute("select origin from cite where doc = ?", (number,)))
+        for table in ("line", "cite", "mark", "name"):
+            db.execute(f"delete from {table} where doc = ?", (number,))
+        db.execute("delete from document where id = ?", (number,))
+        db.execute("insert or replace into gone values(?, ?)", (name, self._version))
+
+    def _settle(self) -> None:
+        """Say which of the seqs stand twice, and which wait."""
+        db, view = self._db, self._view
+        for seq in self._moved:
+            count = db.execute("select count(*) from line where seq = ?", (seq,)).fetchone()[0]
+            if count > 1:
+                db.execute("insert or ignore into doubled values(?)", (seq,))
+            else:
+                db.execute("delete from doubled where seq = ?", (seq,))
+        drawn = (view.drawn if view.spec.lists_turns else None) or frozenset[int]()
+        for seq in self._asked:
+            cited = db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
+            is_said = "exists (select 1 from document d where d.id = doc and rank = ?)"
+            values = (not cited and seq not in drawn, SAID, seq)
+            db.execute(f"update line set waiting = ? and {is_said} where seq = ?", values)
+
+
+def _session(document: Document | None) -> str | None:
+    values = document.header.values if document else {}
+    return _text(str(values["session"])) if "session" in values else None
+
+
+def _key(mark: Mark) -> str:
+    return _text("\0".join(mark))
+
+
+def _text(value: str) -> str:
+    """Return a text as SQLite takes it; bytes that are no UTF-8 are written out."""
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+
+
+def _is_remote(folder: Path) -> bool:
+    """Return whether a folder lies on a network file system, as far as the system tells."""
+    best = ""
+    kind = ""
+    with suppress(OSError):
+        for row in Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+            _, point, name, *_ = row.split(" ")
+            if len(point) >= len(best) and folder.is_relative_to(point):
+                best, kind = point, name
+    return kind in NETWORK
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    db.execute("begin immediate")
+    try:
+        yield db
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.execute("rollback")
+        raise
+    db.execute("commit")
