@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -20,6 +21,7 @@ from infinimem import open_memory
 from infinimem.errors import LibraryError
 from infinimem.model import LEFT, NewEntry, Plan, Turn, Usage
 from infinimem.store import state
+from infinimem.store.files import Files
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied, View
 
@@ -313,10 +315,12 @@ def test_sqlite_dies_or_fails_at_any_of_its_calls(
     kept = library.root.rename(tmp_path / "kept")
 
     def job() -> None:
-        own = Library(kept.with_name("memory"))
-        own.apply(Plan(empty=(5,), unanswered={3: LEFT}), model="gpt 5")
+        files = Files(kept.with_name("memory"))
+        with files.exclusive():
+            state.note(files, {"drawn": {5}}, strategy="infini", unanswered={3: LEFT}, model="gpt 5")
 
     def fresh() -> None:
+        gc.collect()  # a library is held by its own snapshot, and holds files open
         shutil.rmtree(kept.with_name("memory"), ignore_errors=True)
         shutil.copytree(kept, kept.with_name("memory"))
         state.check(Library(kept.with_name("memory")).files, claim=True)
@@ -324,14 +328,14 @@ def test_sqlite_dies_or_fails_at_any_of_its_calls(
     fresh()
     kinds = ("pwrite64", "pread64", "fcntl", "unlink", "openat", "close", "fchown", "newfstatat", "lseek")
     points = [point for point in strace.points(job) if point[0] in kinds]
-    assert len(points) > 50
+    assert len(points) > 30
     for point in strace.chosen(points, count):
         fresh()
         if fault == "kill":
             strace.killed(job, point)
         else:
             why = strace.failed(job, point, fault).splitlines()
-            assert not why or why[-1].startswith("infinimem.errors."), (point, why[-5:])
+            assert not why or why[-1].startswith("infinimem."), (point, why[-5:])
         again = Library(kept.with_name("memory"))
         drawn = set(again.view().drawn or ())
         is_lost = fault == "EIO" and point[0] == "pread64" and 2 not in drawn  # it counts as damaged then
