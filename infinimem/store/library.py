@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
@@ -216,26 +217,29 @@ class Library:
             self._view[1].buffer_age = age
             return self._view[1]
         held: dict[str, Document] = {}  # a view says the same as long as it lives
+        mine, parsed, fresh = ref(self), self._parsed, self.fresh  # nor does it keep the library's files open
 
         def read(doc_id: str, keep: bool = False) -> Document:
             if (known := held.get(doc_id)) is not None:
                 return known
-            document, fresh = self._parsed.load(doc_id, listing.stamps[doc_id], keep)
-            if not fresh:
-                self.fresh.doubt(f"{doc_id}.md")  # listed before this was saved
-                self._view = None
+            document, is_fresh = parsed.load(doc_id, listing.stamps[doc_id], keep)
+            if not is_fresh:
+                fresh.doubt(f"{doc_id}.md")  # listed before this was saved
+                if library := mine():
+                    library._view = None
             return document
 
         recent = lru_cache(RECENT)(read)
 
         def load(doc_id: str) -> Document:
-            if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
+            if len(listing.ids) <= HELD or parsed.owned(doc_id):
                 return held.setdefault(doc_id, read(doc_id, keep=True))
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
 
         def is_newest() -> bool:  # not by the view: old ones are to go at once
-            return self._view is not None and self._view[0] is now
+            library = mine()
+            return library is None or (library._view is not None and library._view[0] is now)
 
         view = View(
             listing.ids,

@@ -28,6 +28,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote, unquote
+from weakref import ref
 from zlib import crc32
 
 from infinimem.errors import LibraryError
@@ -92,7 +93,7 @@ class State:
     def __init__(
         self, files: Files, stamp: Stamp | None, connection: sqlite3.Connection, on_disk: bool
     ) -> None:
-        self._files, self._stamp = files, stamp
+        self._files, self._stamp = ref(files), stamp
         self.connection, self.on_disk = connection, on_disk
         self._lock, self._pid = RLock(), os.getpid()
         self._lists: dict[str, tuple[int, object, Lists]] = {}
@@ -113,14 +114,15 @@ class State:
 
     def query(self, sql: str, *values: object) -> list[Any]:
         """Return the rows; once the file turns out to be damaged, the next call is told nothing of it."""
-        if self._pid != os.getpid() and (mine := _open(self._files)).id == self.id:
+        files = self._files()
+        if files and self._pid != os.getpid() and (mine := _open(files)).id == self.id:
             return mine.query(sql, *values)
         try:
             with self._lock, _errors("read"):
                 return self.connection.execute(sql, values).fetchall()
         except _Unusable:
-            if self._files.state is self:
-                self._files.state = _in_memory(self._files, self._stamp)
+            if files and files.state is self:
+                files.state = _in_memory(files, self._stamp)
             raise
 
     def write(self, act: Callable[[sqlite3.Connection], object]) -> None:
