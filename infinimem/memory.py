@@ -544,7 +544,7 @@ class Memory(Reader):
 
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
-        from infinimem.operations.status import counts
+        from infinimem.operations.doctor import counts
         from infinimem.retrieval.cache import cache_folder
 
         view = self.view

@@ -97,8 +97,8 @@ def lint(options: Options) -> None:
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
     (secrets); notes are no errors. What breaks the format, `doctor` finds.
     """
-    from infinimem.operations.lint import lint as lint_view
-    from infinimem.operations.lint import scanner
+    from infinimem.operations.doctor import lint as lint_view
+    from infinimem.operations.doctor import scanner
 
     out = options.out
     with out.progress("Looking"):

@@ -22,9 +22,8 @@ from infinimem.markdown.scan import fences
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Finding, Level, Located, Receipt
 from infinimem.operations.git import uncommitted
-from infinimem.operations.provenance import at, successor
+from infinimem.operations.provenance import at, recorded, successor
 from infinimem.operations.review import CODES, awaiting
-from infinimem.operations.status import stale_dependents
 from infinimem.settings import SETTINGS, shown
 from infinimem.spec import broken, folders
 from infinimem.store import sequence, state
@@ -360,7 +359,7 @@ def outdated(places: Iterable[Located]) -> Iterator[Located]:
 
 def stale(inspection: Inspection) -> Iterator[Finding]:
     """Find live text that depends on a superseded line."""
-    for one in stale_dependents(inspection.view) if inspection.complete else ():
+    for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
         yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
 

@@ -17,7 +17,7 @@ from infinimem.hooks.answer import Event
 from infinimem.hooks.recall import Recall, said
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
+from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import (
@@ -40,7 +40,7 @@ from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.compact import numbered
 from infinimem.tools.tool import scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.prose import PAGE, around, blocks, fact, sessions
+from infinimem.web.prose import PAGE, around, blocks, fact, none, sessions
 from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
 
 LATELY = 6  # changes and lines on the home page
@@ -72,7 +72,7 @@ def home(asked: Asked) -> Page:
     stamps = view.stored.stamps if view.stored and not view.initialised else {}
     saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
     shown = {
-        "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
+        "receipts": [(one, summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
         "awaiting": status["lines_awaiting_review"],
@@ -97,10 +97,13 @@ def document(asked: Asked) -> Page | Moved:
     start = asked.start
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
     gone = found.id.startswith(ARCHIVE)
-    former = {} if said or gone else view.derived(superseded)
-    marks = view.derived(drawn) if said else {}
+    records = recorded(view)
     places = found.entries_in(start, start + PAGE - 1)
-    facts = {place.start_line: fact(place, former, marks) for place in places}
+    lines_of = {
+        "former": none if said or gone else records.superseded,
+        "drawn": records.drawn if said else none,
+    }
+    facts = {place.start_line: fact(place, **lines_of) for place in places}
     headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
     shown = {
         "title": called(found.id, found.title or "".join(headings)),
@@ -121,9 +124,10 @@ def line(asked: Asked) -> Page:
     events = history(view, seq)
     place = view.entry(seq)
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
-    steps = recorded(view).steps(seq)
+    records = recorded(view)
+    steps = records.steps(seq)
     shown = {
-        "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
+        "fact": fact(place, records.superseded, records.drawn) if place else None,
         "seq": seq,
         "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],

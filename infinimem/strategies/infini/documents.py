@@ -292,24 +292,11 @@ def may_change(doc_id: str, view: View) -> bool:
     """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
     if doc_id not in view or not doc_id.startswith(TOPICS) or doc_id == STANDING:
         return False
-    if doc_id in view.derived(_mixed):
+    document = view.document(doc_id)
+    foreign = document.has_prose or document.unsigned or document.malformed
+    if foreign or document.header.problem is not None or document.header.values.keys() - HEADER_KEYS:
         return False
-    document = view.document(doc_id) if view.lines.doubled else None
-    return document is None or len(of.movable(document, view)) == len(document.entries)
-
-
-def _mixed(view: View, known: frozenset[str] | None, changed: Collection[str] | None) -> frozenset[str]:
-    """Topics that hold a person's text, or a header that is not the program's or cannot be read."""
-    if known is None or changed is None:
-        known, changed = frozenset(), view.below(TOPICS)
-    mixed = set(known.difference(changed))
-    for doc_id in changed:
-        if doc_id.startswith(TOPICS) and doc_id in view:
-            document, header = view.document(doc_id), view.document(doc_id).header
-            foreign = document.has_prose or document.unsigned or document.malformed
-            if foreign or header.problem is not None or header.values.keys() - HEADER_KEYS:
-                mixed.add(doc_id)
-    return frozenset(mixed)
+    return not view.lines.doubled or len(of.movable(document, view)) == len(document.entries)
 
 
 # ── documents in a model's own words (section 3.3 and prompt D, RewriteDoc) ──────────────────────
