@@ -14,6 +14,7 @@ journal beside it that leads elsewhere: SQLite would delete what that names. Who
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 from collections import Counter
@@ -28,7 +29,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote, unquote
-from weakref import ref
+from weakref import WeakSet, ref
 from zlib import crc32
 
 from infinimem.errors import LibraryError
@@ -155,6 +156,9 @@ class State:
 
 
 _FORKED: list[State] = []
+_OPEN = WeakSet[State]()
+MANY = 64
+"""Open connections, at which those are looked for that belong to libraries which nobody has any more."""
 
 
 def _open(files: Files) -> State:
@@ -172,6 +176,9 @@ def _open(files: Files) -> State:
             raise
         return _open(files)  # it was replaced meanwhile
     files.state = state = state or _in_memory(files, stamp)
+    _OPEN.add(state)
+    if len(_OPEN) % MANY == 0:
+        gc.collect()
     return state
 
 
