@@ -28,8 +28,7 @@ from infinimem.reader import Compared, Reader
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget
-from infinimem.store.state import lists
-from infinimem.store.state.lists import newly_unanswered
+from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
@@ -349,7 +348,7 @@ class Memory(Reader):
                 with self._logging:  # calls may run side by side
                     now = self.llm.spent
                     spent, self._logged = now - self._logged, now
-                lists.note_usage(self.library.files, self._day(), spent)
+                note_usage(self.library.files, self._day(), spent)
 
     def _replies(self) -> Path | None:
         """Return where replies are kept, None where none are: another folder after each `forget`, so that
@@ -363,7 +362,7 @@ class Memory(Reader):
 
     def spent_today(self) -> int:
         """Return the tokens that the library's calls took today (UTC), in all processes."""
-        return lists.usage_by_day(self.library.files).get(self._day(), Usage()).tokens
+        return usage_by_day(self.library.files).get(self._day(), Usage()).tokens
 
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()
@@ -490,7 +489,7 @@ class Memory(Reader):
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
-            "spent": {day: vars(one) for day, one in lists.usage_by_day(self.library.files).items()},
+            "spent": {day: vars(one) for day, one in usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {
                 one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)

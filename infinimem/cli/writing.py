@@ -16,7 +16,7 @@ from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
 from infinimem.store.folders import LEFT_OUT
-from infinimem.store.state.lists import newly_unanswered, unanswered_message
+from infinimem.store.state import newly_unanswered, unanswered_message
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey

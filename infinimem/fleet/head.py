@@ -15,15 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from infinimem.errors import LibraryError
+from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.folders import is_inside
-from infinimem.store.state import sequence
 
 MAX_HEAD, MAX_FILES = 256 << 20, 300_000
 """Bytes of a head, and files in it; a larger library is not for a fleet."""
 EXPORTED = ".infinimem/exported"
 _MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
-_HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock")
+_BESIDE = tuple(f"{state.PATH}-{end}" for end in state.BESIDE)
+_HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock", *_BESIDE)
 _HERE_BELOW = (".git/", ".infinimem/displaced/", ".infinimem/tx/")
 
 

@@ -31,9 +31,9 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.fleet.head import EXPORTED, Head, folder_files
 from infinimem.retrieval.cache import delete_cache
 from infinimem.settings import SETTINGS
+from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained
-from infinimem.store.state import sequence
 
 SWEEP, KEPT = 60.0, 600.0
 """Seconds between two looks for what can go; for which a folder stays that nobody uses. What was forgotten is
@@ -135,6 +135,7 @@ class Places:
                     if stale:
                         _delete(stale.tree)
                     lay_out(head.files, place.tree)
+                    state.check(Files(place.tree), claim=True)
                 place.head = replace(head, files={})
             assert place is not None
             yield place

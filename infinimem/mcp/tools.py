@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text, visible
 from infinimem.memory import Memory
 from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
-from infinimem.store.state.lists import unanswered_message
+from infinimem.store.state import unanswered_message
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
 

@@ -26,11 +26,10 @@ from infinimem.operations import checks
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.spec import folders
-from infinimem.store.external_edits import undate
+from infinimem.store.external_edits import differences, tracked, undate
 from infinimem.store.library import Library
 from infinimem.store.render import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
-from infinimem.store.state import last_seen
 from infinimem.store.view import Scope, View
 
 TIMES = 4
@@ -160,10 +159,10 @@ def repair(library: Library) -> list[Finding]:
         library.adopt_edits()
     if checks.UNDATED in fixes:
         with library.locked() as view:
-            documents = map(view.document, last_seen.tracked(view))
+            documents = map(view.document, tracked(view))
             places = (place for document in documents for place in document.entries)
             done = undate(view, [*checks.outdated(places)])
-            notice = last_seen.differences(view, library.seen_lines(), done.documents)
+            notice = differences(view, library.seen_lines(), done.documents)
             library.commit(done, view, library.of_people("undate"), (), notice)
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]

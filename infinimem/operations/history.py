@@ -21,7 +21,7 @@ from infinimem.spec import folders
 from infinimem.store.files import digest
 from infinimem.store.lines import aliases_of, drawn_from
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
-from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.state import SeenLine
 from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]

@@ -429,7 +429,7 @@ class Index:
         news = since(self._drawn) if since and self._drawn is not None else None
         with _transaction(db):
             if news is None:
-                held = drawn or frozenset[int]()
+                held = frozenset(drawn or ())  # each is asked for
                 query = "select distinct seq, waiting from line l join document d on d.id = l.doc"
                 uncited = "not exists (select 1 from cite where origin = seq)"
                 rows = db.execute(f"{query} where d.rank = ? and {uncited}", (SAID,))

@@ -25,8 +25,8 @@ from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
-from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import CatalogRow, View
+from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE, PLAN, REWRITE
