@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from allmem_library import Library
 
+from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
-from infinimem.retrieval.vectors import Vectors
 from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Consolidator, Part, faults
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.asking import Descriptor
+from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.testing import ScriptedLLM
 
@@ -30,7 +29,7 @@ class Coarse:
 
     name, size, semantic = "coarse 3", 3, False
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> np.ndarray:
         rows = np.array([random.Random(text).choices((-1, 0, 1), k=3) for text in texts], np.float32)
         rows = rows.reshape(len(texts), 3)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

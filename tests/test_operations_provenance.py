@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infinimem.memory import Memory, open_memory
+from infinimem.model import Turn
 from infinimem.operations.history import Event
-from infinimem.operations.status import stale_dependents
+from infinimem.operations.provenance import recorded
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_story_goes_from_the_turn_to_where_the_line_is(memory: Memory) -> None
     )  # fmt: skip
     assert (said.text, drawn.text, now.text) == (TALK[2].text,) * 3
     assert drawn.origin == (3,)
-    assert (receipt.receipt, receipt.was, receipt.now) == ("journal/0001-consolidate", "CURRENT", HOME)
+    assert (receipt.receipt, receipt.was, receipt.now) == (memory.receipts()[0].id, "CURRENT", HOME)
     assert receipt.time == memory.receipts()[0].time
     lines = (memory.library.root / f"{HOME}.md").read_text().splitlines()
     assert TALK[2].text in lines[int(now.where.rpartition(":")[2]) - 1]
@@ -123,7 +124,7 @@ def test_blame_tells_entries_from_derived_lines_from_a_persons(memory: Memory) -
     assert by_text["The view is fine."].kind == by_text["- a balcony"].kind == "person"
     assert by_text["# Home"].kind == "derived"
     porto = next(one for one in found if one.seq == PORTO)
-    assert (porto.kind, porto.receipt, porto.why) == ("entry", "journal/0001-consolidate", "moved")
+    assert (porto.kind, porto.receipt, porto.why) == ("entry", memory.receipts()[0].id, "moved")
     assert [(turn.seq, turn.turn, turn.where) for turn in porto.turns] == [
         (3, "D2:1", "evidence/2025-06-01-s2:8")
     ]
@@ -134,7 +135,7 @@ def test_a_renamed_document_keeps_its_receipts(memory: Memory) -> None:
     (memory.library.root / f"{DOG}.md").rename(memory.library.root / "topics/rex.md")
     apply(memory, moved(FLAT, HOME, "Flat"))
     entry = next(one for one in memory.blame("topics/rex") if one.seq == REX)
-    assert entry.receipt == "journal/0001-consolidate"
+    assert entry.receipt == memory.receipts()[0].id
 
 
 def test_a_doubled_seq_leads_each_line_to_its_own_turn(memory: Memory) -> None:
@@ -156,7 +157,7 @@ def test_a_doubled_seq_leads_each_line_to_its_own_turn(memory: Memory) -> None:
 
 
 def flags(memory: Memory) -> list[tuple[str, int | None, int, int]]:
-    found = stale_dependents(memory.view)
+    found = recorded(memory.view).stale()
     return [(one.where.partition(":")[0], one.seq, one.on, one.by) for one in found]
 
 
@@ -197,3 +198,26 @@ def test_a_summary_that_describes_it(memory: Memory) -> None:
     assert any("the summary describes line 5" in finding.what for finding in memory.doctor())
     rewrite(memory, DOG, f"aux: {{from: {LISBON}+8}}", "aux: {from: 8-}")
     assert DOG not in [one[0] for one in flags(memory)]
+
+
+def test_what_is_told_is_the_same_whether_rows_grew_with_the_library_or_were_made_at_once(
+    memory: Memory, tmp_path: Path
+) -> None:
+    def told(of: Memory) -> tuple[object, ...]:
+        seqs = range(1, of.view.max_seq + 1)
+        return (
+            [of.history(seq) for seq in seqs],
+            [of.blame(doc_id) for doc_id in of.view.ids("all")],
+            of.status()["based_on_superseded"],
+        )
+
+    for number in range(4):
+        told(memory)
+        memory.observe([Turn(f"I keep {number} parrots in Porto.", speaker="Nora")])
+        if number % 2:
+            memory.consolidate()
+        told(memory)
+    memory.undo()
+    shutil.copytree(memory.library.root, tmp_path / "copy")
+    assert told(memory)[0] == told(open_memory(tmp_path / "copy"))[0]
+    assert told(memory)[1:] == told(open_memory(tmp_path / "copy"))[1:]

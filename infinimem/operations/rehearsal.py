@@ -19,12 +19,12 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt
 from infinimem.operations.as_of import Moment, as_of
 from infinimem.retrieval.cache import cache_folder, delete_cache
+from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
-from infinimem.store.receipts import last_forget, later, named
+from infinimem.store.receipts import last_forget, named
 from infinimem.store.spec import JOURNAL
-from infinimem.store.state import sequence
 from infinimem.store.view import View
 from infinimem.user_folders import SETTINGS
 
@@ -50,6 +50,7 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] = _NONE) 
                     there.stage(name, data, durable=False)
                     if info := files.lstat(name):  # how long lines have waited in the buffer may count
                         os.utime(there.root / name, ns=(info.st_mtime_ns, info.st_mtime_ns))
+        state.check(there, claim=True)
         vectors, copies = (cache_folder(one, "vectors") for one in (root, place))
         if vectors and copies:
             with suppress(OSError, shutil.Error):
@@ -71,13 +72,13 @@ def before(
     The time there is that of the receipt; of each that is `made` there, that of the next. UsageError if there
     is no such receipt, or another strategy or model made it.
     """
-    view = library.view()
-    first = named(library.receipts(), name)
+    view, receipts = library.view(), library.receipts()
+    first = named(receipts, name)
     if (first.strategy, first.model) != (library.spec.name, model):
         raise UsageError(
             f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
         )
-    done = [first, *later(view, first.number)]
+    done = receipts[receipts.index(first) :]
     past = as_of(view, Moment(first.number - 1, first.high))
     files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
     files |= {sequence.MARK: b"%d\n" % first.high, sequence.GIVEN: b""}

@@ -9,18 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from infinimem.index.vectors import DIGITS, Rows, nearest, unchanged, vectors_of
 from infinimem.retrieval.pieces import cut, plain
 from infinimem.retrieval.priors import nameless
 from infinimem.retrieval.rows import LINES, PIECES, SAID, Found, Kind
 from infinimem.retrieval.tables import Tables
 from infinimem.retrieval.tantivy_index import Table
-from infinimem.retrieval.vectors import Held, as_keys, top, unchanged, vectors_of
 from infinimem.store.view import View
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,7 +29,6 @@ NEAREST = 256
 """Texts that join the candidates, the nearest ones; fewer than 64 change the best ten."""
 BESIDE_WEIGHT = 0.75
 """What the turns before and after count beside the text itself: an answer is near to its question."""
-_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Near:
         The text's own cosine, and `BESIDE_WEIGHT` of the mean of the turns beside it; where there are none,
         it stands in for them.
         """
-        matrix = self.known.held.matrix
+        matrix = self.known.rows.matrix
         if not len(matrix):  # all that was embedded was forgotten meanwhile
             return [0.0] * len(numbers)
         positions = self.dense.positions(numbers)
@@ -62,7 +61,7 @@ class Near:
         at = np.where(asked < 0, -1, self.known.at[asked])
         wanted, places = np.unique(at, return_inverse=True)
         # Row by row, so that a sum does not hang on what else is asked.
-        cosines = np.round(np.einsum("ij,j->i", matrix[wanted], self.query), _DIGITS)
+        cosines = np.round(np.einsum("ij,j->i", matrix[wanted], self.query), DIGITS)
         cosines = np.where(wanted < 0, 0.0, cosines)[places.reshape(at.shape)]
         own, said = cosines[:, 0], asked[:, 1:] >= 0
         count = said.sum(axis=1)
@@ -76,13 +75,13 @@ class _Known:
     """The vectors of the rows that are looked through.
 
     Args:
-        held: the vectors.
+        rows: the vectors.
         at: for each row of the snapshot where its vector stands; -1 for none, or a row of no concern.
         positions: of the rows that may be found.
         texts: where their vectors stand, each once.
     """
 
-    held: Held
+    rows: Rows
     at: Array
     positions: Array
     texts: Array
@@ -112,10 +111,12 @@ class Dense:
         )
         rows = rows[:, np.argsort(rows[0])]
         self._rows, self._end, self._group, self._seq, self._cite = rows[:5].astype(np.int64)
-        self._keys = np.ascontiguousarray(rows[5:].T)
+        data = rows[5:].T.tobytes()
+        self._keys = [data[at : at + 16] for at in range(0, len(data), 16)]
+        self._vectors = vectors_of(view)
         self._over = {found.row.number >> LINES: found.row.doc_id for found in over}
         self._known: dict[tuple[frozenset[int], frozenset[int]], _Known] = {}
-        self._vector = lru_cache(maxsize=1)(lambda text: view.embedder.embed([text])[0])
+        self._vector = lru_cache(maxsize=1)(lambda text: view.embedder.embed([text], "query")[0])
         """Of a query: a search may ask twice."""
         self._turns = threading.Lock()
 
@@ -135,8 +136,9 @@ class Dense:
             known = self._known.get(asked) or self._learn(*asked)
             self._known[asked] = known
             vector = self._vector(nameless(query, self._tables.speakers))
-        texts, cosines = top(known.held.matrix, vector, NEAREST, known.texts)
-        found = known.positions[np.isin(known.at[known.positions], texts[cosines > 0])]
+        ((texts, cosines),) = nearest(known.rows.matrix, vector[None], NEAREST, known.texts)
+        texts = known.texts[texts[np.array(cosines) > 0]]
+        found = known.positions[np.isin(known.at[known.positions], texts)]
         return Near(self, vector.astype(np.float64), self._rows[found].tolist(), known)
 
     def positions(self, numbers: Sequence[int]) -> Array:
@@ -172,25 +174,27 @@ class Dense:
         said = (self._group == SAID) & (self._seq > 0)
         chosen = np.isin(self._group, list(groups)) | (said & np.isin(self._seq, list(waiting)))
         looked_at = chosen | said
-        held = self._embedded(np.flatnonzero(looked_at))
-        at = np.where(looked_at, held.rows(self._keys), -1)
+        vectors = self._embedded(np.flatnonzero(looked_at))
+        at = np.where(looked_at, vectors.places(self._keys), -1)
         positions = np.flatnonzero(chosen & (at >= 0))
-        return _Known(held, at, positions, np.unique(at[positions]))
+        return _Known(vectors, at, positions, np.unique(at[positions]))
 
-    def _embedded(self, positions: Array) -> Held:
+    def _embedded(self, positions: Array) -> Rows:
         """The vectors of the library, with those of some rows."""
-        stored, vectors = self._view.stored, vectors_of(self._view.root, self._view.embedder)
-        held = vectors.held
-        missing = positions[held.rows(self._keys[positions]) < 0]
-        if not len(missing):
-            return held
+        stored, rows = self._view.stored, self._vectors.rows
+        missing = [at for at in positions.tolist() if self._keys[at] not in rows.at]
+        if not missing:
+            return rows
         wanted: dict[str, list[tuple[int, int]]] = {}
         new: set[bytes] = set()
         for number, end, key in zip(
-            self._rows[missing].tolist(), self._end[missing].tolist(), self._keys[missing], strict=True
+            self._rows[missing].tolist(),
+            self._end[missing].tolist(),
+            [self._keys[at] for at in missing],
+            strict=True,
         ):
-            if (name := key.tobytes()) not in new:
-                new.add(name)
+            if key not in new:
+                new.add(key)
                 doc_id = self._over.get(number >> LINES) or self._tables.ids[number >> LINES]
                 wanted.setdefault(doc_id, []).append((number & (1 << LINES) - 1, end))
         texts = [
@@ -200,8 +204,7 @@ class Dense:
             for text in (plain(document, place >> PIECES, end),)
             if end <= len(document.lines)  # a note may have been saved meanwhile
         ]
-        # Of what no file says vectors are used and not kept.
-        return vectors.add(texts, partial(unchanged, stored, wanted) if stored else lambda: False)
+        return self._vectors.add(texts, lambda: stored is None or unchanged(stored, wanted))
 
 
 _COLUMNS = ("row", "end", "group", "seq", "cites", "key", "key2")
@@ -219,5 +222,5 @@ def _columns(tables: Tables, kind: Kind) -> Array:
 
 
 def _numbers(found: Found) -> list[int]:
-    row, keys = found.row, as_keys([found.key])[0].tolist()
+    row, keys = found.row, np.frombuffer(found.key, np.uint64).tolist()
     return [row.number, row.end, row.group, row.seq, found.cites[0] if found.cites else 0, *keys]

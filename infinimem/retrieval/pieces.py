@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from infinimem.embedders.base import text_key
 from infinimem.law import happened
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
-from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, name_key, text_key
+from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, name_key
 from infinimem.spec import folders
 from infinimem.store.lines import common_time, drawn_from, names_of, said_in
 from infinimem.store.records import turns_behind

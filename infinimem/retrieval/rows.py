@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
+from infinimem.embedders.base import text_key
 from infinimem.model import CURRENT, Retrieved
 from infinimem.store.spec import ARCHIVE
 from infinimem.store.view import Scope
@@ -33,8 +34,6 @@ GROUPS_OF: Mapping[Scope, frozenset[int]] = {
 }
 LINES, PIECES = 36, 12
 """Bits of a row's number behind the uid of its document: first line, then piece of a long text."""
-KEY = 16
-"""Bytes of a text's key."""
 
 STATED = 100
 """Characters beside its questions from which on a text states something; a greeting has fewer."""
@@ -104,11 +103,6 @@ class Read(NamedTuple):
     def whole(self) -> str:
         """The terms of all of it."""
         return " ".join(block.own for block in self.blocks if block.own)
-
-
-def text_key(text: str) -> bytes:
-    """The 16 bytes that name a text."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY).digest()
 
 
 @lru_cache(maxsize=1 << 12)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
-from infinimem.model import Entry, Located, ReceiptRow
+from infinimem.model import CURRENT, Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.render import Rendered
-from infinimem.store.spec import ARCHIVE, EVIDENCE
-from infinimem.store.state.last_seen import SeenLine, live, tracked
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.state import Changes, SeenLine
 from infinimem.store.view import View, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
@@ -88,7 +88,10 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
     kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
-    successors = _successors(entries)
+    successors: dict[str, set[int]] = defaultdict(set)  # seqs that lines had before a merge, by their texts
+    for place in (place for places in entries.values() for place in places):
+        if old := former(place.entry):
+            successors[place.text.rstrip()].update(old)
     copies: list[Located] = []
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
@@ -101,9 +104,13 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         if len(places) > 1:
             kept[seq] = original
             copies += [place for place in places if place is not original]
-        if before is None or (successors and seq in successors.get(_text(before), ())):
+        if before is None:
             continue
-        if _is_edited(original.entry, before):
+        same = original.entry.line.rstrip() == before.line.rstrip()  # but for what editors strip
+        was = parse_entry(before.line) if successors or not same else None
+        if was and seq in successors.get(was.text.rstrip(), ()):
+            continue
+        if not same and (was is None or _bare(was) != _bare(original.entry)):
             edited.append((original, before.line))
         if original.doc_id != before.doc_id:
             carried.append((original, before.doc_id))
@@ -153,30 +160,8 @@ def _original(places: list[Located], before: SeenLine | None) -> Located:
     return min(places, key=lambda p: (p.entry.line != before.line, p.doc_id != before.doc_id))
 
 
-def _successors(entries: Lines) -> dict[str, set[int]]:
-    """Return the seqs that lines had before a merge, by their texts."""
-    seqs: dict[str, set[int]] = defaultdict(set)
-    for place in (place for places in entries.values() for place in places):
-        if old := former(place.entry):
-            seqs[place.text.rstrip()].update(old)
-    return seqs
-
-
-def _text(before: SeenLine) -> str:
-    entry = parse_entry(before.line)
-    return entry.text.rstrip() if entry else ""
-
-
-def _is_edited(entry: Entry, before: SeenLine) -> bool:
-    """Return whether a person changed more of a line than its origin, or white space that editors strip."""
-    if entry.line.rstrip() == before.line.rstrip():
-        return False
-
-    def bare(entry: Entry) -> Entry:
-        return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
-
-    was = parse_entry(before.line)
-    return was is None or bare(was) != bare(entry)
+def _bare(entry: Entry) -> Entry:
+    return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
 
 
 def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
@@ -214,6 +199,49 @@ def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
     return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
 
 
+# ── what is to be noted as seen ─────────────────────────────────────────────────────────────────
+
+
+def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
+    """Return where lines stand that the program wrote or moved; a person's edit stays to be told."""
+    changes: Changes = {}
+    for place in places:
+        before = known.get(place.seq)
+        if not place.doc_id.startswith(EVIDENCE) and not (before and before.doc_id == place.doc_id):
+            changes[place.seq] = SeenLine(place.doc_id, before.line if before else place.entry.line)
+    return changes
+
+
+def differences(
+    view: View, known: Mapping[int, SeenLine], changed: Mapping[str, Document | None] | None = None
+) -> Changes:
+    """Return what to note so that the list says what stands in `view`, once these documents changed."""
+    documents: dict[str, Document | None] = {doc_id: view.document(doc_id) for doc_id in tracked(view)}
+    documents |= {doc_id: new for doc_id, new in (changed or {}).items() if not doc_id.startswith(EVIDENCE)}
+    now = {
+        place.seq: SeenLine(place.doc_id, place.entry.line)
+        for document in documents.values()
+        for place in (document.entries if document else ())
+    }
+    changes: Changes = {seq: line for seq, line in now.items() if known.get(seq) != line}
+    changes.update((seq, None) for seq in known if seq not in now)
+    return changes
+
+
+def tracked(view: View) -> list[str]:
+    """Return the documents whose lines are remembered: CURRENT, topics, then the archive."""
+    return [*live(view), *_own(view, ARCHIVE)]
+
+
+def live(view: View) -> list[str]:
+    """Return the documents of entries that stand: CURRENT and topics."""
+    return [*((CURRENT,) if CURRENT in view and not view.is_note(CURRENT) else ()), *_own(view, TOPICS)]
+
+
+def _own(view: View, folder: str) -> list[str]:
+    return [doc_id for doc_id in view.below(folder) if not view.is_note(doc_id)]
+
+
 # ── taken in ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -244,9 +272,12 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         why = f"cites {format_seqs(those)} too"
         done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
     for copy in edits.copies:
-        kept = edits.kept[copy.seq]
-        own, first = (new.get(position(line), line.entry) for line in (copy, kept))
-        new[position(copy)] = _renumbered_copy(own, first, seqs[position(copy)])
+        own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
+        seq, same = seqs[position(copy)], own.text == first.text
+        known = {own.seq, *(first.origin if same else ())}
+        origin = (*(one for one in own.origin if one not in known), own.seq)
+        entry = replace(own, seq=seq) if same else _renumbered(own, seq)  # told apart if it says else
+        new[position(copy)] = replace(entry, origin=origin)
     new |= {position(turn): _renumbered(turn.entry, seqs[position(turn)]) for turn in edits.turns}
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)
@@ -298,11 +329,3 @@ def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
 def _renumbered(line: Entry, seq: int) -> Entry:
     was = format_seqs((*former(line), line.seq))
     return replace(line, seq=seq, fields={**line.fields, "was": was})
-
-
-def _renumbered_copy(entry: Entry, kept: Entry, seq: int) -> Entry:
-    """Return the entry under another seq, citing the line that keeps it; told apart if it says else."""
-    same = entry.text == kept.text
-    theirs = frozenset(kept.origin) if same else frozenset[int]()
-    own = [one for one in entry.origin if one != entry.seq and one not in theirs]
-    return replace(replace(entry, seq=seq) if same else _renumbered(entry, seq), origin=(*own, entry.seq))

@@ -10,15 +10,14 @@ Source: xMemory, section 3.2 (blocks within a session) and Appendix C.1 (boundar
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from infinimem.llm.base import LLM
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import LLM, in_order
 from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line
@@ -26,46 +25,36 @@ from infinimem.model import Located, RejectedReply
 from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.links import SharedDict
-from infinimem.strategies.records.asking import bare
+from infinimem.strategies.records.asking import LONGEST, bare
 from infinimem.strategies.records.record import moment, prefix_of
-from infinimem.strategies.records.telling import LONGEST
+from infinimem.strategies.records.record_store import SharedDict
+
+Named = SharedDict[str, tuple[int, ...]]
+"""By its file the turns that a record names, even one that cannot be read."""
 
 
-class Named:
-    """The turns that records name, even unreadable ones; with a prefix those of its kind alone."""
+def named(view: View, known: Named | None, changed: Collection[str] | None) -> Named:
+    """The turns that records name (`View.derived`)."""
+    new = SharedDict[str, tuple[int, ...]]() if known is None or changed is None else known.copy()
+    for doc_id in view.ids("all") if known is None or changed is None else changed:
+        if doc_id.startswith(view.spec.record_folders):
+            new[doc_id] = held_by(view.document(doc_id)) if doc_id in view else ()
+    return new
 
-    def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
-        self._by: SharedDict[str, tuple[int, ...]] = SharedDict()
-        self._count: SharedDict[int, int] = SharedDict()
 
-    def __contains__(self, seq: object) -> bool:
-        return seq in self._count
-
-    def updated(self, view: View, changed: Iterable[str]) -> tuple[Self, set[int]]:
-        """As a view shows them, and the turns of which that may be news."""
-        new, seqs = copy(self), set[int]()
-        new._by, new._count = self._by.copy(), self._count.copy()
-        for doc_id in changed:
-            if self._prefix in ("", prefix_of(stem(doc_id))) and doc_id.startswith(view.spec.record_folders):
-                before = new._by.pop(doc_id, ())
-                now = held_by(view.document(doc_id)) if doc_id in view else ()
-                if now:
-                    new._by[doc_id] = now
-                for seq, by in (*((seq, -1) for seq in before), *((seq, 1) for seq in now)):
-                    new._count[seq] = new._count.get(seq, 0) + by
-                seqs.update(before, now)
-        for seq in seqs:
-            if not new._count[seq]:
-                del new._count[seq]
-        return new, seqs
+def renamed(before: Named, after: Named, prefix: str = "") -> Counter[int]:
+    """How many more records name a turn than did; with a prefix those of its kind alone."""
+    count = Counter[int]()
+    for doc_id in after.changed(before):
+        if prefix in ("", prefix_of(stem(doc_id))):
+            for those, by in ((before, -1), (after, 1)):
+                count.update(dict.fromkeys(those.get(doc_id, ()), by))
+    return count
 
 
 @dataclass(frozen=True)
 class _Open:
-    turns: SharedDict[str, tuple[Located, ...]]
-    """Open ones by evidence document."""
+    turns: Mapping[str, Sequence[Located]]
     named: Named
 
 
@@ -76,17 +65,17 @@ def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
 
 def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _Open:
     """`View.derived`: looks again at the sessions that changed, or of which another record names turns."""
+    now = view.derived(named)
     if known is None or changed is None:
-        known, changed = _Open(SharedDict(), Named()), view.ids("all")
-    turns = known.turns.copy()
-    named, news = known.named.updated(view, changed)
-    places = {place.doc_id for place in map(view.entry, news) if place}
-    for doc_id in (one for one in {*changed, *places} if one.startswith(EVIDENCE)):
-        entries = view.document(doc_id).entries if doc_id in view else ()
-        turns.pop(doc_id, None)
-        if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
-            turns[doc_id] = left
-    return _Open(turns, named)
+        known, changed = _Open({}, now), view.ids("evidence")
+    turns, news = dict(known.turns), map(view.entry, renamed(known.named, now))
+    for doc_id in {*changed, *(place.doc_id for place in news if place)}:
+        if doc_id.startswith(EVIDENCE):
+            entries = view.document(doc_id).entries if doc_id in view else ()
+            turns.pop(doc_id, None)
+            if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
+                turns[doc_id] = left
+    return _Open(turns, now)
 
 
 def open_until(view: View, turn: Located) -> Sequence[Located]:

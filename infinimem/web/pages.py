@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from itertools import combinations, groupby
 from math import cos, pi, sin
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import LibraryError, UsageError
-from infinimem.hooks.answer import Event
-from infinimem.hooks.recall import Recall, said
-from infinimem.model import Receipt, ReceiptRow
+from infinimem.hooks.recall import Recall
+from infinimem.model import Receipt
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
+from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import (
@@ -26,20 +25,20 @@ from infinimem.results import (
     forgotten_json,
     history_json,
     log_json,
-    recall_json,
     receipt_json,
     summary,
 )
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.render import topic_names
+from infinimem.store.render import by_name, topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
+from infinimem.tools.compact import numbered
 from infinimem.tools.tool import scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.prose import PAGE, around, blocks, fact, sessions
+from infinimem.web.prose import PAGE, around, blocks, fact, none, sessions
 from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
 
 LATELY = 6  # changes and lines on the home page
@@ -71,7 +70,7 @@ def home(asked: Asked) -> Page:
     stamps = view.stored.stamps if view.stored and not view.initialised else {}
     saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
     shown = {
-        "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
+        "receipts": [(one, summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
         "awaiting": status["lines_awaiting_review"],
@@ -96,10 +95,13 @@ def document(asked: Asked) -> Page | Moved:
     start = asked.start
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
     gone = found.id.startswith(ARCHIVE)
-    former = {} if said or gone else view.derived(superseded)
-    marks = view.derived(drawn) if said else {}
+    records = recorded(view)
     places = found.entries_in(start, start + PAGE - 1)
-    facts = {place.start_line: fact(place, former, marks) for place in places}
+    lines_of = {
+        "former": none if said or gone else records.superseded,
+        "drawn": records.drawn if said else none,
+    }
+    facts = {place.start_line: fact(place, **lines_of) for place in places}
     headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
     shown = {
         "title": called(found.id, found.title or "".join(headings)),
@@ -120,9 +122,10 @@ def line(asked: Asked) -> Page:
     events = history(view, seq)
     place = view.entry(seq)
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
-    steps = recorded(view).steps(seq)
+    records = recorded(view)
+    steps = records.steps(seq)
     shown = {
-        "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
+        "fact": fact(place, records.superseded, records.drawn) if place else None,
         "seq": seq,
         "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
@@ -164,12 +167,11 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(place) for place in doc.entries_in(hit["start_line"], hit["end_line"]))
+        facts = (fact(place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
     else:
-        said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
-        lines = [own | {"text": text, "line": number} for number, text in said if text.strip()]
+        lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
     return [one | {"document": doc.id} for one in lines]
 
 
@@ -180,21 +182,6 @@ def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str
         found += [(text[at:start], False), (text[start:end], True)]
         at = end
     return [(piece, hit) for piece, hit in [*found, (text[at:], False)] if piece]
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a receipt did to a line ("replaced": it was archived, and another stands for it).
-
-    Args:
-        text: how it reads, or read last.
-        other: the line that stands for it; of one that was edited, how it read before.
-    """
-
-    kind: Literal["moved", "replaced", "came", "edited", "gone"]
-    row: ReceiptRow
-    text: str
-    other: str = ""
 
 
 def timeline(asked: Asked) -> Page:
@@ -232,29 +219,29 @@ def receipt(asked: Asked) -> Page:
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     """Return whether a receipt can be taken back, from a page of now, and which later ones would go, too."""
     every = recorded(asked.memory.view).receipts
-    by = undone_by(every).get(one.number, "")
+    by = undone_by(every).get(one.label, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
     later = [other.id for other in dependents_of(one, every)] if can else []
-    return {"number": one.number, "by": by, "can": can, "later": later}
+    return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
-    """Yield changes by where the lines went, as a reader would ask; within it as the receipt lists them."""
+def _changes(one: Receipt, records: Lineage) -> Iterator[dict[str, Any]]:
+    """Yield what a receipt did to each line, and how that reads: by where the lines went, as a reader would
+    ask. `other` is the line that stands for one that was replaced, or how one read before it was edited."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
         entry = records.entry(row.seq)
-        text = entry.text if entry else ""
+        kind, text, other = "moved", entry.text if entry else "", ""
         old = next((s.old.text for s in records.steps(row.seq) if s.receipt is one and s.old), "")
         if heir := successor(row.why):
             by = records.entry(heir[1])
-            yield Change("replaced", row, text, by.text if by else "")
+            kind, other = "replaced", by.text if by else ""
         elif row.now in ("", "-"):
-            yield Change("gone", row, old or text)
+            kind, text = "gone", old or text
         elif row.was in ("", "-"):
-            yield Change("came", row, text)
+            kind = "came"
         elif old and old != text:
-            yield Change("edited", row, text, old)
-        else:
-            yield Change("moved", row, text)
+            kind, other = "edited", old
+        yield {"kind": kind, "row": row, "text": text, "other": other}
 
 
 def review(asked: Asked) -> Page:
@@ -276,21 +263,10 @@ def conversations(asked: Asked) -> Page:
 def recall(asked: Asked) -> Page:
     """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
     prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
-    recalled = Recall(asked.memory)
-    if prompt:
-        text = recalled.text(Event("UserPromptSubmit", cwd=folder, prompt=prompt))
-        hits = recalled.near(said(prompt), folder)
-    else:
-        text = recalled.text(Event("SessionStart", cwd=folder))
-        hits = [hit for part in recalled.opening(folder) for hit in part]
-    shown = {
-        "prompt": prompt,
-        "folder": folder,
-        "hits": hits,
-        "count": tokens.count(text),
-        "trusted": is_mine(asked.memory.library.root),
-    }
-    return Page("recall.html", recall_json(text, hits), shown)
+    recalled = Recall(asked.memory).preview(prompt, folder)
+    count, trusted = tokens.count(recalled["text"]), is_mine(asked.memory.library.root)
+    shown = {"prompt": prompt, "folder": folder, "count": count, "trusted": trusted}
+    return Page("recall.html", recalled, shown)
 
 
 def graph(asked: Asked) -> Page:
@@ -315,15 +291,15 @@ def graph(asked: Asked) -> Page:
 def _topics(view: View) -> dict[str, Any]:
     """Return topics and the names that two of them share, in the shape of the command `graph`."""
     found = view.derived(topic_names)
-    most = max(2, len(found.names) // 2)
+    most = max(2, len(found) // 2)
     shared: dict[tuple[str, str], list[str]] = {}
-    for name, topics in sorted(found.topics.items()):
+    for name, topics in sorted(by_name(found).items()):
         if 2 <= len(topics) <= most:
             for pair in combinations(sorted(topics)[:NODES], 2):
                 shared.setdefault(pair, []).append(name)
     best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
     ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
-    ids += [doc_id for doc_id in sorted(found.names) if doc_id not in ids][: NODES - len(ids)]
+    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
     nodes = [
         {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
     ]
@@ -351,9 +327,9 @@ def _place(at: int, count: int) -> dict[str, Any]:
 def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
-        raise UsageError("say which receipt: a number")
+        raise UsageError("say which receipt: its name")
     done = asked.memory.undo(name, "together" in asked.form)
-    return Moved(f"/receipt/{done[-1].number}")
+    return Moved(f"/receipt/{done[-1].label}")
 
 
 def decide(asked: Asked) -> Moved:

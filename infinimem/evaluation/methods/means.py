@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem import answer as answering
 from infinimem import tokens
+from infinimem.embedders.base import text_key
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
@@ -18,7 +19,6 @@ from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
-from infinimem.retrieval.rows import text_key
 from infinimem.settings import EMBEDDERS, configuration
 from infinimem.strategies.readers.collect import Search
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from infinimem.embedders.base import Embedder
+    from infinimem.embedders.base import Embedder, Kind
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -38,12 +38,7 @@ _KEPT = 1 << 26
 
 @dataclass(frozen=True)
 class Means:
-    """What methods work with.
-
-    Args:
-        work: folder of the libraries that are made.
-        keeper: the model that keeps memories; `answerer` reads them, `judge` grades.
-    """
+    """What methods work with; libraries are made in the folder `work`, by the model `keeper`."""
 
     work: Path
     keeper: LLM
@@ -57,12 +52,9 @@ class Means:
 
 
 class Embedders:
-    """Connects to embedders by name, to each once; threads may share them.
+    """Connects to embedders by name ("openai/MODEL" with one), to each once; threads may share them.
 
-    Args:
-        name: of the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself. A model
-            may follow: "openai/NAME".
-        spending: of the run, where vectors that are paid for are booked.
+    `name` is the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
     """
 
     def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
@@ -120,15 +112,15 @@ class Embedding:
         self._lock = threading.Lock()
         self._rows: dict[bytes, NDArray[np.float32]] = {}
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> NDArray[np.float32]:
         """A row of length 1 for each text."""
         import numpy as np
 
-        keys = [text_key(text) for text in texts]
+        keys = [text_key(kind + text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
             if new:
-                self._rows.update(zip(new, self.embedder.embed(list(new.values())), strict=True))
+                self._rows.update(zip(new, self.embedder.embed(list(new.values()), kind), strict=True))
             rows = [self._rows[key] for key in keys]
             if rows and len(self._rows) * len(rows[0]) > _KEPT:
                 self._rows.clear()
@@ -159,17 +151,7 @@ def drawn(
     budget: int,
     search: Search | None = None,
 ) -> Drawn:
-    """An answer from evidence, of which so many tokens are shown.
-
-    Args:
-        llm: the answerer.
-        question: what is asked.
-        now: the date of the question.
-        evidence: best first.
-        turn_of: the turn's id of each seq.
-        budget: tokens.
-        search: shows the answerer more where it asks for it.
-    """
+    """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
     heard = _Heard(llm)
     answered = answering.answer(heard, question.text, evidence, now, budget, search)
     cited = {"cited": [citation.text for citation in answered.citations]}
@@ -190,7 +172,6 @@ class _Heard(Wrapper):
     failed: str | None = None
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`."""
         reply = self._llm.complete(task, variables)
         self.failed = failure_of(reply)
         return reply

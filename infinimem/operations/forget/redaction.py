@@ -21,21 +21,21 @@ from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
 from infinimem.model import CURRENT, Located, ReceiptRow
 from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
 from infinimem.operations.provenance import recorded, session_of
-from infinimem.store import receipts
+from infinimem.store import receipts, state
+from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
-from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
 OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
 _KEY = re.compile(r"[a-z_]+: ")
 _NUMBERS = re.compile(
     r"\s*$|---$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
-    r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+\)$"
+    r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+(?:-[0-9a-f]{6})?\)$"
 )
 """Lines that the program writes whatever was said: times and seqs."""
 
@@ -73,7 +73,7 @@ class Choice:
 # ── the choice ──────────────────────────────────────────────────────────────────────────────────
 
 
-def choose(view: View, known: Mapping[int, last_seen.SeenLine], wanted: Wanted) -> Choice:
+def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> Choice:
     """The lines that go, as they stand, and as receipts or the list of last seen lines quote them."""
     lines = readings(view, known)
     seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
@@ -101,7 +101,7 @@ def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
 
 def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
     """List items of people's, and lines of a model's own files, that the choice holds of."""
-    for doc_id in (*last_seen.live(view), *view.below(MEMORIES)):
+    for doc_id in (*live(view), *view.below(MEMORIES)):
         document, is_model = view.document(doc_id), doc_id.startswith(MEMORIES)
         every = wanted.source == ("AI" if is_model else "human") and wanted.session is None
         lines = (
@@ -110,7 +110,7 @@ def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
         yield from (Candidate(None, doc_id, n, text) for n, text in lines if every or wanted.finds(text))
 
 
-def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Located, ...]:
+def readings(view: View, known: Mapping[int, state.SeenLine]) -> tuple[Located, ...]:
     """Every way in which a line reads anywhere: in documents, in receipts, in the list of seen lines."""
     standing: list[Located] = []
     quoted: list[Located] = []
@@ -121,7 +121,7 @@ def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Locat
         elif not view.is_note(doc_id):
             standing += document.entries
     seen = filter(None, (parse_entry(one.line) for one in known.values()))
-    quoted += [Located(entry, last_seen.PATH, 0, 0) for entry in seen]
+    quoted += [Located(entry, state.PATH, 0, 0) for entry in seen]
     standing.sort(key=lambda place: (place.doc_id, place.start_line))
     there = {(place.seq, place.entry.line.rstrip()) for place in standing}
     once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(quoted)}
@@ -182,7 +182,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
         old = view.document(doc_id)
         lines = tuple(_receipt(old, choice, told, told.union(done.documents.keys() - stay), sums))
         if lines != old.lines:
-            done.documents[doc_id] = replace(old, lines=lines, cache=None)
+            done.documents[doc_id] = replace(old, lines=lines)
     for doc_id in done.documents:
         if doc_id in view and doc_id not in stay:
             sums.of(digest(view.document(doc_id).to_bytes()))
@@ -211,7 +211,7 @@ def _without(old: Document, choice: Choice) -> Document | None:
         if number not in typed:
             shown.append(line)
     lines = tuple(tombstoned(shown, seqs, old.id.startswith(EVIDENCE)))
-    new = replace(old, lines=lines, cache=None) if lines != old.lines else old
+    new = replace(old, lines=lines) if lines != old.lines else old
     if gone and old.id != CURRENT and is_emptied(new, OWN_KEYS):
         return None
     if gone and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
@@ -242,7 +242,7 @@ def made_anew(document: Document, is_touched: bool) -> Document:
             name = "Other" if doc_id == CURRENT else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
-        document = replace(document, lines=(*head, *lines), cache=None)
+        document = replace(document, lines=(*head, *lines))
     is_touched = is_touched or any(line.rstrip().endswith(MARK) for line in head)
     if not is_touched or not doc_id.startswith(TOPICS):
         return document

@@ -15,8 +15,7 @@ from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Any, Literal, NamedTuple
 
-from infinimem.llm.base import CUT, LLM
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.model import Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.spec import EVIDENCE
@@ -25,22 +24,20 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.read import TopicSearch, is_verified
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import RELATE, TOPIC, VERIFY
-from infinimem.strategies.links import Link
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.edits import Step, edited, run
-from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import UNVERIFIED, Ref
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
-from infinimem.strategies.records.telling import (
+from infinimem.strategies.records.asking import (
     EMPTY,
+    Asker,
     Descriptor,
     descriptor,
     narrated,
     shown_descriptor,
     shown_turns,
 )
+from infinimem.strategies.records.evidence import Records
+from infinimem.strategies.records.record import UNVERIFIED, Link, Ref
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, links, run
 from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
 from infinimem.strategies.vector_index import VectorIndex
 
@@ -237,7 +234,7 @@ class TopicNetwork:
         topic = narrated(store, name, found.summary, refs, aux, found.keywords)
         marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if told.unverified else ())))
         store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
-        self._index.sync(store, (name,))
+        self._index.sync(store)
         names = self._candidates(name)
         calls = [names] if own.relations == "one" and names else [[one] for one in names]
         for related in in_order(partial(self._related, name), calls, own.workers):

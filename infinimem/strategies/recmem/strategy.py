@@ -22,24 +22,28 @@ import numpy as np
 
 from infinimem import tokens
 from infinimem.grounding.claims import claims
-from infinimem.llm.base import CUT, LLM
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.model import AGAIN, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.records import stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Link
 from infinimem.strategies.recmem.read import TierSearch
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Exchanges, Held, held
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE, REFINE, TYPES
-from infinimem.strategies.records.asking import Asker, Data, named
-from infinimem.strategies.records.edits import Check, edited, run
-from infinimem.strategies.records.record import Record, Ref, fits, number_of
+from infinimem.strategies.records.asking import (
+    Asker,
+    Data,
+    named,
+    narrated,
+    narrative,
+    new_facts,
+    shown_turns,
+)
+from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind
-from infinimem.strategies.records.telling import narrated, narrative, new_facts, shown_turns
+from infinimem.strategies.records.strategy import Check, RecordStrategy, by_kind, edited, run
 from infinimem.strategies.vector_index import Loaded
 from infinimem.terms import DAYS, MONTHS
 
@@ -264,7 +268,7 @@ class Consolidation:
         A model is shown the nearest facts that are known. Those that a new one replaces are archived.
         """
         store, index, own = self._after, self._held.index, self._own
-        index.sync(store, fresh)
+        index.sync(store)
         known = dict[str, dict[str, Record]]()
         for name in fresh:
             near = index.nearest(index.row(name), own.k_old, (FACT.folder,))

@@ -23,10 +23,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, looks_signed, parse_seqs
 from infinimem.model import CURRENT
 from infinimem.store import disk
-from infinimem.store.commit.install import CONFLICTS
+from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
-from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.state import SeenLine
 from infinimem.store.view import View, whole
 
 MARK, GIVEN = ".infinimem/seq", ".infinimem/seq.given"
