@@ -65,8 +65,8 @@ TOO_LARGE = "it is larger than tools read"
 class DocumentStates:
     """The documents at one moment; the same object as long as nothing changes.
 
-    `ids` are sorted, `oversized` those that are passed over; `steps` are the keys of some listings before this
-    one, the last at the end, each with what changed after it.
+    `ids` are sorted, `oversized` those that are passed over; `steps` are the keys of some listings before
+    this one, the last at the end, each with what changed after it.
     """
 
     ids: tuple[str, ...] = ()

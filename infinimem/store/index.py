@@ -111,20 +111,23 @@ class Lines:
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        self.db = db
+        self._db = db
 
     def all(self, query: str, *values: object) -> list[Any]:
-        """Return the rows of a query."""
-        return self.db.execute(query, values).fetchall()
+        """Return the rows of a query; raise a LibraryError if the index cannot be read any more."""
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise LibraryError(f"the index cannot be read ({error}); try again, it is made anew") from error
 
     def seqs(self, query: str, *values: object) -> list[int]:
         """Return the first column of a query."""
-        return [row[0] for row in self.db.execute(query, values)]
+        return [row[0] for row in self.all(query, *values)]
 
     def place(self, seq: int) -> str | None:
         """Return the document with the line that a seq stands for."""
-        row = self.db.execute(_PLACE, (seq,)).fetchone() if 0 < seq < 1 << 63 else None
-        return row[0] if row else None
+        rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
+        return rows[0][0] if rows else None
 
     def is_said(self, seq: int) -> bool:
         """Return whether a turn has this seq."""
@@ -135,7 +138,7 @@ class Lines:
         if among is None:
             return self.seqs("select distinct seq from line where waiting order by seq")
         query = "select 1 from line where seq = ? and waiting"
-        return [seq for seq in sorted(among) if self.db.execute(query, (seq,)).fetchone()]
+        return [seq for seq in sorted(among) if self.all(query, seq)]
 
     def uncited(self) -> list[int]:
         """Return seqs of evidence that nothing cites, ascending."""
@@ -173,21 +176,19 @@ class Lines:
     def session(self, name: str) -> str | None:
         """Return the first evidence document of a session."""
         query = "select min(name) from document where session = ?"
-        found: str | None = self.db.execute(query, (_text(name),)).fetchone()[0]
+        found: str | None = self.all(query, _text(name))[0][0]
         return found
 
     def marked(self, mark: Mark) -> tuple[str, int] | None:
         """Return document and seq of the turn with a mark."""
         query = "select name, seq from mark m join document d on d.id = m.doc where mark = ? "
-        found: tuple[str, int] | None = self.db.execute(
-            f"{query} order by name desc, m.rowid desc limit 1", (_key(mark),)
-        ).fetchone()
-        return found
+        rows = self.all(f"{query} order by name desc, m.rowid desc limit 1", _key(mark))
+        return rows[0] if rows else None
 
     def named(self, kind: int, folded: str) -> tuple[str, ...]:
         """Return ids of documents by a folded name, sorted; kind is ID, STEM or ALIAS (of topics)."""
         query = "select d.name from name n join document d on d.id = n.doc where kind = ? and folded = ?"
-        return tuple(sorted(row[0] for row in self.db.execute(query, (kind, _text(folded)))))
+        return tuple(sorted(row[0] for row in self.all(query, kind, _text(folded))))
 
     def clashes(self) -> list[tuple[str, ...]]:
         """Return ids that some file systems take for one, together."""
@@ -196,7 +197,7 @@ class Lines:
 
     def names(self, kind: int) -> list[str]:
         """Return all folded names of a kind."""
-        return [row[0] for row in self.db.execute("select distinct folded from name where kind = ?", (kind,))]
+        return [row[0] for row in self.all("select distinct folded from name where kind = ?", kind)]
 
     def _sum(self, column: str) -> int:
         return self.seqs(f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}")[
@@ -215,10 +216,7 @@ class _Cited(Set[int]):
     def __contains__(self, seq: object) -> bool:
         if not isinstance(seq, int):
             return False
-        return (
-            self._lines.db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
-            is not None
-        )
+        return bool(self._lines.all("select 1 from cite where origin = ? limit 1", seq))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._lines.seqs("select distinct origin from cite"))
@@ -272,7 +270,12 @@ class Index:
                 log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
                 self._discard()
                 self.folder = self._made()
+            try:
                 return self._lines(view)
+            except sqlite3.Error as error:
+                raise LibraryError(
+                    f"no index can be built ({error}); make room in the cache folder"
+                ) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -379,11 +382,16 @@ class Index:
             asked: Collection[str] = {*stamps, *self._known}
         else:
             asked = {*listing.since(self._listing), *theirs}
-        changed = [name for name in sorted(asked) if self._is_changed(name, stamps, view)]
-        for start in range(0, len(changed), PORTION):
-            with _transaction(db):
-                once = view.stored is not None and len(changed) > KEPT
-                _Update(self, db, view, once).take(changed[start : start + PORTION], stamps)
+        asked = {name for name in asked if self._is_changed(name, stamps, view)}
+        once = view.stored is not None and len(asked) > KEPT
+        while asked:
+            with _transaction(db):  # what another process took in meanwhile is looked at under the lock
+                asked = {
+                    name for name in {*asked, *self._refresh(db)} if self._is_changed(name, stamps, view)
+                }
+                portion = sorted(asked)[:PORTION]
+                _Update(self, db, view, once).take(portion, stamps)
+            asked.difference_update(portion)
         self._note_drawn(db, view)
         self._listing = listing
 
