@@ -21,7 +21,7 @@ import numpy as np
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured
-from infinimem.retrieval.rows import text_key
+from infinimem.index.pieces import text_key
 from infinimem.retrieval.vectors import Matrix, Vectors, top
 from infinimem.settings import EmbedderSettings
 

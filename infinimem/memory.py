@@ -396,7 +396,7 @@ class Memory(Reader):
         was on its way is. It is no part of the library: whoever made that could have made them up."""
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
-        from infinimem.retrieval.cache import cache_folder
+        from infinimem.user_folders import cache_folder
 
         return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
@@ -546,10 +546,10 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.status import counts
-        from infinimem.retrieval.cache import cache_folder
+        from infinimem.user_folders import cache_folder
 
         view = self.view
-        on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
+        on_disk = cache_folder(str(self.library.files.root), f"index-{view.spec.name}")
         return {
             **counts(self.library),
             **self.strategy.status(view),

@@ -21,7 +21,7 @@ from infinimem.retrieval import cache, disk
 from infinimem.retrieval.disk import in_memory
 from infinimem.retrieval.rows import KINDS
 from infinimem.retrieval.scoring import Ranking
-from infinimem.retrieval.searcher import ranking, searcher
+from infinimem.index.search import ranking, searcher
 from infinimem.store.view import Scope, View
 from infinimem.terms import query_terms
 
@@ -248,7 +248,7 @@ import itertools, sys
 from pathlib import Path
 from infinimem.memory import open_memory
 from infinimem.retrieval import disk
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.search import searcher
 
 disk.BESIDE_DOCUMENTS = 0
 memory = open_memory(sys.argv[1], model="offline")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cases import each
 
-from infinimem.retrieval.priors import (
+from infinimem.index.questions import (
     GAIN,
     Asked,
     NamedDate,

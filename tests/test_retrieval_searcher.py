@@ -16,7 +16,7 @@ from infinimem.embedders.base import unit
 from infinimem.errors import ModelUnavailable
 from infinimem.model import Retrieved
 from infinimem.retrieval.disk import in_memory
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.search import searcher
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.sources import only
 from infinimem.store.view import Scope, View

@@ -16,7 +16,7 @@ from cases import each
 
 from infinimem.embedders.local import Lexical
 from infinimem.retrieval import cache
-from infinimem.retrieval.rows import text_key
+from infinimem.index.pieces import text_key
 from infinimem.retrieval.vectors import Vectors
 
 ROOT = "/library"

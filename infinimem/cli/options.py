@@ -163,7 +163,7 @@ class Options:
         memory.library.view()
         passed = memory.library.fresh.passed_over()
         if passed:
-            from infinimem.retrieval.cache import cache_folder
+            from infinimem.user_folders import cache_folder
             from infinimem.store.folders import UNREADABLE
             from infinimem.user_folders import first_today
 

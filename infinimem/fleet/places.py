@@ -29,7 +29,7 @@ from tempfile import mkdtemp
 
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.fleet.head import EXPORTED, Head, folder_files
-from infinimem.retrieval.cache import delete_cache
+from infinimem.user_folders import delete_cache
 from infinimem.settings import SETTINGS
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained

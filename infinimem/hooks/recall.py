@@ -24,8 +24,8 @@ from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.markdown.characters import name
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
-from infinimem.retrieval.priors import kin, related
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.questions import kin, related
+from infinimem.index.search import searcher
 from infinimem.store.sources import folders_of
 from infinimem.store.view import View
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens

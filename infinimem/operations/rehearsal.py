@@ -18,7 +18,7 @@ from types import MappingProxyType
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt
 from infinimem.operations.as_of import Moment, as_of
-from infinimem.retrieval.cache import cache_folder, delete_cache
+from infinimem.user_folders import cache_folder, delete_cache
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library

@@ -30,7 +30,8 @@ from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.retrieval import cache
-from infinimem.retrieval.rows import KEY, text_key
+KEY = 16
+from infinimem.index.pieces import text_key
 from infinimem.store.folders import state_of
 from infinimem.store.view import Stored
 

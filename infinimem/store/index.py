@@ -20,10 +20,10 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
@@ -38,6 +38,8 @@ from infinimem.user_folders import cache_folder
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
     from infinimem.store.view import View
+
+T = TypeVar("T")
 
 LAYOUT = 1
 """Of the rows: raise it when they change, and indexes are made anew."""
@@ -97,10 +99,11 @@ class Lines:
 
     Args:
         db: a connection in a read transaction, or of the view's own index in memory.
+        index: whose it is.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self.db = db
+    def __init__(self, db: sqlite3.Connection, index: Index) -> None:
+        self.db, self.index = db, index
 
     def all(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query."""
@@ -243,22 +246,29 @@ class Index:
 
     def lines(self, view: View) -> Lines:
         """Take in what changed, and return what a view may ask from now on."""
+        return self.attempt(view, self._lines)
+
+    def attempt(self, view: View, work: Callable[[View], T]) -> T:
+        """Take in what changed and do some work; again with an index made anew where that fails."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 self._forget()
             try:
-                return self._lines(view)
+                self._update(view)
+                return work(view)
             except sqlite3.Error as error:
                 log.warning("the index is made anew (%s)", error)
                 self._discard()
             try:
-                return self._lines(view)
+                self._update(view)
+                return work(view)
             except sqlite3.Error as error:  # no space, or no right to write
                 log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
                 self._discard()
                 self._temporary = tempfile.TemporaryDirectory(prefix="infinimem-", ignore_cleanup_errors=True)
-                return self._lines(view)
+                self._update(view)
+                return work(view)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -294,10 +304,9 @@ class Index:
             self._temporary = tempfile.TemporaryDirectory(prefix="infinimem-", ignore_cleanup_errors=True)
         return Path(self._temporary.name)
 
-    def _lines(self, view: View) -> Lines:
-        self._update(view)
+    def _lines(self, _: View) -> Lines:
         db = self.pinned()
-        lines = Lines(db)
+        lines = Lines(db, self)
         weakref.finalize(lines, self.release, db).atexit = False
         return lines
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinimem.model import Located
-from infinimem.retrieval.rows import text_key
+from infinimem.index.pieces import text_key
 from infinimem.retrieval.vectors import Held, Positions, Vectors, unchanged, vectors_of
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import Record, number_of

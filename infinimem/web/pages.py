@@ -30,7 +30,7 @@ from infinimem.results import (
     receipt_json,
     summary,
 )
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.search import searcher
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.render import topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL

@@ -18,7 +18,7 @@ from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
-from infinimem.retrieval.rows import text_key
+from infinimem.index.pieces import text_key
 from infinimem.settings import EMBEDDERS, configuration
 from infinimem.strategies.readers.collect import Search
 

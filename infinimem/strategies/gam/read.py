@@ -16,7 +16,7 @@ from infinimem.grounding.sentences import asks
 from infinimem.grounding.when import day_of, mentions
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
-from infinimem.retrieval.priors import asked_of, nameless, read_dates
+from infinimem.index.questions import asked_of, nameless, read_dates
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings

@@ -27,7 +27,7 @@ from infinimem.grounding.claims import find_duplicates, is_repetition
 from infinimem.llm.shown import shown as line_of
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.search import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import CatalogRow, View

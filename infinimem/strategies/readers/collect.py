@@ -32,8 +32,8 @@ from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Stage
-from infinimem.retrieval.pieces import LONG
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.pieces import LONG
+from infinimem.index.search import searcher
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import (
     FIRST,

@@ -1,0 +1,1 @@
+"""The derived index of a library: what is found, by words and by meaning."""

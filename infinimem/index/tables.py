@@ -1,0 +1,659 @@
+"""The rows that are ranked: in index.db, and most of them in tantivy beside it.
+
+    <folder of index.db>/words-<8 hex>/entries      tantivy: a row an entry, a passage, a note's heading block
+                                       documents    tantivy: a row a document, with its names
+
+In: an index that took in what changed. Out: `Reading`, what one search asks. Rows are made when somebody
+searches first after a change, of what has none. Where more than `TAIL` of them are new they go to tantivy,
+and their terms leave SQLite; the others, the tail, are scored by `Bag`, by tantivy's own formula. All of it
+happens within one write transaction of index.db, which names the state of tantivy in the end: what a killed
+process put there before counts for nothing. What does not agree with its checksums is made anew.
+
+tantivy ranks by BM25 with k1 = 1.2 and b = 0.75, and each field by its own document frequencies. Two things
+bend that to what was measured to be best. A row is padded with dummy terms, so that length counts less: 1.5
+times the mean length of dummies makes b = 0.3 of 0.75, half the mean makes 0.5. And a term's boost replaces
+its frequency in a field by the one in the rows' own text.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import secrets
+import shutil
+import sqlite3
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import log1p
+from pathlib import Path
+from typing import Any, Literal
+
+from tantivy import (
+    DocAddress,
+    FieldType,
+    Occur,
+    Query,
+    SchemaBuilder,
+    TextAnalyzerBuilder,
+    Tokenizer,
+)
+from tantivy import Document as TantivyDocument
+from tantivy import (
+    Index as TantivyIndex,
+)
+
+from infinimem.errors import LibraryError
+from infinimem.index.pieces import BLOCK, WHOLE, Pieces, Row
+from infinimem.log import log
+from infinimem.markdown.document import Document
+from infinimem.store.files import Files
+from infinimem.store.folders import Stamp, state_of
+from infinimem.store.index import SAID, Index, Lines
+from infinimem.store.view import View
+from infinimem.terms import analyzer
+
+LAYOUT = 1
+"""Of rows and their terms: raise it when they change, and they are made anew."""
+TAIL = 64
+"""Rows that are not in tantivy, or there and gone, before it is told."""
+PORTION = 1000
+"""Documents whose rows are made at once: a process that is killed loses no more."""
+SLOW = 1000
+"""Documents whose indexing people wait for, and are told so."""
+
+OWN, AROUND = "own", "around"
+ENTRIES, DOCUMENTS = "entries", "documents"
+PADDING: Mapping[str, tuple[int, int]] = {ENTRIES: (80, 80), DOCUMENTS: (500, 5)}
+"""Dummy terms of the two fields of rows; those of a note's blocks have none."""
+K1, B = 1.2, 0.75
+"""tantivy's own."""
+DUMMY = "."
+"""No term: tokens have letters or digits."""
+_SMALL_HEAP, _HEAP = 15_000_000, 50_000_000
+"""Bytes that a writer gathers before it writes a segment of its own."""
+_EXACT = 24
+
+_TABLES = ("row", "called", "speaker", "dead", "moved", "file", "ranking")
+_SCHEMA = """
+create table row(
+    id integer primary key autoincrement, doc integer not null, line integer not null, start integer not null,
+    end integer not null, piece integer not null, seq integer not null, part integer not null,
+    day integer not null, asking integer not null, personal integer not null, speaker text,
+    whole integer not null,
+    key blob not null, beside blob not null, own text, around text);
+create index row_doc on row(doc);
+create index row_line on row(line) where line > 0;
+create table called(key blob not null, doc integer not null);
+create index called_key on called(key);
+create index called_doc on called(doc);
+create table speaker(name text primary key) without rowid;
+create table dead(id integer primary key);
+create table moved(seq integer primary key);
+create table file(name text primary key, size integer not null, crc integer not null) without rowid;
+create table ranking(
+    made_for text not null, folder text not null, state integer not null, mark integer not null,
+    sizes text not null);
+create trigger row_dies after delete on row when old.id <= (select mark from ranking)
+    begin insert into dead values(old.id); end;
+create trigger document_dies after delete on document
+    begin delete from row where doc = old.id; delete from called where doc = old.id; end;
+create trigger line_moves after delete on line
+    begin insert or ignore into moved values(old.seq); end;
+create index if not exists document_unranked on document(id) where ranked = 0
+"""
+"""`state` counts what tantivy was told, `mark` is the last row that it knows; `sizes` are rows and terms, by
+table. Of what goes rows go with it, and what was drawn from a line that moved is made anew."""
+
+_NO_ROW = "not exists (select 1 from row where line = l.id)"
+
+Hit = tuple[float, DocAddress]
+
+
+def rarity(count: int, frequency: int) -> float:
+    """Return how much a term tells: ln(1 + (N - n + 0.5) / (n + 0.5)) of N rows, n of which hold it."""
+    return log1p((max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
+
+
+def _kept(length: int) -> int:
+    """Return a length as tantivy keeps it, in a byte: from 40 on only its first four bits above 24."""
+    shift = max((length - _EXACT).bit_length() - 4, 0)
+    return length if length < _EXACT else _EXACT + ((length - _EXACT) >> shift << shift)
+
+
+class Words:
+    """Rows of one kind in tantivy, given our own terms, so that all words are cut alike.
+
+    Args:
+        folder: an existing folder of its own; None for memory.
+
+    Raises:
+        ValueError: what is there is garbled.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        builder = SchemaBuilder()
+        for name, option in ((OWN, "position"), (AROUND, "freq")):
+            builder.add_text_field(name, tokenizer_name="terms", index_option=option)
+        for name in ("id", "doc", "part", "seq"):
+            builder.add_unsigned_field(name, indexed=name == "id", fast=True)
+        self._schema = builder.build()
+        self._index = TantivyIndex(self._schema, path=str(folder) if folder else None)
+        self._index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+        self._index.config_reader("manual")  # else a thread of its own looks for commits all the time
+        self._searcher = self._index.searcher()
+
+    def __len__(self) -> int:
+        return int(self._searcher.num_docs)
+
+    def change(self, mark: int, dead: Collection[int], rows: Sequence[Row], padding: Sequence[int]) -> None:
+        """Drop the dead and all rows above a mark, add others, and make it durable.
+
+        Raises:
+            OSError, ValueError: the disk refused, or another process writes.
+        """
+        writer = self._index.writer(heap_size=_HEAP if len(rows) > SLOW else _SMALL_HEAP, num_threads=1)
+        above = Query.range_query(self._schema, "id", FieldType.Unsigned, mark, None, include_lower=False)
+        writer.delete_documents_by_query(above)
+        if dead:  # by a query: a deletion by term takes a number for a signed one, and finds nothing
+            writer.delete_documents_by_query(Query.term_set_query(self._schema, "id", [*dead]))
+        for row in rows:
+            fields = {"id": row.id, "doc": row.doc, "part": row.part, "seq": row.seq}
+            for name, terms, dummies in ((OWN, row.own, padding[0]), (AROUND, row.around, padding[1])):
+                fields[name] = (terms or "") + f" {DUMMY}" * (0 if row.line == BLOCK else dummies)
+            writer.add_document(TantivyDocument.from_dict(fields, self._schema))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def frequency(self, field: str, term: str) -> int:
+        """Return how many rows hold a term; those that were deleted count until their segment is merged."""
+        return int(self._searcher.doc_freq(field, term))
+
+    def find(self, query: Query, limit: int) -> list[Hit]:
+        """Return the best rows of a query, of equal ones those that were added first."""
+        hits: list[Hit] = self._searcher.search(query, limit, count=False).hits
+        return hits
+
+    def with_ids(self, query: Query, ids: Collection[int]) -> Query:
+        """Return a query, of some rows alone."""
+        there = Query.const_score_query(Query.term_set_query(self._schema, "id", [*ids]), 0.0)
+        return Query.boolean_query([(Occur.Must, query), (Occur.Must, there)])
+
+    def terms(
+        self,
+        fields: Mapping[str, float],
+        weights: Mapping[str, float],
+        pairs: Mapping[tuple[str, str], float],
+    ) -> Query | None:
+        """Return what finds the rows with any of these terms, scored by their weights.
+
+        Args:
+            fields: weights of fields.
+            weights: of terms, whatever the field.
+            pairs: weights of terms side by side, in a row's own text.
+        """
+        count, held = len(self), []
+        for field, factor in fields.items():
+            for term, weight in weights.items():
+                if frequency := self.frequency(field, term):
+                    boost = factor * weight / rarity(count, frequency)
+                    one = Query.term_query(self._schema, field, term, "freq")
+                    held.append((Occur.Should, Query.boost_query(one, boost)))
+        for pair, weight in pairs.items():
+            boost = weight / sum(rarity(count, self.frequency(OWN, term)) for term in pair)
+            phrase = Query.phrase_query(self._schema, OWN, list(pair))
+            held.append((Occur.Should, Query.boost_query(phrase, boost)))
+        return Query.boolean_query(held) if held else None
+
+    def values(self, name: str, hits: Sequence[Hit]) -> list[Any]:
+        """Return a number of each of some rows."""
+        return self._searcher.fast_field_values(name, [address for _, address in hits])
+
+
+class Bag:
+    """A row of the tail: how often it holds each term."""
+
+    def __init__(self, row: Row, padding: Sequence[int]) -> None:
+        self.row = row
+        self._own = (row.own or "").split()
+        terms = {OWN: self._own, AROUND: (row.around or "").split()}
+        self.counts = {name: Counter(held) for name, held in terms.items()}
+        dummies = dict(zip(terms, (0, 0) if row.line == BLOCK else padding, strict=True))
+        self.lengths = {name: len(held) + dummies[name] for name, held in terms.items()}
+
+    @cached_property
+    def _pairs(self) -> Counter[tuple[str, str]]:
+        return Counter(pairwise(self._own))
+
+    def score(
+        self,
+        fields: Mapping[str, float],
+        weights: Mapping[str, float],
+        pairs: Mapping[tuple[str, str], float],
+        means: Mapping[str, float],
+    ) -> float:
+        """Return what tantivy would score it; as `Words.terms`, with the mean lengths of fields."""
+        parts = [
+            (field, factor * weight, self.counts[field][term])
+            for field, factor in fields.items()
+            for term, weight in weights.items()
+            if term in self.counts[field]
+        ]
+        parts += [(OWN, weight, self._pairs[pair]) for pair, weight in pairs.items() if pair in self._pairs]
+        return sum(
+            weight * often * (K1 + 1) / (often + K1 * (1 - B + B * _kept(self.lengths[field]) / means[field]))
+            for field, weight, often in parts
+        )
+
+
+class Reading:
+    """What one search asks, in a read transaction.
+
+    Args:
+        db: in that transaction.
+        words: tantivy's tables in the state that the database names; None where it was told nothing.
+        tail: the rows that it was not told.
+        sizes: rows and terms of its tables, by name.
+        mark: the last row that it knows.
+        folder: of tantivy; another one after all was made anew.
+    """
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        words: Mapping[str, Words] | None,
+        tail: Sequence[Bag],
+        sizes: Mapping[str, Sequence[int]],
+        mark: int,
+        folder: str,
+    ) -> None:
+        self.db, self._words, self._mark, self.folder = db, words, mark, folder
+        self.bags = {name: [bag for bag in tail if _table(bag.row) == name] for name in PADDING}
+        self._counts = {name: sizes[name][0] + len(bags) for name, bags in self.bags.items()}
+        self._means = {
+            name: {
+                field: (sizes[name][at] + sum(bag.lengths[field] for bag in bags))
+                / max(self._counts[name], 1)
+                for at, field in enumerate((OWN, AROUND), 1)
+            }
+            for name, bags in self.bags.items()
+        }
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has; of tantivy's those that are gone too, for a while."""
+        return (len(self._words[table]) if self._words else 0) + len(self.bags[table])
+
+    def frequency(self, table: str, term: str) -> int:
+        """Return how many rows say a term."""
+        beside = sum(term in bag.counts[OWN] for bag in self.bags[table])
+        return (self._words[table].frequency(OWN, term) if self._words else 0) + beside
+
+    def scores(
+        self,
+        table: str,
+        fields: Mapping[str, float],
+        weights: Mapping[str, float],
+        limit: int,
+        parts: Collection[int],
+        turns: Collection[int] = (),
+        pairs: Mapping[tuple[str, str], float] = {},  # read alone
+        ids: Collection[int] = (),
+        by: Literal["id", "doc"] = "id",
+    ) -> dict[int, float]:
+        """Return the best rows that hold a term with their scores, by id or document, and how `ids` score.
+
+        Args:
+            table: ENTRIES or DOCUMENTS.
+            fields, weights, pairs: as `Words.terms`.
+            limit: of tantivy's rows, about.
+            parts: groups that are searched, by number.
+            turns: seqs of turns that are searched too.
+            ids: of rows that are asked for whatever they score; 0 where they hold none of the terms.
+        """
+        found = dict.fromkeys(ids, 0.0)
+        words = self._words[table] if self._words else None
+        if words and (query := words.terms(fields, weights, pairs)):
+            asked = 4 * limit
+            while True:
+                hits = words.find(query, asked)
+                columns = (words.values(name, hits) for name in ("id", by, "part", "seq"))
+                chosen = {
+                    number: score
+                    for (score, _), row, number, part, seq in zip(hits, *columns, strict=True)
+                    if row <= self._mark and (part in parts or (part == SAID_PART and seq in turns))
+                }
+                if len(chosen) >= limit or len(hits) < asked:
+                    break
+                asked *= 8
+            for number in list(chosen)[:limit]:
+                found[number] = chosen[number]
+            if others := [number for number in ids if number not in chosen]:
+                hits = words.find(words.with_ids(query, others), len(others))
+                for number, (score, _) in zip(words.values("id", hits), hits, strict=True):
+                    found[number] = score
+        means = self._means[table]
+        for bag in self.bags[table]:
+            row = bag.row
+            if row.part in parts or (row.part == SAID_PART and row.seq in turns):
+                score, number = bag.score(fields, weights, pairs, means), row.id if by == "id" else row.doc
+                if score or number in found:
+                    found[number] = score
+        return found
+
+
+SAID_PART = 2
+"""The group of what was said."""
+
+
+def _table(row: Row) -> str:
+    return DOCUMENTS if row.line == WHOLE else ENTRIES
+
+
+class Tables:
+    """The rows of one index, for one process; its threads take turns."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._lock = threading.RLock()
+        self._words: dict[str, Words] | None = None
+        self._state: tuple[str, int] = ("", 0)
+        """Folder and state of tantivy as it is open here."""
+        self._checked: dict[str, int] = {}
+        """Checksums of files that agreed."""
+        self._bag = lru_cache(1024)(lambda row: Bag(row, PADDING[_table(row)]))
+        self.kept: dict[str, Any] = {}
+        """What others keep of this state."""
+
+    @contextmanager
+    def reading(self, view: View) -> Iterator[Reading]:
+        """Give what a search asks."""
+        for _ in range(5):
+            db = self.index.pinned()
+            try:
+                with self._lock:
+                    known = self._known(db)
+                    folder, state, mark, sizes = known or ("", -1, 0, "")
+                    words, tail = self._words, _select(db, "id > ?", mark) if known else []
+                if known and self._state == (folder, state):
+                    yield Reading(
+                        db, words, [self._bag(row) for row in tail], json.loads(sizes), mark, folder
+                    )
+                    return
+            finally:
+                self.index.release(db)
+            self.fill(view)  # another process told tantivy something, or it is all gone
+        raise LibraryError("the index changes faster than it can be read; try again")
+
+    def _known(self, db: sqlite3.Connection) -> tuple[str, int, int, str] | None:
+        try:
+            row: tuple[str, int, int, str] | None = db.execute(
+                "select folder, state, mark, sizes from ranking"
+            ).fetchone()
+        except sqlite3.Error:  # it was deleted meanwhile
+            return None
+        return row
+
+    # ── making rows ─────────────────────────────────────────────────────────────────────────────
+
+    def fill(self, view: View) -> None:
+        """Make the rows of what has none."""
+        self.index.attempt(view, self._fill)
+
+    def _fill(self, view: View) -> None:
+        last, collecting = 0, gc.isenabled()
+        gc.disable()  # no cycle is made here, and to look for some takes a fifth of the time
+        try:
+            while True:
+                with self._lock, self.index.writing() as db:
+                    self._open(db, view)
+                    if not last:
+                        _doubt(db)
+                        count = db.execute("select count(*) from document where ranked = 0").fetchone()[0]
+                        if count > SLOW:
+                            log.warning("indexing %d documents; this is done once", count)
+                    query = "select id, name, mtime, size, inode from document where ranked = 0 and id > ?"
+                    todo = db.execute(f"{query} order by id limit {PORTION}", (last,)).fetchall()
+                    self._take(db, view, todo)
+                    if len(todo) < PORTION:
+                        return
+                    last = todo[-1][0]
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _open(self, db: sqlite3.Connection, view: View) -> None:
+        """Have tantivy open as the database names it; both anew where that cannot be."""
+        kind = "library" if view.initialised else "notes"
+        made_for = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
+        known = None
+        if db.execute("select 1 from sqlite_master where name = 'ranking'").fetchone():
+            known = db.execute("select made_for, folder, state, mark from ranking").fetchone()
+        if known and known[0] == made_for:
+            if self._state == (known[1], known[2]):
+                return
+            try:
+                self._words = self._opened(db, known[1]) if known[3] else None
+                self._state = (known[1], known[2])
+                return
+            except (OSError, ValueError) as error:
+                log.warning("the index of words is made anew (%s)", error)
+        for table in _TABLES:
+            db.execute(f"drop table if exists {table}")
+        for trigger in ("row_dies", "document_dies", "line_moves"):
+            db.execute(f"drop trigger if exists {trigger}")
+        for statement in _SCHEMA.split(";\n"):
+            db.execute(statement)
+        name = f"words-{secrets.token_hex(4)}"
+        sizes = json.dumps({table: [0, 0, 0] for table in PADDING})
+        db.execute("insert into ranking values(?, ?, 0, 0, ?)", (made_for, name, sizes))
+        db.execute("update document set ranked = 0")
+        self._words, self._state = None, (name, 0)
+        for old in self.index.folder.glob("words-*") if self.index.folder else ():
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _opened(self, db: sqlite3.Connection, name: str) -> dict[str, Words]:
+        """Open tantivy's tables, if their files are as they were written.
+
+        Raises:
+            OSError, ValueError: they are not.
+        """
+        if self.index.folder is None:
+            return self._words or {}
+        folder = self.index.folder / name
+        for path, size, crc in db.execute("select name, size, crc from file"):
+            if self._checked.get(path) != crc and _checksum(folder / path) != (size, crc):
+                raise ValueError(f"{path} is garbled")
+            self._checked[path] = crc
+        return {table: Words(folder / table) for table in PADDING}
+
+    def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
+        """Make the rows of some documents: of an entry that has one, none."""
+        reader = _Reader(db, view)
+        pieces = Pieces(view, reader.place, reader.read)
+        rows = list[Row]()
+        for doc, name, *stamp in todo:
+            document = reader.read(name, Stamp(*stamp))
+            if document is None:  # it was saved meanwhile, or cannot be read; then it is looked at again
+                continue
+            query = f"select start, id from line l where doc = ? and {_NO_ROW}"
+            lines = dict(db.execute(query, (doc,)).fetchall())
+            db.execute("delete from row where doc = ? and line <= 0", (doc,))
+            db.execute("delete from called where doc = ?", (doc,))
+            rows += pieces.rows(document, doc, lines, reader.number)
+            if view.group(name) != "aside":
+                keys = [(key, doc) for key in pieces.names(document)]
+                db.executemany("insert into called values(?, ?)", keys)
+            db.execute("update document set ranked = 1 where id = ?", (doc,))
+        last = db.execute("select seq from sqlite_sequence where name = 'row'").fetchone()
+        first = max(last[0] if last else 0, db.execute("select mark from ranking").fetchone()[0]) + 1
+        rows = [row._replace(id=at) for at, row in enumerate(rows, first)]
+        speakers = {row.speaker for row in rows if row.speaker is not None}
+        db.executemany("insert or ignore into speaker values(?)", [(name,) for name in speakers])
+        if self._tell(db, rows):
+            rows = [row._replace(own=None, around=None) for row in rows]
+        db.executemany(f"insert into row values({', '.join('?' * len(Row._fields))})", rows)
+
+    def _tell(self, db: sqlite3.Connection, rows: Sequence[Row]) -> bool:
+        """Tell tantivy what is new, if it is much; return whether it knows all rows now."""
+        folder, state, mark, sizes = self._known(db) or ("", 0, 0, "{}")
+        dead = [row[0] for row in db.execute("select id from dead")]
+        tail = _select(db, "id > ?", mark)
+        if max(len(tail) + len(rows), len(dead)) <= TAIL:
+            return False
+        fresh = [*tail, *rows]
+        counts = json.loads(sizes)
+        try:
+            path = self.index.folder / folder if self.index.folder else None
+            if self._words is None:
+                for table in PADDING if path else ():
+                    (path / table).mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._words = {table: Words(path / table if path else None) for table in PADDING}
+            for table, words in self._words.items():
+                some = [row for row in fresh if _table(row) == table]
+                words.change(mark, dead, some, PADDING[table])
+                lengths = (
+                    [Bag(row, PADDING[table]).lengths for row in some]
+                    if len(some) <= TAIL
+                    else [_lengths(row, PADDING[table]) for row in some]
+                )
+                for at, field in enumerate((OWN, AROUND), 1):
+                    counts[table][at] += sum(one[field] for one in lengths)
+                counts[table][0] += len(some)
+            if path:
+                self._note_files(db, path)
+        except (OSError, ValueError) as error:
+            log.warning("the index of words cannot be written (%s); what is new is kept beside it", error)
+            self._state = ("", 0)  # it is opened again
+            return False
+        db.execute("update row set own = null, around = null where id > ?", (mark,))
+        db.execute("delete from dead")
+        last = max((row.id for row in fresh), default=mark)
+        values = (state + 1, last, json.dumps(counts))
+        db.execute("update ranking set state = ?, mark = ?, sizes = ?", values)
+        self._state = (folder, state + 1)
+        return True
+
+    def _note_files(self, db: sqlite3.Connection, folder: Path) -> None:
+        """Note the checksums of tantivy's files; it replaces files and never writes into them."""
+        known = {name: (size, crc) for name, size, crc in db.execute("select name, size, crc from file")}
+        files = {}
+        for path in folder.glob("*/*"):
+            name = str(path.relative_to(folder))
+            if path.suffix != ".lock":
+                files[name] = known[name] if name in known and path.suffix != ".json" else _checksum(path)
+        db.execute("delete from file")
+        db.executemany("insert into file values(?, ?, ?)", [(name, *two) for name, two in files.items()])
+        self._checked = {name: crc for name, (_, crc) in files.items()}
+
+
+def _lengths(row: Row, padding: Sequence[int]) -> dict[str, int]:
+    dummies = (0, 0) if row.line == BLOCK else padding
+    return {
+        name: (terms.count(" ") + 1 if terms else 0) + extra
+        for name, terms, extra in ((OWN, row.own, dummies[0]), (AROUND, row.around, dummies[1]))
+    }
+
+
+def _select(db: sqlite3.Connection, where: str, *values: object) -> list[Row]:
+    return [Row(*row) for row in db.execute(f"select * from row where {where}", values)]
+
+
+def _checksum(path: Path) -> tuple[int, int]:
+    """Return size and checksum of a file."""
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        if not size:
+            return 0, 0
+        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+            return size, zlib.crc32(data)
+
+
+def _doubt(db: sqlite3.Connection) -> None:
+    """Drop the rows of entries that say what stood beside a line that is new, or gone: they are made anew.
+
+    These are the turns next to it, what was drawn from any of them, and what was drawn from that.
+    """
+    moved = {row[0] for row in db.execute("select seq from moved")}
+    fresh = (
+        "select l.seq, l.id, l.doc, d.rank from document d join line l on l.doc = d.id where d.ranked = 0 "
+        f"and {_NO_ROW}"
+    )
+    if db.execute("select 1 from row limit 1").fetchone():
+        near = set[tuple[int, int, int]]()
+        for seq, line, doc, rank in db.execute(fresh).fetchall():
+            moved.add(seq)
+            if rank == SAID:
+                beside = "select id, seq, doc from line where doc = ? and id {} ? order by id {} limit 2"
+                for query in (beside.format("<", "desc"), beside.format(">", "")):
+                    near.update(db.execute(query, (doc, line)))
+        doubted, waiting = dict[int, int](), {*moved}
+        for line, seq, doc in near:
+            doubted[line] = doc
+            waiting.add(seq)
+        seen = set[int]()
+        whole = set[int]()
+        while waiting := waiting - seen:
+            seen |= waiting
+            above = set[int]()
+            for seq in waiting:
+                query = "select line, c.doc, seq from cite c left join line l on l.id = line where origin = ?"
+                for line, doc, by in db.execute(query, (seq,)):
+                    if line:
+                        doubted[line] = doc
+                        above.add(by)
+                    else:
+                        whole.add(doc)
+            waiting = above
+        db.executemany("delete from row where line = ?", [(line,) for line in doubted])
+        docs = [(doc,) for doc in {*doubted.values(), *whole}]
+        db.executemany("update document set ranked = 0 where id = ?", docs)
+    db.execute("delete from moved")
+
+
+class _Reader:
+    """Reads documents whose rows are made, in the state that the index took in.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+
+    def __init__(self, db: sqlite3.Connection, view: View) -> None:
+        self._db, self._view = db, view
+        self._files = Files(Path(view.stored.root)) if view.stored else None
+        self._said = lru_cache(64)(self._read)
+        self.number = lru_cache(4096)(self._number)
+
+    def place(self, seq: int) -> str | None:
+        return Lines(self._db, self._view.lines.index).place(seq)
+
+    def _number(self, name: str) -> int:
+        row = self._db.execute("select id from document where name = ?", (name,)).fetchone()
+        return row[0] if row else 0
+
+    def read(self, name: str, stamp: Stamp | None = None) -> Document | None:
+        """Return a document; None if it cannot be read, or is in another state."""
+        return self._said(name) if name.startswith("evidence/") or stamp is None else self._read(name, stamp)
+
+    def _read(self, name: str, stamp: Stamp | None = None) -> Document | None:
+        view, stored = self._view, self._view.stored
+        if stored is None or self._files is None:
+            return view.document(name) if name in view else None
+        if stamp is None:
+            query = "select mtime, size, inode from document where name = ?"
+            row = self._db.execute(query, (name,)).fetchone()
+            if row is None:
+                return None
+            stamp = Stamp(*row)
+        try:
+            if stored.stamps.get(name) == stamp == state_of(self._files.root, f"{name}.md"):
+                return stored.read(name)
+            data, there = self._files.read_stamped(f"{name}.md", stamp.size)
+        except LibraryError:
+            return None
+        return Document.parse(name, data) if there == stamp else None
