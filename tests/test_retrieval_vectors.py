@@ -15,8 +15,8 @@ import pytest
 from cases import each
 
 from infinimem.embedders.local import Lexical
-from infinimem.retrieval import cache
 from infinimem.index.pieces import text_key
+from infinimem.retrieval import cache
 from infinimem.retrieval.vectors import Vectors
 
 ROOT = "/library"

@@ -21,11 +21,11 @@ from infinimem.errors import InfinimemError
 from infinimem.grounding.sentences import common_terms
 from infinimem.hooks.answer import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
+from infinimem.index.questions import kin, related
+from infinimem.index.search import searcher
 from infinimem.markdown.characters import name
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
-from infinimem.index.questions import kin, related
-from infinimem.index.search import searcher
 from infinimem.store.sources import folders_of
 from infinimem.store.view import View
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens

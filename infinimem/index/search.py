@@ -278,41 +278,33 @@ class Searcher:
         words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
+        rows = [row for _, row in found]
+        own = [words[row.id] for row in rows]
         beyond = [
-            names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if words[row.id] else 0.0)
-            for _, row in found
+            names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if said else 0.0)
+            for row, said in zip(rows, own, strict=True)
         ]
-        sums = [words[row.id] + more for (_, row), more in zip(found, beyond, strict=True)]
-        shares = (
-            meaning.shares([row for _, row in found], MEANING_WEIGHT * (max(sums, default=0) or 1))
-            if meaning
-            else [0.0] * len(found)
+        most = max(map(sum, zip(own, beyond, strict=True)), default=0.0)
+        near_in_meaning = (
+            meaning.shares(rows, MEANING_WEIGHT * (most or 1.0)) if meaning else [0.0] * len(rows)
         )
-        priors = factors(query, [row for _, row in found], settings)
-        hits = [
-            Hit(
-                name,
-                row,
-                round((words[row.id] + more + share) * prior, DIGITS),
-                {"words": words[row.id], "whole": more, "meaning": share, "prior": prior},
-            )
-            for (name, row), more, share, prior in zip(found, beyond, shares, priors, strict=True)
-        ]
+        priors = factors(query, rows, settings)
+        columns = list(zip(own, beyond, near_in_meaning, priors, strict=True))
+        scores = [round((said + more + share) * prior, DIGITS) for said, more, share, prior in columns]
         newest = settings.newest
-        hits.sort(
-            key=lambda hit: (
-                -hit.score,
-                -hit.row.day * newest,
-                -hit.row.seq * newest,
-                hit.name,
-                hit.row.start,
-                hit.row.piece,
-            )
-        )
-        once: dict[tuple[str, int], Hit] = {}
-        for hit in hits:  # of the pieces of a long text the best
-            once.setdefault((hit.name, hit.row.start), hit)
-        return list(once.values())[:limit]
+
+        def place(at: int) -> tuple[float, int, int, str, int, int]:
+            name, row = found[at]
+            return -scores[at], -row.day * newest, -row.seq * newest, name, row.start, row.piece
+
+        once: dict[tuple[str, int], int] = {}
+        for at in sorted(range(len(found)), key=place):  # of the pieces of a long text the best
+            once.setdefault((found[at][0], rows[at].start), at)
+        told = ("words", "whole", "meaning", "prior")
+        return [
+            Hit(*found[at], scores[at], dict(zip(told, columns[at], strict=True)))
+            for at in list(once.values())[:limit]
+        ]
 
     def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
         """Return how much each word tells that may be written as two, as much as the rarer of them.
@@ -422,7 +414,7 @@ def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[st
         "where r.id in (select value from json_each(?))"
     )
     return [
-        (row[0], Row(*row[4:]))
+        (row[0], Row._make(row[4:]))
         for row in reading.db.execute(query, (json.dumps([*ids]),))
         if (row[0] in view if stamps is None else stamps.get(row[0]) == row[1:4])
     ]

@@ -49,7 +49,7 @@ from tantivy import (
 )
 
 from infinimem.errors import LibraryError
-from infinimem.index.pieces import BLOCK, WHOLE, Pieces, Row
+from infinimem.index.pieces import BLOCK, GROUPS, WHOLE, Pieces, Row
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.store.files import Files
@@ -320,7 +320,7 @@ class Reading:
         found = dict.fromkeys(ids, 0.0)
         words = self._words[table] if self._words else None
         if words and (query := words.terms(fields, weights, pairs)):
-            asked = 4 * limit
+            asked = limit if len(parts) == len(GROUPS) else 2 * limit
             while True:
                 hits = words.find(query, asked)
                 columns = (words.values(name, hits) for name in ("id", by, "part", "seq"))
@@ -375,7 +375,11 @@ class Tables:
     def reading(self, view: View) -> Iterator[Reading]:
         """Give what a search asks."""
         for _ in range(5):
-            db = self.index.pinned()
+            try:
+                db = self.index.pinned()
+            except sqlite3.Error:  # it was deleted meanwhile
+                self.fill(view)
+                continue
             try:
                 with self._lock:
                     known = self._known(db)
@@ -436,10 +440,11 @@ class Tables:
         if db.execute("select 1 from sqlite_master where name = 'ranking'").fetchone():
             known = db.execute("select made_for, folder, state, mark from ranking").fetchone()
         if known and known[0] == made_for:
-            if self._state == (known[1], known[2]):
-                return
             try:
-                self._words = self._opened(db, known[1]) if known[3] else None
+                self._check(db, known[1])
+                if self._state == (known[1], known[2]):
+                    return
+                self._words = self._opened(known[1]) if known[3] else None
                 self._state = (known[1], known[2])
                 return
             except (OSError, ValueError) as error:
@@ -458,20 +463,22 @@ class Tables:
         for old in self.index.folder.glob("words-*") if self.index.folder else ():
             shutil.rmtree(old, ignore_errors=True)
 
-    def _opened(self, db: sqlite3.Connection, name: str) -> dict[str, Words]:
-        """Open tantivy's tables, if their files are as they were written.
+    def _check(self, db: sqlite3.Connection, name: str) -> None:
+        """Look whether tantivy's files are as they were written, once in a process; and there, each time.
 
         Raises:
             OSError, ValueError: they are not.
         """
-        if self.index.folder is None:
-            return self._words or {}
-        folder = self.index.folder / name
+        folder = self.index.folder / name if self.index.folder else Path()
         for path, size, crc in db.execute("select name, size, crc from file"):
-            if self._checked.get(path) != crc and _checksum(folder / path) != (size, crc):
+            checked = self._checked.get(path) == crc
+            if (folder / path).stat().st_size != size or (not checked and _checksum(folder / path) != crc):
                 raise ValueError(f"{path} is garbled")
             self._checked[path] = crc
-        return {table: Words(folder / table) for table in PADDING}
+
+    def _opened(self, name: str) -> dict[str, Words]:
+        folder = self.index.folder
+        return {table: Words(folder / name / table) for table in PADDING} if folder else self._words or {}
 
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
         """Make the rows of some documents: of an entry that has one, none."""
@@ -530,7 +537,7 @@ class Tables:
                 self._note_files(db, path)
         except (OSError, ValueError) as error:
             log.warning("the index of words cannot be written (%s); what is new is kept beside it", error)
-            self._state = ("", 0)  # it is opened again
+            self._words = self._words if mark else None
             return False
         db.execute("update row set own = null, around = null where id > ?", (mark,))
         db.execute("delete from dead")
@@ -542,15 +549,14 @@ class Tables:
 
     def _note_files(self, db: sqlite3.Connection, folder: Path) -> None:
         """Note the checksums of tantivy's files; it replaces files and never writes into them."""
-        known = {name: (size, crc) for name, size, crc in db.execute("select name, size, crc from file")}
-        files = {}
+        known, self._checked = self._checked, {}
+        db.execute("delete from file")
         for path in folder.glob("*/*"):
             name = str(path.relative_to(folder))
             if path.suffix != ".lock":
-                files[name] = known[name] if name in known and path.suffix != ".json" else _checksum(path)
-        db.execute("delete from file")
-        db.executemany("insert into file values(?, ?, ?)", [(name, *two) for name, two in files.items()])
-        self._checked = {name: crc for name, (_, crc) in files.items()}
+                crc = known[name] if name in known and path.suffix != ".json" else _checksum(path)
+                db.execute("insert into file values(?, ?, ?)", (name, path.stat().st_size, crc))
+                self._checked[name] = crc
 
 
 def _lengths(row: Row, padding: Sequence[int]) -> dict[str, int]:
@@ -562,17 +568,15 @@ def _lengths(row: Row, padding: Sequence[int]) -> dict[str, int]:
 
 
 def _select(db: sqlite3.Connection, where: str, *values: object) -> list[Row]:
-    return [Row(*row) for row in db.execute(f"select * from row where {where}", values)]
+    return [Row._make(row) for row in db.execute(f"select * from row where {where}", values)]
 
 
-def _checksum(path: Path) -> tuple[int, int]:
-    """Return size and checksum of a file."""
+def _checksum(path: Path) -> int:
     with path.open("rb") as file:
-        size = path.stat().st_size
-        if not size:
-            return 0, 0
-        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-            return size, zlib.crc32(data)
+        if not path.stat().st_size:
+            return 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return zlib.crc32(data)
 
 
 def _doubt(db: sqlite3.Connection) -> None:

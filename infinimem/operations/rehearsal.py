@@ -18,7 +18,6 @@ from types import MappingProxyType
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt
 from infinimem.operations.as_of import Moment, as_of
-from infinimem.user_folders import cache_folder, delete_cache
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
@@ -26,7 +25,7 @@ from infinimem.store.receipts import last_forget, later, named
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import sequence
 from infinimem.store.view import View
-from infinimem.user_folders import SETTINGS
+from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
 _STATE = (".infinimem/", ".infinimem/withheld/")
 _NONE = MappingProxyType[str, bytes]({})

@@ -30,6 +30,7 @@ from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.retrieval import cache
+
 KEY = 16
 from infinimem.index.pieces import text_key
 from infinimem.store.folders import state_of

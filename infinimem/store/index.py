@@ -15,6 +15,7 @@ Of a seq that stands twice the line in evidence counts, else the live copy, else
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import tempfile
 import threading
@@ -217,6 +218,11 @@ class _Cited(Set[int]):
         return self._lines.seqs("select count(distinct origin) from cite")[0]
 
 
+class _Connection(sqlite3.Connection):
+    file: tuple[int, int] | None = None
+    """Device and inode of what it opened; None in memory."""
+
+
 class Index:
     """The index of one library as one strategy sees it, for one process; its threads take turns.
 
@@ -233,14 +239,15 @@ class Index:
 
     def _forget(self) -> None:
         """Know nothing, as a new process does."""
-        self._db: sqlite3.Connection | None = None
-        self._idle: list[sqlite3.Connection] = []
+        self._db: _Connection | None = None
+        self._idle: list[_Connection] = []
         self._listing: DocumentStates | None = None
         self._known: dict[str, tuple[int, Stamp]] = {}
         self._read: OrderedDict[str, Document] = OrderedDict()
         self._drawn: Set[int] | None = None
         self._version = self._seen = -1
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._path: str | None = None
+        self._temporary: Path | None = None
 
     # ── for views ───────────────────────────────────────────────────────────────────────────────
 
@@ -254,6 +261,8 @@ class Index:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 self._forget()
+            if self._db is not None and self._db.file != self._file():
+                self._forget()  # somebody deleted it
             try:
                 self._update(view)
                 return work(view)
@@ -266,7 +275,7 @@ class Index:
             except sqlite3.Error as error:  # no space, or no right to write
                 log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
                 self._discard()
-                self._temporary = tempfile.TemporaryDirectory(prefix="infinimem-", ignore_cleanup_errors=True)
+                self._temporary = self._temporary_folder()
                 self._update(view)
                 return work(view)
 
@@ -276,7 +285,7 @@ class Index:
         with self._lock, _transaction(self._opened()) as db:
             yield db
 
-    def pinned(self) -> sqlite3.Connection:
+    def pinned(self) -> _Connection:
         """Return a connection in a read transaction that begins now; `release` takes it back."""
         if self._root is None:
             return self._opened()
@@ -285,12 +294,15 @@ class Index:
         db.execute("select version from meta").fetchone()
         return db
 
-    def release(self, db: sqlite3.Connection) -> None:
+    def release(self, db: _Connection) -> None:
         """Take a connection back that `pinned` gave."""
         if db is not self._db and self._pid == os.getpid():
             with suppress(sqlite3.Error):
                 db.rollback()
-                self._idle.append(db)
+                if self._db is not None and db.file == self._db.file:
+                    self._idle.append(db)
+                elif db.file:
+                    db.close()
 
     @property
     def folder(self) -> Path | None:
@@ -301,8 +313,13 @@ class Index:
             folder = cache_folder(self._root, f"index-{self._name}")
             if folder is not None and not _is_remote(folder):
                 return folder
-            self._temporary = tempfile.TemporaryDirectory(prefix="infinimem-", ignore_cleanup_errors=True)
-        return Path(self._temporary.name)
+            self._temporary = self._temporary_folder()
+        return self._temporary
+
+    def _temporary_folder(self) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="infinimem-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     def _lines(self, _: View) -> Lines:
         db = self.pinned()
@@ -312,15 +329,28 @@ class Index:
 
     # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
-    def _connected(self) -> sqlite3.Connection:
+    def _file(self) -> tuple[int, int] | None:
+        """Return device and inode of what lies at the index's place."""
+        if self._root is None:
+            return None
+        try:
+            info = os.stat(self._path or "")
+        except OSError:
+            return 0, 0
+        return info.st_dev, info.st_ino
+
+    def _connected(self) -> _Connection:
         folder = self.folder
-        path = str(folder / "index.db") if folder else ":memory:"
-        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        self._path = str(folder / "index.db") if folder else ":memory:"
+        db = sqlite3.connect(
+            self._path, WAIT, isolation_level=None, check_same_thread=False, factory=_Connection
+        )
         for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
+        db.file = self._file()
         return db
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self) -> _Connection:
         if self._db is None:
             db = self._connected()
             if db.execute("pragma user_version").fetchone()[0] != LAYOUT:

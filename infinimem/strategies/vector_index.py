@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.model import Located
 from infinimem.index.pieces import text_key
+from infinimem.model import Located
 from infinimem.retrieval.vectors import Held, Positions, Vectors, unchanged, vectors_of
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import Record, number_of

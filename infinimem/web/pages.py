@@ -15,6 +15,7 @@ from infinimem import tokens
 from infinimem.errors import LibraryError, UsageError
 from infinimem.hooks.answer import Event
 from infinimem.hooks.recall import Recall, said
+from infinimem.index.search import searcher
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
@@ -30,7 +31,6 @@ from infinimem.results import (
     receipt_json,
     summary,
 )
-from infinimem.index.search import searcher
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.render import topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL

@@ -16,9 +16,9 @@ from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
+from infinimem.index.pieces import text_key
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
-from infinimem.index.pieces import text_key
 from infinimem.settings import EMBEDDERS, configuration
 from infinimem.strategies.readers.collect import Search
 

@@ -18,11 +18,11 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.sentences import asks
+from infinimem.index.pieces import Pieces
+from infinimem.index.search import searcher
 from infinimem.markdown.document import Document
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
-from infinimem.index.pieces import Pieces
-from infinimem.index.search import searcher
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer

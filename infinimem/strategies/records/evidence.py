@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.index.search import searcher
+from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cases import each
 
+from infinimem.index.pieces import Row
 from infinimem.index.questions import (
     GAIN,
     Asked,
@@ -15,7 +16,6 @@ from infinimem.index.questions import (
     factors,
     read_dates,
 )
-from infinimem.retrieval.rows import Row
 from infinimem.settings import SearchSettings
 
 ON = SearchSettings()
