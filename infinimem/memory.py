@@ -499,7 +499,7 @@ class Memory(Reader):
         """
         from infinimem.operations.forget.forget import forget, preview_forget
         from infinimem.operations.forget.redaction import Wanted
-        from infinimem.retrieval.grep import compile_pattern
+        from infinimem.index.grep import compile_pattern
 
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")

@@ -101,7 +101,7 @@ def test_speakers_that_a_question_names(question: str, speakers: list[str], name
 
 
 def said_by(speaker: str | None = None, *, personal: bool = True, day: int = 0, asking: int = 0) -> Row:
-    return Row(1, "evidence/s", 1, 2, 1, day, asking, personal, speaker, 0)
+    return Row(1, 1, 1, 1, 1, 0, 1, 2, day, asking, personal, speaker, 1, b"", b"", None, None)
 
 
 def rows(speakers: Sequence[str | None], days: int = 0, asks: int = 0) -> list[Row]:

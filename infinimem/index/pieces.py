@@ -254,7 +254,7 @@ class Pieces:
         item = Retrieved(*where, entry.text, 0.0, (entry.seq,), (), entry.time, entry.source, (), speaker)
         row = self._row(blank, item, entry.text, self._entry_terms(place), around)
         whole = number(turns[0].doc_id) if turns else blank.doc
-        beside = self._beside(place if place.doc_id.startswith(EVIDENCE) else (turns or [None])[0])
+        beside = self._beside(place if place.doc_id.startswith(EVIDENCE) else next(iter(turns), None))
         return self._in_pieces(document, row._replace(line=line, whole=whole, beside=beside))
 
     def _beside(self, turn: Located | None) -> bytes:

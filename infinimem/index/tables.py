@@ -163,7 +163,7 @@ class Words:
         if dead:  # by a query: a deletion by term takes a number for a signed one, and finds nothing
             writer.delete_documents_by_query(Query.term_set_query(self._schema, "id", [*dead]))
         for row in rows:
-            fields = {"id": row.id, "doc": row.doc, "part": row.part, "seq": row.seq}
+            fields: dict[str, Any] = {"id": row.id, "doc": row.doc, "part": row.part, "seq": row.seq}
             for name, terms, dummies in ((OWN, row.own, padding[0]), (AROUND, row.around, padding[1])):
                 fields[name] = (terms or "") + f" {DUMMY}" * (0 if row.line == BLOCK else dummies)
             writer.add_document(TantivyDocument.from_dict(fields, self._schema))
@@ -482,7 +482,7 @@ class Tables:
 
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
         """Make the rows of some documents: of an entry that has one, none."""
-        reader = _Reader(db, view)
+        reader = Reader(db, view)
         pieces = Pieces(view, reader.place, reader.read)
         rows = list[Row]()
         for doc, name, *stamp in todo:
@@ -519,8 +519,9 @@ class Tables:
         try:
             path = self.index.folder / folder if self.index.folder else None
             if self._words is None:
-                for table in PADDING if path else ():
-                    (path / table).mkdir(mode=0o700, parents=True, exist_ok=True)
+                if path:
+                    for table in PADDING:
+                        (path / table).mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._words = {table: Words(path / table if path else None) for table in PADDING}
             for table, words in self._words.items():
                 some = [row for row in fresh if _table(row) == table]
@@ -621,7 +622,7 @@ def _doubt(db: sqlite3.Connection) -> None:
     db.execute("delete from moved")
 
 
-class _Reader:
+class Reader:
     """Reads documents whose rows are made, in the state that the index took in.
 
     What is held in memory may be of before a `forget`, and must not come back into the cache.
@@ -660,4 +661,4 @@ class _Reader:
             data, there = self._files.read_stamped(f"{name}.md", stamp.size)
         except LibraryError:
             return None
-        return Document.parse(name, data) if there == stamp else None
+        return Document.parse(name, data) if data is not None and there == stamp else None

@@ -44,20 +44,21 @@ class TermCounts:
         without: documents whose texts do not count any more.
     """
 
+    _numbers: dict[str, int]
+    _held: dict[str, tuple[array[int], array[int]]]
+    _lengths: array[int]
+
     def __init__(
         self, language: str, before: TermCounts | None = None, without: Collection[str] = ()
     ) -> None:
         self.language = language
-        self._numbers = (
-            {name: at for name, at in before._numbers.items() if name not in without} if before else {}
-        )
-        if before is None or len(before._lengths) > 2 * len(self._numbers) + SPARE:
-            self._numbers = {}
-            self._held: dict[str, tuple[array[int], array[int]]] = {}
-            self._lengths = array("I")
-            self._lock = Lock()
+        kept = {name: at for name, at in before._numbers.items() if name not in without} if before else {}
+        if before and len(before._lengths) <= 2 * len(kept) + SPARE:
+            self._numbers, self._held = kept, before._held
+            self._lengths, self._lock = before._lengths, before._lock
         else:
-            self._held, self._lengths, self._lock = before._held, before._lengths, before._lock
+            self._numbers, self._held = {}, {}
+            self._lengths, self._lock = array("I"), Lock()
 
     def add(self, terms: Iterable[str]) -> int:
         """Return the number of a new text, by its terms with repeats."""

@@ -334,7 +334,7 @@ class Index:
         if self._root is None:
             return None
         try:
-            info = os.stat(self._path or "")
+            info = Path(self._path or "").stat()
         except OSError:
             return 0, 0
         return info.st_dev, info.st_ino
