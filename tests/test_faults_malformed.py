@@ -223,6 +223,7 @@ def attempt(base: Path, root: Path, files: Mapping[str, bytes]) -> None:
         start = opened(root) or Library(base).view()
         before = texts(start)
         typed = Counter(item.text for doc_id in start.ids() for item in start.document(doc_id).unsigned)
+        waiting = _to_draw_from(start)
         handled = Handled(root, files)
         handled.all()
         view = opened(root)
@@ -233,7 +234,7 @@ def attempt(base: Path, root: Path, files: Mapping[str, bytes]) -> None:
     if view is not None:
         after = texts(view)
         assert not before - after, "a line is lost"
-        known = {*typed, *_to_draw_from(start), "a turn that is new"}
+        known = {*typed, *waiting, "a turn that is new"}
         assert set(map(plain, after - before)) <= set(map(plain, known)), "a line came from nowhere"
     assert not (root.parent.parent / "x.md").exists()
 

@@ -408,7 +408,7 @@ class Tables:
 
     def fill(self, view: View) -> None:
         """Make the rows of what has none."""
-        self.index.attempt(view, self._fill)
+        self.index.attempt(view, lambda: self._fill(view))
 
     def _fill(self, view: View) -> None:
         last, collecting = 0, gc.isenabled()

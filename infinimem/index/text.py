@@ -67,7 +67,7 @@ class Text:
         with self._lock:
             try:
                 if self.index.folder:
-                    self.index.attempt(view, self._refresh)
+                    self.index.attempt(view, lambda: self._refresh(view))
             except (OSError, ValueError) as error:
                 log.warning("the text of the library cannot be kept (%s)", error)
                 self._places, self._data = {}, b""

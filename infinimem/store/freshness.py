@@ -52,6 +52,8 @@ REST, SHARE = 30.0, 100
 GRACE_NS = 3_000_000_000
 """Nanoseconds within which a watcher names an edit, at the latest."""
 
+STEPS = 16
+"""Listings before one of which it is known what changed since."""
 MANY = 4096
 """Names of files that a watcher gives, after which looking at every file is quicker."""
 
@@ -63,23 +65,25 @@ TOO_LARGE = "it is larger than tools read"
 class DocumentStates:
     """The documents at one moment; the same object as long as nothing changes.
 
-    `ids` are sorted, `oversized` those that are passed over; `news` is what changed since the one with the
-    key `before`. What did not change is shared.
+    `ids` are sorted, `oversized` those that are passed over; `steps` are the keys of some listings before this
+    one, the last at the end, each with what changed after it.
     """
 
     ids: tuple[str, ...] = ()
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     oversized: Mapping[str, Stamp] = field(default_factory=dict)
     key: object = field(default_factory=object)
-    before: object = None
-    news: Collection[str] = ()
+    steps: tuple[tuple[object, Collection[str]], ...] = ()
 
     def since(self, older: DocumentStates) -> Collection[str]:
         """Return ids of the documents that differ from an older listing, or stand in one alone."""
         if older is self:
             return ()
-        if self.before is older.key:
-            return self.news
+        news: set[str] = set()
+        for key, names in reversed(self.steps):
+            news.update(names)
+            if key is older.key:
+                return news
         return _differing(self.stamps, older.stamps)
 
     def state(self, doc_id: str) -> Stamp | None:
@@ -116,7 +120,7 @@ class DocumentStates:
             for doc_id in came:
                 insort(sorted_ids, doc_id)
             ids = tuple(sorted_ids)
-        return DocumentStates(ids, stamps, oversized, before=self.key, news=news)
+        return DocumentStates(ids, stamps, oversized, steps=(*self.steps, (self.key, news))[-STEPS:])
 
 
 def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:

@@ -23,6 +23,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -165,7 +166,9 @@ class Lines:
 
     def session(self, name: str) -> str | None:
         """Return the first evidence document of a session."""
-        return self.seqs("select min(name) from document where session = ?", name)[0]
+        query = "select min(name) from document where session = ?"
+        found: str | None = self.db.execute(query, (_text(name),)).fetchone()[0]
+        return found
 
     def marked(self, mark: Mark) -> tuple[str, int] | None:
         """Return document and seq of the turn with a mark."""
@@ -178,7 +181,7 @@ class Lines:
     def named(self, kind: int, folded: str) -> tuple[str, ...]:
         """Return ids of documents by a folded name, sorted; kind is ID, STEM or ALIAS (of topics)."""
         query = "select d.name from name n join document d on d.id = n.doc where kind = ? and folded = ?"
-        return tuple(sorted(row[0] for row in self.db.execute(query, (kind, folded))))
+        return tuple(sorted(row[0] for row in self.db.execute(query, (kind, _text(folded)))))
 
     def clashes(self) -> list[tuple[str, ...]]:
         """Return ids that some file systems take for one, together."""
@@ -218,11 +221,6 @@ class _Cited(Set[int]):
         return self._lines.seqs("select count(distinct origin) from cite")[0]
 
 
-class _Connection(sqlite3.Connection):
-    file: tuple[int, int] | None = None
-    """Device and inode of what it opened; None in memory."""
-
-
 class Index:
     """The index of one library as one strategy sees it, for one process; its threads take turns.
 
@@ -239,15 +237,15 @@ class Index:
 
     def _forget(self) -> None:
         """Know nothing, as a new process does."""
-        self._db: _Connection | None = None
-        self._idle: list[_Connection] = []
+        self._db: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._pinned: set[sqlite3.Connection] = set()
         self._listing: DocumentStates | None = None
         self._known: dict[str, tuple[int, Stamp]] = {}
         self._read: OrderedDict[str, Document] = OrderedDict()
         self._drawn: Set[int] | None = None
         self._version = self._seen = -1
-        self._path: str | None = None
-        self._temporary: Path | None = None
+        self._inode = 0
 
     # ── for views ───────────────────────────────────────────────────────────────────────────────
 
@@ -255,29 +253,23 @@ class Index:
         """Take in what changed, and return what a view may ask from now on."""
         return self.attempt(view, self._lines)
 
-    def attempt(self, view: View, work: Callable[[View], T]) -> T:
+    def attempt(self, view: View, work: Callable[[], T]) -> T:
         """Take in what changed and do some work; again with an index made anew where that fails."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 self._forget()
-            if self._db is not None and self._db.file != self._file():
-                self._forget()  # somebody deleted it
-            try:
-                self._update(view)
-                return work(view)
-            except sqlite3.Error as error:
-                log.warning("the index is made anew (%s)", error)
-                self._discard()
-            try:
-                self._update(view)
-                return work(view)
-            except sqlite3.Error as error:  # no space, or no right to write
-                log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
-                self._discard()
-                self._temporary = self._temporary_folder()
-                self._update(view)
-                return work(view)
+            for _ in range(2):
+                try:
+                    self._update(view)
+                    return work()
+                except sqlite3.Error as error:
+                    log.warning("the index is made anew (%s)", error)
+                    self._discard()
+            log.warning("the index cannot be kept; it is built in a temporary folder")
+            self.folder = self._made()  # no space, or no right to write
+            self._update(view)
+            return work()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -285,43 +277,39 @@ class Index:
         with self._lock, _transaction(self._opened()) as db:
             yield db
 
-    def pinned(self) -> _Connection:
+    def pinned(self) -> sqlite3.Connection:
         """Return a connection in a read transaction that begins now; `release` takes it back."""
         if self._root is None:
             return self._opened()
         db = self._idle.pop() if self._idle else self._connected()
         db.execute("begin")
         db.execute("select version from meta").fetchone()
+        self._pinned.add(db)
         return db
 
-    def release(self, db: _Connection) -> None:
+    def release(self, db: sqlite3.Connection) -> None:
         """Take a connection back that `pinned` gave."""
-        if db is not self._db and self._pid == os.getpid():
+        if db in self._pinned and self._pid == os.getpid():  # else it is of an index that was deleted
+            self._pinned.discard(db)
             with suppress(sqlite3.Error):
                 db.rollback()
-                if self._db is not None and db.file == self._db.file:
-                    self._idle.append(db)
-                elif db.file:
-                    db.close()
+                self._idle.append(db)
 
-    @property
+    @cached_property
     def folder(self) -> Path | None:
         """Where index.db lies, and what others keep beside it; None in memory."""
         if self._root is None:
             return None
-        if self._temporary is None:
-            folder = cache_folder(self._root, f"index-{self._name}")
-            if folder is not None and not _is_remote(folder):
-                return folder
-            self._temporary = self._temporary_folder()
-        return self._temporary
+        folder = cache_folder(self._root, f"index-{self._name}")
+        return folder if folder is not None and not _is_remote(folder) else self._made()
 
-    def _temporary_folder(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="infinimem-"))
+    def _made(self) -> Path:
+        """Make a folder that goes with this process."""
+        folder = tempfile.mkdtemp(prefix="infinimem-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return folder
+        return Path(folder)
 
-    def _lines(self, _: View) -> Lines:
+    def _lines(self) -> Lines:
         db = self.pinned()
         lines = Lines(db, self)
         weakref.finalize(lines, self.release, db).atexit = False
@@ -329,28 +317,24 @@ class Index:
 
     # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
-    def _file(self) -> tuple[int, int] | None:
-        """Return device and inode of what lies at the index's place."""
-        if self._root is None:
-            return None
-        try:
-            info = Path(self._path or "").stat()
-        except OSError:
-            return 0, 0
-        return info.st_dev, info.st_ino
-
-    def _connected(self) -> _Connection:
+    def _connected(self) -> sqlite3.Connection:
         folder = self.folder
-        self._path = str(folder / "index.db") if folder else ":memory:"
-        db = sqlite3.connect(
-            self._path, WAIT, isolation_level=None, check_same_thread=False, factory=_Connection
-        )
+        path = str(folder / "index.db") if folder else ":memory:"
+        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
-        db.file = self._file()
+        if self._db is not None and self._found() != self._inode:
+            raise sqlite3.DatabaseError("it was deleted meanwhile")
         return db
 
-    def _opened(self) -> _Connection:
+    def _found(self) -> int:
+        """Return the inode of index.db; 0 if it is not there."""
+        try:
+            return os.lstat(f"{self.folder}/index.db").st_ino
+        except OSError:
+            return 0
+
+    def _opened(self) -> sqlite3.Connection:
         if self._db is None:
             db = self._connected()
             if db.execute("pragma user_version").fetchone()[0] != LAYOUT:
@@ -360,7 +344,7 @@ class Index:
                     if found == 0:
                         for statement in _SCHEMA.split(";\n"):
                             db.execute(statement)
-            self._db = db
+            self._db, self._inode = db, self._found()
         return self._db
 
     def _discard(self) -> None:
@@ -378,6 +362,9 @@ class Index:
 
     def _update(self, view: View) -> None:
         """Make the rows say what a view's files do, as far as they still read so."""
+        if self._db is not None and self._root is not None and self._found() != self._inode:
+            self._forget()  # a `forget` deleted it, or somebody else
+            self.__dict__.pop("folder", None)
         db = self._opened()
         theirs = self._refresh(db)
         listing = view.stored.listing if view.stored else None
@@ -391,7 +378,8 @@ class Index:
         changed = [name for name in sorted(asked) if self._is_changed(name, stamps, view)]
         for start in range(0, len(changed), PORTION):
             with _transaction(db):
-                _Update(self, db, view).take(changed[start : start + PORTION], stamps)
+                once = view.stored is not None and len(changed) > KEPT
+                _Update(self, db, view, once).take(changed[start : start + PORTION], stamps)
         self._note_drawn(db, view)
         self._listing = listing
 
@@ -454,8 +442,10 @@ _NEW = Stamp(0, 0, 0)
 class _Update:
     """One portion of an update, in a transaction."""
 
-    def __init__(self, index: Index, db: sqlite3.Connection, view: View) -> None:
+    def __init__(self, index: Index, db: sqlite3.Connection, view: View, once: bool) -> None:
         self._index, self._db, self._view = index, db, view
+        self._read = view.stored.read if once and view.stored else view.document
+        """Documents that are read for this alone are not kept."""
         self._asked: set[int] = set()
         """Seqs of which it may have changed whether they wait."""
         self._moved: set[int] = set()
@@ -494,7 +484,7 @@ class _Update:
         """Read one of the program's own documents; of others only the name counts here."""
         view = self._view
         own = (*RANKS, *view.spec.folders)
-        return view.document(name) if name.startswith(own) and not view.is_note(name) else None
+        return self._read(name) if name.startswith(own) and not view.is_note(name) else None
 
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
         """Insert a document's rows; return its id."""
@@ -507,7 +497,10 @@ class _Update:
         names = [(ID, fold(name)), (STEM, fold(name.rsplit("/", 1)[-1]))]
         if rank == RANKS.index(TOPICS) and document:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
-        self._db.executemany("insert or ignore into name values(?, ?, ?)", [(*one, number) for one in names])
+        self._db.executemany(
+            "insert or ignore into name values(?, ?, ?)",
+            [(kind, _text(folded), number) for kind, folded in names],
+        )
         self._db.execute("delete from gone where name = ?", (name,))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)
@@ -585,11 +578,16 @@ class _Update:
 
 def _session(document: Document | None) -> str | None:
     values = document.header.values if document else {}
-    return str(values["session"]) if "session" in values else None
+    return _text(str(values["session"])) if "session" in values else None
 
 
 def _key(mark: Mark) -> str:
-    return "\0".join(mark)
+    return _text("\0".join(mark))
+
+
+def _text(value: str) -> str:
+    """Return a text as SQLite takes it; bytes that are no UTF-8 are written out."""
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_remote(folder: Path) -> bool:

@@ -244,7 +244,8 @@ class View:
 
     def row(self, doc_id: str) -> CatalogRow:
         """Return one row of the catalog; raise DocumentNotFound as `document`."""
-        return _row(self, doc_id)
+        own = self.initialised and doc_id.startswith(TOPICS)
+        return (self.derived(_topic_rows).get(doc_id) if own else None) or _row(self, doc_id)
 
     def showing(self, documents: Mapping[str, Document]) -> View:
         """Return this library with other documents in it."""
@@ -382,6 +383,19 @@ def _groups(
 def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
     end = f"{folder[:-1]}0"  # "0" comes after "/"
     return ids[bisect_left(ids, folder) : bisect_left(ids, end)] if folder else ids
+
+
+def _topic_rows(
+    view: View, known: Mapping[str, CatalogRow] | None, changed: Collection[str] | None
+) -> Mapping[str, CatalogRow]:
+    """Make the catalog's rows of topics; one also tells of the archives that bear its names."""
+    if known is None or changed is None:
+        known, changed = {}, view.below(TOPICS)
+    due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
+    for name in (doc_id.removeprefix(ARCHIVE) for doc_id in changed if doc_id.startswith(ARCHIVE)):
+        due.update((f"{TOPICS}{name}", *view.lines.named(ALIAS, fold(name))))
+    rows = {doc_id: row for doc_id, row in known.items() if doc_id not in due}
+    return rows | {doc_id: _row(view, doc_id) for doc_id in due if doc_id in view} if due else known
 
 
 def _row(view: View, doc_id: str) -> CatalogRow:

@@ -1,0 +1,126 @@
+"""The derived index: it may be deleted, garbled, of another version or in use, and answers stay right."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infinimem import Memory, Turn, open_memory
+from infinimem.store.library import Library
+
+TURNS = [Turn(f"Nora keeps lamp {n} on shelf {n}.", session="s1", turn=str(n)) for n in range(8)]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    memory = open_memory(tmp_path / "m", create=True, model="offline")
+    memory.observe(TURNS[:4])
+    return memory
+
+
+def index_of(memory: Memory) -> Path:
+    assert memory.library.view().lines
+    return next(Path(os.environ["XDG_CACHE_HOME"]).glob("infinimem/*/index-infini/index.db"))
+
+
+def told(root: Path) -> tuple[object, ...]:
+    """What a new process answers."""
+    view = Library(root).view()
+    places = {place.seq: place.text for place in view.entries()}
+    assert all((found := view.entry(seq)) and found.text == text for seq, text in places.items())
+    return view.max_seq, sorted(view.cited), [place.seq for place in view.uncited()], places
+
+
+def copied(path: Path) -> Path:
+    """All that stands in an index, as one file beside it."""
+    copy = path.with_name("copy")
+    source, target = sqlite3.connect(path), sqlite3.connect(copy)
+    source.backup(target)
+    source.close()
+    target.close()
+    return copy
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(b"no database at all" * 500)
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def make_newer(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.execute("pragma user_version = 999")
+    db.close()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [garble, halve, make_newer, empty, Path.unlink])
+def test_an_index_that_cannot_be_used_is_made_anew(memory: Memory, harm: Callable[[Path], None]) -> None:
+    path, before = index_of(memory), told(memory.library.root)
+    kept = copied(path)
+    for left in path.parent.glob("index.db*"):
+        left.unlink()
+    kept.rename(path)
+    harm(path)
+    assert told(memory.library.root) == before
+
+
+def test_answers_do_not_hang_on_the_index(memory: Memory) -> None:
+    before = told(memory.library.root)
+    shutil.rmtree(index_of(memory).parent.parent)
+    assert told(memory.library.root) == before
+
+
+def test_an_index_that_is_deleted_under_a_running_process(memory: Memory) -> None:
+    view = memory.library.view()
+    seqs = [place.seq for place in view.entries("evidence")]
+    shutil.rmtree(index_of(memory).parent.parent)
+    memory.observe(TURNS[4:6])
+    now = memory.library.view()
+    assert all(now.entry(seq) for seq in seqs)
+    assert now.max_seq > view.max_seq
+    assert told(memory.library.root)[0] == now.max_seq
+
+
+def test_a_view_says_the_same_while_others_write(memory: Memory) -> None:
+    view = memory.library.view()
+    highest, cited = view.max_seq, sorted(view.cited)
+    open_memory(memory.library.root, model="offline").observe(TURNS[4:])
+    assert (view.max_seq, sorted(view.cited)) == (highest, cited)
+    assert memory.library.view().max_seq > highest
+
+
+def test_a_cache_that_cannot_be_written(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = told(memory.library.root)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert told(memory.library.root) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_opens_its_own(memory: Memory) -> None:
+    before, (read, write) = memory.library.view().max_seq, os.pipe()
+    child = os.fork()
+    if child == 0:
+        memory.observe(TURNS[4:5])
+        os.write(write, str(memory.library.view().max_seq).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int(os.read(read, 20)) > before
+    assert memory.library.view().max_seq == told(memory.library.root)[0]
+
+
+def test_a_turn_waits_until_something_says_it(memory: Memory) -> None:
+    memory.record(TURNS[6:7])
+    assert [place.text for place in memory.library.view().uncited()] == [TURNS[6].text]
+    memory.draw()
+    assert not memory.library.view().uncited()
