@@ -27,6 +27,7 @@ from vectors import texts
 
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import connect
+from infinimem.index.vectors import vectors_of
 from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
@@ -53,7 +54,7 @@ class Drawn:
 
     name, size, semantic = "drawn", 384, True
 
-    def embed(self, given: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, given: Sequence[str], kind: str = "passage") -> NDArray[np.float32]:
         """See `Embedder.embed`."""
         seeds = (zlib.crc32(text.encode()) for text in given)
         rows = [np.random.default_rng(seed).normal(size=self.size) for seed in seeds]
@@ -149,7 +150,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 def measured(memory: Memory, queries: int, k: int) -> Row:
     """Ask in turn, so that what else the machine does falls on all alike."""
     settings = AllmemSettings(anchors=k)
-    bank, space = RecordStore.load(memory.view), VectorIndex.of(memory.view)
+    bank, space = RecordStore.load(memory.view), VectorIndex(vectors_of(memory.view))
     space.sync(bank)
     ways = [AllMem(OfflineClient(), Settings(own=(settings,)))]
     ways.append(AllMem(OfflineClient(), Settings(own=(replace(settings, visibility=False),))))

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from infinimem.embedders.base import Embedder
+from infinimem.embedders.base import Embedder, text_key
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured
-from infinimem.index.pieces import text_key
-from infinimem.retrieval.vectors import Matrix, Vectors, top
+from infinimem.index.vectors import Matrix, Vectors, nearest
 from infinimem.settings import EmbedderSettings
 
 LOCAL = {"lexical": 5000, "static": 5000, "minilm": 200}
@@ -69,10 +68,10 @@ def rates() -> None:
         print(f"{name:8} {count / took:8,.0f} texts/s, ready in {ready:.2f} s ({embedder.name})")
 
 
-def nearest(matrix: Matrix, queries: Matrix) -> str:
+def timed(matrix: Matrix, queries: Matrix) -> str:
     """Time of the best entries of each query."""
-    top(matrix, queries[0], BEST)
-    return shown([seconds(lambda query=query: top(matrix, query, BEST)) for query in queries])
+    nearest(matrix, queries[0], BEST)
+    return shown([seconds(lambda query=query: nearest(matrix, query, BEST)) for query in queries])
 
 
 def store(embedder: Embedder, entries: list[str]) -> None:
@@ -80,15 +79,14 @@ def store(embedder: Embedder, entries: list[str]) -> None:
     took = seconds(lambda: Vectors("/benchmark", embedder).add(entries))
     print(f"{embedder.name}: {len(entries):,} entries computed and kept in {took:.1f} s")
     opened = Vectors("/benchmark", embedder)
-    print(f"  opened and checked       {1000 * seconds(lambda: opened.held):6.1f} ms")
+    print(f"  opened and checked       {1000 * seconds(lambda: opened.rows):6.1f} ms")
     keys = [text_key(text) for text in entries]
-    opened.held.rows(keys[:1])
-    print(f"  all keys looked up       {1000 * seconds(lambda: opened.held.rows(keys)):6.1f} ms")
+    print(f"  all keys looked up       {1000 * seconds(lambda: opened.rows.places(keys)):6.1f} ms")
     print(f"  one entry more           {1000 * seconds(lambda: opened.add([*entries[:9], 'new'])):6.1f} ms")
-    held = opened.held
-    print(f"  nearest {BEST}               {nearest(held.matrix, embedder.embed(texts(QUERIES, 2)))}")
+    queries = embedder.embed(texts(QUERIES, 2), "query")
+    print(f"  nearest {BEST}               {timed(opened.rows.matrix, queries)}")
     asked = [
-        seconds(lambda text=text: top(opened.held.matrix, embedder.embed([text])[0], BEST))
+        seconds(lambda text=text: nearest(opened.rows.matrix, embedder.embed([text], "query")[0], BEST))
         for text in texts(QUERIES, 3)
     ]
     print(f"  with the query's vector  {shown(asked)}")
@@ -106,7 +104,7 @@ def main() -> None:
     drawn = np.random.default_rng(1)
     for size in SIZES:
         matrix = drawn.normal(size=(options.entries, size)).astype(np.float32)
-        print(f"{options.entries:,} rows of {size:4}: nearest {BEST} {nearest(matrix, matrix[:QUERIES])}")
+        print(f"{options.entries:,} rows of {size:4}: nearest {BEST} {timed(matrix, matrix[:QUERIES])}")
 
 
 if __name__ == "__main__":

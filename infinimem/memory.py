@@ -497,9 +497,9 @@ class Memory(Reader):
         Raises:
             UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
         """
+        from infinimem.index.grep import compile_pattern
         from infinimem.operations.forget.forget import forget, preview_forget
         from infinimem.operations.forget.redaction import Wanted
-        from infinimem.index.grep import compile_pattern
 
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")

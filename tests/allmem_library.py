@@ -7,6 +7,7 @@ from typing import Any
 
 from in_memory import Driven
 
+from infinimem.index.vectors import vectors_of
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
@@ -117,6 +118,6 @@ def banked(library: Library, *descriptors: tuple[str, str]) -> tuple[RecordStore
                 (Ref(place.seq),),
             )
         )
-    space = VectorIndex.of(library.view())
+    space = VectorIndex(vectors_of(library.view()))
     space.sync(bank)
     return bank, space

@@ -30,7 +30,7 @@ class Angles:
     size = 2
     semantic = False
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> NDArray[np.float32]:
         rows = [self._row(_ANGLE.search(text)) for text in texts]
         return np.array(rows, np.float32).reshape(len(texts), 2)
 

@@ -14,8 +14,8 @@ import pytest
 from allmem_library import Library, banked, cards
 from cases import each
 
+from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
-from infinimem.retrieval.vectors import Vectors
 from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Faulty, Part, split_parts
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
@@ -283,7 +283,7 @@ class Plane:
 
     name, size, semantic = "plane", 2, True
 
-    def embed(self, texts: Any) -> np.ndarray:
+    def embed(self, texts: Any, kind: str = "passage") -> np.ndarray:
         angles = np.radians([float(text.split("\n")[1]) for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from allmem_library import Library
 
+from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
-from infinimem.retrieval.vectors import Vectors
 from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Consolidator, Part, faults
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
@@ -30,7 +30,7 @@ class Coarse:
 
     name, size, semantic = "coarse 3", 3, False
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> np.ndarray:
         rows = np.array([random.Random(text).choices((-1, 0, 1), k=3) for text in texts], np.float32)
         rows = rows.reshape(len(texts), 3)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -13,10 +13,10 @@ from allmem_library import PAPER, Library
 from numpy.typing import NDArray
 
 from infinimem import Turn, open_memory
+from infinimem.index.vectors import Vectors
 from infinimem.markdown.document import Document
 from infinimem.memory import Memory
 from infinimem.model import Candidate, Evidence, Plan, Stage
-from infinimem.retrieval.vectors import Vectors
 from infinimem.store.view import Applied, View
 from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
@@ -32,7 +32,7 @@ class Angles:
 
     name, size, semantic = "angles", 2, True
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> NDArray[np.float32]:
         return np.array([self._row(text.rsplit("\n", 1)[-1]) for text in texts], np.float32).reshape(-1, 2)
 
     def _row(self, last: str) -> tuple[float, float]:

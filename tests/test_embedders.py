@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ import pytest
 from cases import each
 from fake_server import Say, refuse, serve
 
+from infinimem import Turn, open_memory
 from infinimem.embedders import local
-from infinimem.embedders.base import Embedder
+from infinimem.embedders.base import Embedder, Kind
 from infinimem.embedders.connect import connect
 from infinimem.embedders.local import folder_of
 from infinimem.embedders.openai import OpenAIEmbedder
@@ -25,6 +26,7 @@ from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.model import Usage
 from infinimem.settings import EmbedderSettings
 
+SENTENCE = "Represent this sentence for searching relevant passages: "
 WORDS = "the cat sat on a mat while old dogs slept under some table near our kitchen door".split()
 
 
@@ -173,6 +175,67 @@ def test_texts_go_in_batches_and_are_counted() -> None:
     assert rows.shape == (201, 3) and not rows[200].any()
     assert np.allclose(rows[3], np.array([4, 1, 2]) / 21**0.5)
     assert embedder.usage == {"embed": Usage(5, 25, 0)}
+
+
+@each(
+    ("model", "query", "passage"),
+    [
+        ("m", {"input": ["a"]}, {"input": ["b"]}),
+        ("intfloat/multilingual-e5-small", {"input": ["query: a"]}, {"input": ["passage: b"]}),
+        ("intfloat/multilingual-e5-large-instruct", {"input": ["a"]}, {"input": ["b"]}),
+        ("bge-small-en-v1.5", {"input": [f"{SENTENCE}a"]}, {"input": ["b"]}),
+        ("bge-m3", {"input": ["a"]}, {"input": ["b"]}),
+        ("snowflake-arctic-embed2", {"input": ["query: a"]}, {"input": ["b"]}),
+        (
+            "voyage-3",
+            {"input": ["a"], "input_type": "query"},
+            {"input": ["b"], "input_type": "document"},
+        ),
+    ],
+)
+def test_questions_and_passages_are_told_apart_as_a_model_wants_it(
+    model: str, query: dict[str, Any], passage: dict[str, Any]
+) -> None:
+    with serve(vectors) as server:
+        embedder = OpenAIEmbedder(model, server.url)
+        embedder.embed(["a"], "query")
+        embedder.embed(["b"])
+    common = {"model": model, "encoding_format": "float"}
+    assert server.requests[1:] == [common | query, common | passage]
+
+
+def test_vectors_of_marked_passages_are_not_mixed_with_older_ones() -> None:
+    names = {
+        model: OpenAIEmbedder(model, "http://localhost:1").name for model in ("m", "e5-small", "voyage-3")
+    }
+    assert names == {
+        "m": "openai m at localhost:1",
+        "e5-small": "openai e5-small at localhost:1, passage:",
+        "voyage-3": "openai voyage-3 at localhost:1, document",
+    }
+
+
+def test_what_is_asked_is_a_query_and_what_is_kept_a_passage(tmp_path: Path) -> None:
+    class Noting(local.Lexical):
+        name, semantic = "noting", True
+
+        def __init__(self) -> None:
+            self.texts: dict[str, list[str]] = {"query": [], "passage": []}
+
+        def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Any:
+            self.texts[kind] += texts
+            return super().embed(texts, kind)
+
+    for strategy in ("infini", "allmem"):
+        embedder = Noting()
+        memory = open_memory(
+            tmp_path / strategy, create=True, model="offline", embedder=embedder, strategy=strategy
+        )
+        memory.observe([Turn("I keep the lamp in the attic.", session="s", speaker="Nora")])
+        memory.retrieve("Where is the light?")
+        assert {*embedder.texts["query"]} == {"Where is the light?"}
+        assert any("lamp" in text for text in embedder.texts["passage"])
+        assert not any("light" in text for text in embedder.texts["passage"])
 
 
 def test_a_request_holds_so_much_text_and_no_more() -> None:

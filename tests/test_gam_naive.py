@@ -185,7 +185,7 @@ class Said:
         row = np.array([chance.gauss(0, 1) for _ in range(SIZE)])
         return [float(value) for value in (row / np.linalg.norm(row)).astype(np.float32)]
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> np.ndarray[Any, np.dtype[np.float32]]:
         rows = [self.vector(tuple(re.findall(r"#\d+", text))) for text in texts]
         return np.array(rows, np.float32).reshape(len(texts), SIZE)
 

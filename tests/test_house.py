@@ -30,6 +30,7 @@ ROOMS = (
     ("remote",),
     ("embedders",),
     ("store",),
+    ("index",),
     ("retrieval",),
     ("operations",),
     ("prompts",),

@@ -163,7 +163,7 @@ class Meanings:
         self.asked: list[str] = []
         self._axes = {word: at for at, words in enumerate(MEANINGS[::order]) for word in words.split()}
 
-    def embed(self, texts: Sequence[str]) -> Any:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> Any:
         self.asked += texts
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
@@ -203,7 +203,7 @@ def test_each_scope_has_its_own(scope: Scope, seqs: set[int]) -> None:
 
 def test_a_server_that_does_not_answer_leaves_words(caplog: pytest.LogCaptureFixture) -> None:
     class Down(Meanings):
-        def embed(self, texts: Sequence[str]) -> Any:
+        def embed(self, texts: Sequence[str], kind: str = "passage") -> Any:
             raise ModelUnavailable("no answer; try later")
 
     assert searcher(lisbon(Down())).entries("Lisbon", 9) == searcher(view_of(LISBON)).entries("Lisbon", 9)

@@ -140,7 +140,7 @@ class Table:
     def __init__(self, rows: NDArray[np.float32]) -> None:
         self._rows = rows
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], kind: str = "passage") -> NDArray[np.float32]:
         last = [re.findall(r"#(\d+)", text)[-1:] for text in texts]
         rows = [self._rows[int(found[0])] if found else np.zeros(SIZE) for found in last]
         return np.array(rows, np.float32).reshape(len(texts), SIZE)

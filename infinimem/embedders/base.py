@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
+
+Kind = Literal["query", "passage"]
+"""What is looked for, or what is found; texts that are compared with each other are passages."""
 
 
 class Embedder(Protocol):
@@ -27,8 +32,12 @@ class Embedder(Protocol):
     def semantic(self) -> bool:
         """Return whether its vectors know more than which words a text holds."""
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """Return the vectors of texts, of any length; a model may read only the beginning of a long one.
+
+        Args:
+            texts: of one kind.
+            kind: which; models that do not tell kinds apart give both the same vectors.
 
         Returns:
             One row of length 1 a text, float32; zeros for a text without any token. The row of a text is the
@@ -38,6 +47,31 @@ class Embedder(Protocol):
             ModelUnavailable: a server does not answer.
             ModelNotConfigured: key, model or address are wrong.
         """
+
+
+_PREFIXES = (
+    (r"\be5\b(?!.*instruct)", "query: ", "passage: "),
+    (r"arctic-embed.*2", "query: ", ""),
+    (
+        r"\bbge-(small|base|large)-en|mxbai-embed|arctic-embed",
+        "Represent this sentence for searching relevant passages: ",
+        "",
+    ),
+    (r"nomic-embed-text", "search_query: ", "search_document: "),
+    (r"embeddinggemma", "task: search result | query: ", "title: none | text: "),
+)
+"""By a model's name what it was trained to read before a query and a passage. Source: the models' cards."""
+
+
+def prefix_of(model: str, kind: Kind) -> str:
+    """Return what a model reads before a text of a kind; "" if it does not tell kinds apart."""
+    row = next((row for row in _PREFIXES if re.search(row[0], model.casefold())), ("", "", ""))
+    return row[1] if kind == "query" else row[2]
+
+
+def text_key(text: str) -> bytes:
+    """Return the 16 bytes that name a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def readable(text: str) -> str:

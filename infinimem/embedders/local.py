@@ -20,7 +20,7 @@ from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.embedders.base import readable, unit
+from infinimem.embedders.base import Kind, prefix_of, readable, unit
 from infinimem.errors import ModelNotConfigured
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Lexical:
     semantic = False
     name = "lexical 512"
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`."""
         import numpy as np
 
@@ -124,7 +124,7 @@ class Static:
         self._table = table
         self._tokenizer = tokenizer
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`; a long text is read to its end."""
         import numpy as np
 
@@ -206,21 +206,25 @@ class MiniLM:
     """The mean of what the last layer says of each token: six layers, some hundred texts a second.
 
     Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
-    what stands beside it. A thread a core takes them; a text alone is too small to be shared out.
+    what stands beside it. A thread a core takes them; a text alone is too small to be shared out. Texts of an
+    E5 or another model that tells kinds apart get their prefixes; `title` names the model.
     Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
 
     semantic = True
 
-    def __init__(self, name: str, network: Network) -> None:
-        self.name = name
+    def __init__(self, title: str, digest: str, network: Network) -> None:
+        self.name = f"minilm {title} {digest} {prefix_of(title, 'passage')}".strip()
         self.size = network.size
+        self._title = title
         self._network = network
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`; of a long text the first 256 tokens count."""
         import numpy as np
 
+        prefix = prefix_of(self._title, kind)
+        texts = [prefix + text if text.strip() else "" for text in texts]
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
         if len(texts) < 8:  # not worth threads
             found = list(map(self._row, texts))
@@ -254,7 +258,7 @@ def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
     with _loading("minilm", weights):
         data, rules = weights.read_bytes(), tokens.read_bytes()
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
-        return MiniLM(f"minilm {title} {digest}", Network(data, rules, 256))
+        return MiniLM(title, digest, Network(data, rules, 256))
 
 
 class CrossEncoder:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from infinimem.embedders.base import readable, unit
+from infinimem.embedders.base import Kind, prefix_of, readable, unit
 from infinimem.errors import ModelUnavailable
 from infinimem.model import Usage
 from infinimem.remote.endpoint import Endpoint, Refused, used
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _MODEL = "text-embedding-3-small"
 _SIZES = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 """Source: OpenAI's page on embeddings; the size of another model is asked of the server."""
+_INPUT_TYPES: Mapping[str, Mapping[Kind, str]] = {
+    "voyage-": {"query": "query", "passage": "document"},
+    "nvidia/": {"query": "query", "passage": "passage"},
+}
+"""What servers call kinds of texts, by the beginning of a model's name. Source: their pages on embeddings."""
 _TEXTS, _CHARACTERS = 64, 100_000  # of one request. A server that takes less is asked in halves.
 _LARGEST = 8 * 1024 * 1024  # bytes of a reply: 64 vectors of 5,000 numbers, each written out in full
 _WIDEST = 16_384  # numbers of a vector; no model gives as many
@@ -65,7 +70,9 @@ class OpenAIEmbedder:
             instead="the embedder 'lexical'",
         )
         self.host = self._endpoint.host
-        self.name = f"openai {self.model} at {self.host}"
+        self._types = next((told for name, told in _INPUT_TYPES.items() if self.model.startswith(name)), {})
+        told = self._types.get("passage") or prefix_of(self.model, "passage").strip()
+        self.name = f"openai {self.model} at {self.host}" + (f", {told}" if told else "")
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.name!r})"
@@ -73,16 +80,17 @@ class OpenAIEmbedder:
     @cached_property
     def size(self) -> int:
         """See `Embedder.size`; of a model that is not known the server is asked once."""
-        return _SIZES.get(self.model) or len(self._rows(["size"])[0])
+        return _SIZES.get(self.model) or len(self._rows(["size"], "passage")[0])
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`; of a long text the first 20,000 characters count."""
         import numpy as np
 
+        prefix = "" if self._types else prefix_of(self.model, kind)
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
         asked = [at for at, text in enumerate(texts) if text.strip()]
         for batch in _batches(asked, texts):
-            found = self._rows([readable(texts[at][:_LONGEST]) for at in batch])
+            found = self._rows([prefix + readable(texts[at][:_LONGEST]) for at in batch], kind)
             if any(len(row) != self.size for row in found):
                 raise ModelUnavailable(
                     f"{self.host} gives vectors of another size than before; check the model"
@@ -91,7 +99,7 @@ class OpenAIEmbedder:
                 rows[batch] = found
         return unit(rows)
 
-    def _rows(self, texts: list[str]) -> list[Row]:
+    def _rows(self, texts: list[str], kind: Kind) -> list[Row]:
         """Ask for these texts; if that is too much, for halves of them, then for the beginning of one. A text
         costs at most nine requests, and all refusals together no more time than one call may take."""
         rows: list[Row] = []
@@ -100,7 +108,7 @@ class OpenAIEmbedder:
             part = waiting.pop()
             began = time.monotonic()
             try:
-                rows += self._ask(part)
+                rows += self._ask(part, kind)
             except Refused as refusal:
                 wasted += time.monotonic() - began
                 half, longest = len(part) // 2, max(map(len, part))
@@ -111,10 +119,12 @@ class OpenAIEmbedder:
                 waiting += [part[half:], part[:half]] if half else [[part[0][: longest // 2]]]
         return rows
 
-    def _ask(self, texts: list[str]) -> list[Row]:
+    def _ask(self, texts: list[str], kind: Kind) -> list[Row]:
         import numpy as np
 
-        request = {"model": self.model, "input": texts, "encoding_format": "float"}
+        request: dict[str, object] = {"model": self.model, "input": texts, "encoding_format": "float"}
+        if self._types:
+            request["extra_body"] = {"input_type": self._types[kind]}
         answer = self._endpoint.ask("embeddings", request)
         self.usage["embed"] = self.usage.get("embed", Usage()) + used(answer)
         try:

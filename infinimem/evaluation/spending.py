@@ -31,7 +31,7 @@ from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder, Matrix
+    from infinimem.embedders.base import Embedder, Kind, Matrix
 
 EMBEDDING = "embedding"
 """The phase under which an embedder's calls are booked."""
@@ -155,7 +155,7 @@ class Booked:
             size: int = self._embedder.size
         return size
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`.
 
         Raises:
@@ -163,7 +163,7 @@ class Booked:
         """
         self._spending.demand()
         with self._booking():
-            vectors: Matrix = self._embedder.embed(texts)
+            vectors: Matrix = self._embedder.embed(texts, kind)
         return vectors
 
     @contextmanager

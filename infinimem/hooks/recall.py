@@ -2,7 +2,7 @@
 and deserve none; silence is better than noise.
 
 A line counts by the telling words of the prompt that it holds, and by words of the same matter
-("indentation", "tabs"; retrieval/kin.txt). Of what was said in the prompt's own project one is enough; of the
+("indentation", "tabs"; index/kin.txt). Of what was said in the prompt's own project one is enough; of the
 rest it takes two, or a code ("GL-0417"), or a rare one where somebody asks briefly for themselves. What was
 said in another project counts for nothing, unless it is about the person who said it; neither does what an
 assistant said. Of lines that hold the same words only the newest is shown, and all of them between marks,

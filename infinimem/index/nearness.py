@@ -7,7 +7,6 @@ that a search embeds only what is new. It ranks nothing by itself: search.py doe
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from infinimem.index.pieces import WHOLE, Row, cut, plain
 from infinimem.index.questions import nameless
 from infinimem.index.tables import SAID_PART, Reading, Tables
-from infinimem.retrieval.vectors import top, unchanged, vectors_of
+from infinimem.index.vectors import DIGITS, Rows, nearest, unchanged, vectors_of
 from infinimem.store.view import View
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -26,7 +25,6 @@ BESIDE_WEIGHT = 0.75
 """What the turns before and after count beside the text itself: an answer is near to its question."""
 KEY = 16
 """Bytes of a text's key."""
-_DIGITS = 6
 
 
 class Columns:
@@ -34,14 +32,14 @@ class Columns:
 
     def __init__(self) -> None:
         self.ids = self.parts = self.seqs = np.zeros(0, np.int64)
-        self.keys = np.zeros((0, KEY), np.uint8)
+        self.keys: list[bytes] = []
         self.at = np.zeros(0, np.int64)
         """Where the vector of each stands; -1 for those that nobody looked for."""
-        self.held: object = None
+        self.vectors: Rows | None = None
         self.texts: tuple[object, Array] = (None, self.at)
         """What was asked last, and where the vectors of the rows stand that may be found, each once."""
-        self.vector: tuple[str, Any] = ("", None)
-        """Of the query that was asked last."""
+        self.query: tuple[str, Any] = ("", None)
+        """What was asked last, and its vector."""
 
     def read(self, reading: Reading) -> None:
         """Take in the rows that are new."""
@@ -50,9 +48,8 @@ class Columns:
         if rows := reading.db.execute(query, (last,)).fetchall():
             ids, parts, seqs, keys = zip(*rows, strict=True)
             self.ids, self.parts = np.append(self.ids, ids), np.append(self.parts, parts)
-            self.seqs = np.append(self.seqs, seqs)
-            self.keys = np.concatenate([self.keys, np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY)])
-            self.at = np.append(self.at, np.full(len(ids), -1))
+            self.seqs, self.at = np.append(self.seqs, seqs), np.append(self.at, np.full(len(ids), -1))
+            self.keys += keys
 
 
 class Meaning:
@@ -75,18 +72,20 @@ class Meaning:
         columns.read(reading)
         said = (columns.parts == SAID_PART) & (columns.seqs > 0)
         chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
-        self._held = self._embedded(columns, np.flatnonzero(chosen | said))
+        self._vectors = self._embedded(columns, np.flatnonzero(chosen | said))
         asked = nameless(query, [row[0] for row in reading.db.execute("select name from speaker")])
-        if columns.vector[0] != asked:  # a search may ask twice
-            columns.vector = (asked, view.embedder.embed([asked])[0])
-        vector = columns.vector[1]
+        if columns.query[0] != asked:  # a search may ask twice
+            columns.query = (asked, view.embedder.embed([asked], "query")[0])
+        vector = columns.query[1]
         self._query = vector.astype(np.float64)
         here = chosen & (columns.at >= 0)
-        scope = (frozenset(parts), turns, len(columns.ids), id(self._held))
+        scope = (frozenset(parts), turns, len(columns.ids), self._vectors)
         if columns.texts[0] != scope:
             columns.texts = (scope, np.unique(columns.at[here]))
-        texts, cosines = top(self._held.matrix, vector, NEAREST, columns.texts[1])
-        self.nearest: list[int] = columns.ids[here & np.isin(columns.at, texts[cosines > 0])].tolist()
+        texts = columns.texts[1]
+        near, cosines = nearest(self._vectors.matrix, vector, NEAREST, texts)
+        near = texts[near[np.array(cosines) > 0]]
+        self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
         """The ids of the nearest rows."""
 
     def shares(self, rows: Sequence[Row], most: float) -> list[float]:
@@ -99,12 +98,12 @@ class Meaning:
         names = list(
             dict.fromkeys(key for row, some in zip(rows, keys, strict=True) for key in (row.key, *some))
         )
-        at = self._held.rows(names)
-        near = dict.fromkeys(names, 0.0)
-        there = [name for name, place in zip(names, at, strict=True) if place >= 0]
+        at = np.array(self._vectors.places(names), np.int64)
         # Row by row, so that a sum does not hang on what else is asked.
-        products = np.einsum("ij,j->i", self._held.matrix[at[at >= 0]], self._query)
-        near.update(zip(there, np.round(products, _DIGITS).tolist(), strict=True))
+        products = np.einsum("ij,j->i", self._vectors.matrix[at[at >= 0]], self._query)
+        near = dict.fromkeys(names, 0.0)
+        there = (name for name, place in zip(names, at, strict=True) if place >= 0)
+        near.update(zip(there, np.round(products, DIGITS).tolist(), strict=True))
         sums = []
         for row, some in zip(rows, keys, strict=True):
             around = sum(near[key] for key in some) / len(some) if some else near[row.key]
@@ -112,20 +111,20 @@ class Meaning:
         nearest = max(sums, default=0.0) or 1.0
         return [most * one / nearest for one in sums]
 
-    def _embedded(self, columns: Columns, wanted: Array) -> Any:
+    def _embedded(self, columns: Columns, wanted: Array) -> Rows:
         """Return the vectors of the library, with those of some rows, and note where they stand."""
-        vectors = vectors_of(self._view.root, self._view.embedder)
-        held = vectors.held
-        if columns.held is not held:
-            columns.at[:] = -1
-        missing = wanted[columns.at[wanted] < 0]
-        columns.at[missing] = held.rows(columns.keys[missing])
+        vectors = vectors_of(self._view)
+        rows = vectors.rows
+        missing = wanted[columns.at[wanted] < 0] if columns.vectors is rows else wanted
+        columns.at[missing] = rows.places([columns.keys[at] for at in missing])
         missing = missing[columns.at[missing] < 0]
         if len(missing):
-            held = vectors.add(*self._texts(columns.ids[missing].tolist()))
-            columns.at[wanted] = held.rows(columns.keys[wanted])
-        columns.held = held
-        return held
+            new = vectors.add(*self._texts(columns.ids[missing].tolist()))
+            missing = missing if new is rows else wanted
+            rows = new
+            columns.at[missing] = rows.places([columns.keys[at] for at in missing])
+        columns.vectors = rows
+        return rows
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
         """Return the texts of rows as their documents have them, and whether they do still."""
@@ -144,5 +143,4 @@ class Meaning:
             if end <= len(document.lines)  # a note may have been saved meanwhile
             for text in (plain(document, start, end),)
         ]
-        # Of what no file says vectors are used and not kept.
-        return texts, partial(unchanged, stored, wanted) if stored else lambda: False
+        return texts, lambda: stored is None or unchanged(stored, wanted)

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Literal, NamedTuple
 
+from infinimem.embedders.base import text_key
 from infinimem.law import happened
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
@@ -87,11 +87,6 @@ class Row(NamedTuple):
     """Terms of what it says, with who said it and when, joined by spaces."""
     around: str | None
     """Terms of what stands around it."""
-
-
-def text_key(text: str) -> bytes:
-    """Return the 16 bytes that name a text."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def name_key(words: Analyzer, name: str) -> bytes:

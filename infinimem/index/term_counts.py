@@ -47,6 +47,7 @@ class TermCounts:
     _numbers: dict[str, int]
     _held: dict[str, tuple[array[int], array[int]]]
     _lengths: array[int]
+    _lock: Lock
 
     def __init__(
         self, language: str, before: TermCounts | None = None, without: Collection[str] = ()

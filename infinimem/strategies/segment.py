@@ -10,12 +10,11 @@ Source: xMemory, section 3.2 (blocks within a session) and Appendix C.1 (boundar
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
@@ -23,50 +22,18 @@ from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line
 from infinimem.model import Located, RejectedReply
-from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.links import SharedDict
 from infinimem.strategies.records.asking import bare
-from infinimem.strategies.records.record import moment, prefix_of
+from infinimem.strategies.records.record import moment
+from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.telling import LONGEST
-
-
-class Named:
-    """The turns that records name, even unreadable ones; with a prefix those of its kind alone."""
-
-    def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
-        self._by: SharedDict[str, tuple[int, ...]] = SharedDict()
-        self._count: SharedDict[int, int] = SharedDict()
-
-    def __contains__(self, seq: object) -> bool:
-        return seq in self._count
-
-    def updated(self, view: View, changed: Iterable[str]) -> tuple[Self, set[int]]:
-        """As a view shows them, and the turns of which that may be news."""
-        new, seqs = copy(self), set[int]()
-        new._by, new._count = self._by.copy(), self._count.copy()
-        for doc_id in changed:
-            if self._prefix in ("", prefix_of(stem(doc_id))) and doc_id.startswith(view.spec.record_folders):
-                before = new._by.pop(doc_id, ())
-                now = held_by(view.document(doc_id)) if doc_id in view else ()
-                if now:
-                    new._by[doc_id] = now
-                for seq, by in (*((seq, -1) for seq in before), *((seq, 1) for seq in now)):
-                    new._count[seq] = new._count.get(seq, 0) + by
-                seqs.update(before, now)
-        for seq in seqs:
-            if not new._count[seq]:
-                del new._count[seq]
-        return new, seqs
 
 
 @dataclass(frozen=True)
 class _Open:
-    turns: SharedDict[str, tuple[Located, ...]]
-    """Open ones by evidence document."""
-    named: Named
+    turns: Mapping[str, Sequence[Located]]
+    records: RecordStore
 
 
 def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
@@ -76,17 +43,18 @@ def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
 
 def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _Open:
     """`View.derived`: looks again at the sessions that changed, or of which another record names turns."""
-    if known is None or changed is None:
-        known, changed = _Open(SharedDict(), Named()), view.ids("all")
-    turns = known.turns.copy()
-    named, news = known.named.updated(view, changed)
-    places = {place.doc_id for place in map(view.entry, news) if place}
-    for doc_id in (one for one in {*changed, *places} if one.startswith(EVIDENCE)):
+    records = view.derived(RecordStore.load)
+    turns = dict(known.turns) if known and changed is not None else {}
+    sessions = {*(view.ids("evidence") if known is None or changed is None else changed)}
+    if known:
+        news = map(view.entry, records.named_since(known.records))
+        sessions.update(place.doc_id for place in news if place)
+    for doc_id in (one for one in sessions if one.startswith(EVIDENCE)):
         entries = view.document(doc_id).entries if doc_id in view else ()
         turns.pop(doc_id, None)
         if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
             turns[doc_id] = left
-    return _Open(turns, named)
+    return _Open(turns, records)
 
 
 def open_until(view: View, turn: Located) -> Sequence[Located]:

@@ -195,7 +195,7 @@ def _dense(turns: Sequence[Turn], embedding: Embedding) -> Ranker:
     rows = embedding.embed([said(turn) for turn in turns])
 
     def rank(question: str) -> Sequence[int]:
-        scores = rows @ embedding.embed([question])[0]
+        scores = rows @ embedding.embed([question], "query")[0]
         return sorted(range(len(turns)), key=lambda at: (-round(float(scores[at]), 6), at))
 
     return rank

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem import answer as answering
 from infinimem import tokens
+from infinimem.embedders.base import text_key
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
-from infinimem.index.pieces import text_key
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
 from infinimem.settings import EMBEDDERS, configuration
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from infinimem.embedders.base import Embedder
+    from infinimem.embedders.base import Embedder, Kind
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -120,15 +120,15 @@ class Embedding:
         self._lock = threading.Lock()
         self._rows: dict[bytes, NDArray[np.float32]] = {}
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> NDArray[np.float32]:
         """A row of length 1 for each text."""
         import numpy as np
 
-        keys = [text_key(text) for text in texts]
+        keys = [text_key(kind + text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
             if new:
-                self._rows.update(zip(new, self.embedder.embed(list(new.values())), strict=True))
+                self._rows.update(zip(new, self.embedder.embed(list(new.values()), kind), strict=True))
             rows = [self._rows[key] for key in keys]
             if rows and len(self._rows) * len(rows[0]) > _KEPT:
                 self._rows.clear()

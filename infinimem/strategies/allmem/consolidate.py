@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
+from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Plan, Put
@@ -43,7 +44,7 @@ from infinimem.strategies.records.record import (
 )
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.records.telling import Descriptor, descriptor, unverified
-from infinimem.strategies.vector_index import DIGITS, VectorIndex
+from infinimem.strategies.vector_index import VectorIndex
 from infinimem.terms import query_terms
 
 (UNIT,) = SPEC.kinds
@@ -296,7 +297,7 @@ class Consolidator:
         touched = changed(before, self.bank)
         if wrong := edits.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
             self.bank = before
-            self.space.sync(before, touched)
+            self.space.sync(before)
             return Done(item, "PLAN_VALIDATION_FAIL", f"INVARIANT: {wrong[0].what}")
         self.touched.update(touched)
         return Done(item)
@@ -380,7 +381,7 @@ class Consolidator:
         for name in gone:
             if name in self.bank.visible:
                 self.bank.archive(name)
-        self.space.sync(self.bank, (*reps, *gone))
+        self.space.sync(self.bank)
 
     # ── rewiring (B.3) ──────────────────────────────────────────────────────────────────────────
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from infinimem.index.vectors import DIGITS
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL, VERSION
@@ -16,7 +17,6 @@ from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import DIGITS
 
 
 class UnitSearch(RecordSearch[AllmemSettings]):

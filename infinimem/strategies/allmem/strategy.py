@@ -130,7 +130,7 @@ class AllMem(RecordStrategy):
             for unit in new:
                 after.put(unit)
             names = [unit.id for unit in new]
-            space.sync(after, names)
+            space.sync(after)
             waiting, last = buffered(view), _newest(after, names)
             for at, unit in enumerate(new):
                 waiting[unit.id] = _attach(after, space, unit, last, names[at:], self.own)

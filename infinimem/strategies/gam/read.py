@@ -15,20 +15,20 @@ from infinimem.embedders.local import cross_encoder
 from infinimem.grounding.sentences import asks
 from infinimem.grounding.when import day_of, mentions
 from infinimem.index.questions import asked_of, nameless, read_dates
+from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import TIMES
-from infinimem.strategies.links import SharedDict, either_way
+from infinimem.strategies.links import either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import Asker, named
 from infinimem.strategies.records.evidence import Records, RecordSearch, turns_found
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
 from infinimem.strategies.records.telling import shown_turns
 from infinimem.strategies.segment import open_turns
-from infinimem.strategies.vector_index import DIGITS, Row
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
 CUED = 50
@@ -80,7 +80,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         return self.own.rerank == "cosine"
 
     @cached_property
-    def row(self) -> Row:
+    def row(self) -> Matrix:
         return self.index.embed(nameless(self.query, speakers(self.view)))
 
     def by_rank(self) -> Evidence:
@@ -188,7 +188,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         return round(prod(hold, start=parts["p"]), DIGITS)
 
 
-_Known = SharedDict[str, frozenset[str]]
+_Known = Mapping[str, frozenset[str]]
 
 
 def speakers(view: View) -> Set[str]:
@@ -199,8 +199,8 @@ def speakers(view: View) -> Set[str]:
 def _by_session(view: View, known: _Known | None, changed: Collection[str] | None) -> _Known:
     """By evidence document (`View.derived`)."""
     if known is None or changed is None:
-        known, changed = SharedDict(), view.ids("evidence")
-    found = known.copy()
+        known, changed = {}, view.ids("evidence")
+    found = dict(known)
     for doc_id in changed:
         if doc_id.startswith(EVIDENCE):
             entries = view.document(doc_id).entries if doc_id in view else ()

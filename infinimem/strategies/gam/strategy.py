@@ -237,7 +237,7 @@ class TopicNetwork:
         topic = narrated(store, name, found.summary, refs, aux, found.keywords)
         marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if told.unverified else ())))
         store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
-        self._index.sync(store, (name,))
+        self._index.sync(store)
         names = self._candidates(name)
         calls = [names] if own.relations == "one" and names else [[one] for one in names]
         for related in in_order(partial(self._related, name), calls, own.workers):

@@ -264,7 +264,7 @@ class Consolidation:
         A model is shown the nearest facts that are known. Those that a new one replaces are archived.
         """
         store, index, own = self._after, self._held.index, self._own
-        index.sync(store, fresh)
+        index.sync(store)
         known = dict[str, dict[str, Record]]()
         for name in fresh:
             near = index.nearest(index.row(name), own.k_old, (FACT.folder,))

@@ -15,11 +15,9 @@ from functools import partial
 from infinimem.model import Located
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.links import SharedDict
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, turn_of
-from infinimem.strategies.segment import Named
+from infinimem.strategies.records.record_store import RecordStore, SharedDict, turn_of
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 OPEN, HELD = "open/", "held/"
@@ -104,7 +102,9 @@ class Exchanges(RecordStore):
         self._firsts: SharedDict[str, int] = SharedDict()
         """The first turn of each session; 0 where another file has it too."""
         self._starts: Sequence[int] = ()
-        self._told = Named(EPISODE.prefix)
+        self._told: SharedDict[int, int] = SharedDict()
+        """How many episodes name each turn."""
+        self._records = RecordStore(SPEC, view.entry)
 
     @classmethod
     def of(
@@ -115,20 +115,21 @@ class Exchanges(RecordStore):
             known, changed = cls(view), view.ids("all")
         new = known.copy()
         new.turn = partial(turn_of, view)
-        new._told, seqs = known._told.updated(view, changed)
+        new._records = view.derived(RecordStore.load)
+        told = new._records.named_since(known._records, EPISODE.prefix)
+        new._told.update((seq, new._told.get(seq, 0) + by) for seq, by in told.items())
         sessions = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
         for doc_id in sorted(sessions | new._ended(view, sessions)):
             new._settle(view, doc_id)
-        for name in sorted({new.of_turn[seq] for seq in seqs if seq in new.of_turn}):
+        for name in sorted({new.of_turn[seq] for seq in told if seq in new.of_turn}):
             unit = new.records[name]
             said = [turn for turn in map(new.turn, unit.turns) if turn]
             new._put(new._unit(said, unit.by) if len(said) == len(unit.turns) else unit)
-        waiting, unread = {*new.waiting, *new.edited}, {*view.lines.waiting()}
+        waiting, unread = {*new.waiting, *new.records.changed(known.records)}, {*view.lines.waiting()}
         found = (new.records[name] for name in waiting if new.is_open(name))
         new.waiting = {unit.id for unit in found if unit.by == GOES_ON or unit.by in unread}
-        new._loaded()
         return new
 
     def _ended(self, view: View, sessions: Iterable[str]) -> set[str]:
@@ -159,7 +160,6 @@ class Exchanges(RecordStore):
             for seq in old.turns:
                 self.of_turn.pop(seq, None)
             if old.id not in units:
-                self._edited.add(old.id)
                 del self.records[old.id]
         for name, unit in units.items():
             self.of_turn.update(dict.fromkeys(unit.turns, name))
@@ -169,12 +169,11 @@ class Exchanges(RecordStore):
 
     def _put(self, unit: Exchange) -> None:
         if self.records.get(unit.id) != unit:
-            self._edited.add(unit.id)
             self.records[unit.id] = unit
 
     def _unit(self, said: Sequence[Located], by: int) -> Exchange:
         """An exchange as it is embedded (Eq. 4), without its day: exchanges of a day would be near for it."""
-        left = [turn for turn in said if turn.seq not in self._told]
+        left = [turn for turn in said if not self._told.get(turn.seq)]
         spoken = (turn.entry for turn in left or said)
         rows = ((one.fields.get("speaker") or one.role, one.text) for one in spoken)
         return Exchange(

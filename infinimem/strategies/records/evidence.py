@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from infinimem.index.search import searcher
+from infinimem.index.vectors import Matrix
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
@@ -20,7 +21,7 @@ from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
 from infinimem.strategies.records.record import Quote, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import Row, VectorIndex
+from infinimem.strategies.vector_index import VectorIndex
 
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
@@ -62,7 +63,7 @@ class RecordSearch(ABC, Generic[Own]):
         return bool(getattr(self.own, "rank", "") == "cosine")
 
     @cached_property
-    def row(self) -> Row:
+    def row(self) -> Matrix:
         """The vector of the question."""
         return self.index.embed(self.query)
 

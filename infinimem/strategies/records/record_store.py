@@ -6,18 +6,20 @@ Source: All-Mem, section 3.1 (bank, surface) and Appendix B.2 (evidence by refer
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, KeysView, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, MutableMapping, Set
 from copy import copy
 from dataclasses import replace
-from threading import Lock
-from typing import Self
+from itertools import chain
+from typing import Generic, Self, TypeVar
 
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
 from infinimem.spec import StrategySpec
+from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.links import Link, SharedDict
+from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import (
     Quote,
     Record,
@@ -31,13 +33,60 @@ from infinimem.strategies.records.record import (
     render,
 )
 
-_Read = tuple[Document, Record | Finding]
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SHARDS = 1024
+"""Parts of a `SharedDict`: of so many a copy takes microseconds, and a change copies one."""
+
+
+class SharedDict(MutableMapping[K, V], Generic[K, V]):
+    """As a dict, but in no order; copies share what neither changed."""
+
+    def __init__(self) -> None:
+        self._shards: list[dict[K, V]] = [{}] * _SHARDS
+        self._own: set[int] = set()
+        """Shards that no copy shares."""
+
+    def copy(self) -> SharedDict[K, V]:
+        twin = SharedDict[K, V]()
+        self._own, twin._shards = set(), self._shards.copy()
+        return twin
+
+    def changed(self, other: SharedDict[K, V]) -> set[K]:
+        """Return the keys of which the two hold different values, or only one holds any."""
+        pairs = zip(self._shards, other._shards, strict=True)
+        keys = {key for one, two in pairs if one is not two for key in (*one, *two)}
+        return {key for key in keys if self.get(key) != other.get(key)}
+
+    def _owned(self, key: K) -> dict[K, V]:
+        at = hash(key) % _SHARDS
+        if at not in self._own:
+            self._own.add(at)
+            self._shards[at] = self._shards[at].copy()
+        return self._shards[at]
+
+    def __getitem__(self, key: K) -> V:
+        return self._shards[hash(key) % _SHARDS][key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._owned(key)[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        del self._owned(key)[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._shards[hash(key) % _SHARDS]
+
+    def __iter__(self) -> Iterator[K]:
+        return chain.from_iterable(self._shards)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._shards))
 
 
 class RecordStore:
     """Records by id, and their links. Records are values; what changes is which of them stand here."""
-
-    _growing = Lock()
 
     def __init__(self, spec: StrategySpec, turn: Callable[[int], Located | None]) -> None:
         self.spec = spec
@@ -50,12 +99,8 @@ class RecordStore:
         """The records that link to one by a kind, ascending."""
         self._findings: SharedDict[str, Finding] = SharedDict()
         self._sessions: SharedDict[str, tuple[str, ...]] = SharedDict()
-        self._read: SharedDict[str, _Read] = SharedDict()
+        self._read: SharedDict[str, tuple[Document, Record | Finding]] = SharedDict()
         self._suffixes: SharedDict[str, int] = SharedDict()
-        self._edited: set[str] = set()
-        self._loads: list[str] = []
-        """What each load changed, of all stores that follow one another; each reads as far as its own end."""
-        self._upto = 0
 
     def __contains__(self, name: object) -> bool:
         return name in self.records
@@ -73,17 +118,10 @@ class RecordStore:
         """Of files that hold no record, by their ids."""
         return tuple(self._findings[doc_id] for doc_id in sorted(self._findings))
 
-    @property
-    def edited(self) -> Set[str]:
-        """Records that may differ from what was loaded."""
-        return self._edited
-
     def copy(self) -> Self:
         """A store to try edits on; costs the same however many records there are."""
         twin = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, SharedDict | set):
-                setattr(twin, name, value.copy())
+        vars(twin).update((key, one.copy()) for key, one in vars(self).items() if isinstance(one, SharedDict))
         return twin
 
     # ── loading ─────────────────────────────────────────────────────────────────────────────────
@@ -93,76 +131,61 @@ class RecordStore:
         cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
     ) -> RecordStore:
         """The records as a view shows them (`View.derived`); what did not change is not read again."""
-        folders = view.spec.record_folders
-        base = known if known is not None and changed is not None and not known.edited else None
-        store = cls(view.spec, view.entry) if base is None else base.copy()
+        folders, follows = view.spec.record_folders, known is not None and changed is not None
+        store = known.copy() if known and follows else cls(view.spec, view.entry)
         store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
-        found = [doc_id for folder in folders for doc_id in view.below(folder)] if base is None else changed
-        documents = [doc_id for doc_id in found or () if doc_id.startswith(folders)]
-        before = store._read if known is None else known._read
+        among = chain.from_iterable(map(view.below, folders)) if changed is None or not follows else changed
+        documents = [doc_id for doc_id in among if doc_id.startswith(folders)]
         for doc_id in documents:
             if doc_id not in view:
                 store._read.pop(doc_id, None)
                 continue
-            document, read = view.document(doc_id), before.get(doc_id)
+            document, read = view.document(doc_id), known._read.get(doc_id) if known else None
             if not read or read[0] is not document:
                 read = document, parse(document, view.spec)
             store._read[doc_id] = read
-        names = {doc_id: doc_id.rsplit("/", 1)[-1] for doc_id in documents}
-        chosen = store._choose({*names.values()}, documents)
-        away = [doc_id for doc_id, name in names.items() if name not in chosen]
-        if base is not None and any(one not in view or names[one] in store.records for one in away):
+        chosen = store._choose(documents)
+        away = [doc_id for doc_id in documents if stem(doc_id) not in chosen]
+        if follows and any(doc_id not in view or stem(doc_id) in store for doc_id in away):
             return cls.load(view, store)  # its suffix is free
         for name in sorted(chosen):
             store._keep(chosen[name])
-        store._loaded()
         return store
 
-    def _parsed(self, doc_id: str) -> Record | None:
-        found = self._read[doc_id][1] if doc_id in self._read else None
-        return None if isinstance(found, Finding) else found
-
-    def _choose(self, names: Collection[str], documents: Collection[str]) -> dict[str, Record]:
+    def _choose(self, documents: Collection[str]) -> dict[str, Record]:
         """What was read by name; of a record that stands in two folders the one that is not archived."""
         chosen: dict[str, Record] = {}
+        names = {*map(stem, documents)}
         for name in filter(is_record_id, names):
             self._take(name)
         for doc_id in {*documents, *(folder + name for name in names for folder in self.spec.record_folders)}:
             self._findings.pop(doc_id, None)
-            if doc_id not in self._read:
-                continue
-            found = self._read[doc_id][1]
+            _, found = self._read.get(doc_id, (None, None))
             if isinstance(found, Finding):
                 self._findings[doc_id] = found
-                continue
-            if not found.visible and self._parsed(found.kind.folder + found.id):
-                what = f"{found.id} stands in {found.kind.folder} too; delete one"
-                self._findings[doc_id] = Finding("error", what, doc_id)
-            else:
-                chosen[found.id] = found
+            elif found:
+                _, other = self._read.get(found.kind.folder + found.id, (None, None))
+                if not found.visible and isinstance(other, Record):
+                    what = f"{found.id} stands in {found.kind.folder} too; delete one"
+                    self._findings[doc_id] = Finding("error", what, doc_id)
+                else:
+                    chosen[found.id] = found
         return chosen
 
-    def _loaded(self) -> None:
-        """What was taken in is no edit, but news to who knows the store that this one follows."""
-        with self._growing:
-            if self._upto == 0 or len(self._loads) > self._upto:
-                self._loads = [""]  # the first, or a second one that follows the same store
-            else:
-                self._loads += self.edited
-            self._upto = len(self._loads)
-        self._edited.clear()
-
-    def since(self, older: RecordStore | None) -> Sequence[str] | None:
-        """Records that may differ between two stores as they were loaded; None where neither tells."""
-        if older is None or older._loads is not self._loads or older._upto > self._upto:
-            return None
-        return self._loads[older._upto : self._upto]
+    def named_since(self, older: RecordStore, prefix: str = "") -> Counter[int]:
+        """How many more files of records name each turn than of an older store, even unreadable ones; with a
+        prefix those of its kind alone."""
+        count = Counter[int]()
+        for doc_id in self._read.changed(older._read):
+            for store, by in ((older, -1), (self, 1)):
+                if doc_id in store._read and prefix in ("", prefix_of(stem(doc_id))):
+                    count.update(dict.fromkeys(held_by(store._read[doc_id][0]), by))
+        return count
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, record: Record) -> None:
         old = self.records.get(record.id)
-        self._edited.add(record.id)
         self._seat(old, record)
         before, now = ({(link.to, link.kind) for link in (one.links if one else ())} for one in (old, record))
         for end in before ^ now:
@@ -319,13 +342,7 @@ def turn_of(view: View, seq: int) -> Located | None:
 
 def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:
     """Records that differ between two stores, in order of creation."""
-    same = before.since(after) == []
-    names = [
-        name
-        for name in (before.edited | after.edited if same else before.records.keys() | after.records.keys())
-        if before.records.get(name) != after.records.get(name)
-    ]
-    return tuple(sorted(names, key=lambda name: (number_of(name), name)))
+    return tuple(sorted(before.records.changed(after.records), key=lambda name: (number_of(name), name)))
 
 
 def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:

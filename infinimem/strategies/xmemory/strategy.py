@@ -246,8 +246,8 @@ class XMemory(RecordStrategy):
             if block:
                 if any(turn.seq in store.held or not store.stands(turn) for turn in block.turns):
                     return None
-                _, *fresh = names = keep(after, block)
-                index.sync(after, names)
+                _, *fresh = keep(after, block)
+                index.sync(after)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             group(after, view.derived(Themes.load), fresh, index, asker, own)
             rejected = (*(block.rejected if block else ()), *asker.rejected())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from infinimem.embedders.base import unit
+from infinimem.embedders.base import Kind, unit
 from infinimem.settings import EmbedderSettings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Letters:
     def __init__(self, settings: EmbedderSettings) -> None:
         self.model = settings.model
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """How often each letter stands in a text."""
         import numpy as np
 

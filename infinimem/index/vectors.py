@@ -1,0 +1,317 @@
+"""Vectors of texts, each computed once: a file of a library and an embedder, which only grows and is mapped.
+
+    <cache root>/<16 hex>/vectors/<16 hex of the embedder's name>.rows
+
+A record is 16 bytes that name a text, 4 of a checksum and a row of float32, little-endian; behind the last
+stand zeros. A writer puts more there, under a lock; readers take none. A record that does not agree with its
+checksum, torn or garbled, counts for nothing: its text is computed anew. What is put into a file that a
+`forget` deleted goes with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import mmap
+import os
+import threading
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infinimem.embedders.base import Embedder, text_key
+from infinimem.errors import LibraryError
+from infinimem.log import log
+from infinimem.store.folders import state_of
+from infinimem.store.view import Stored, View
+from infinimem.user_folders import cache_folder
+
+Matrix = NDArray[np.float32]
+Positions = NDArray[np.int64]
+
+DIGITS = 6
+"""Of a cosine; beyond them processors differ."""
+_SLACK = 1e-4
+"""How far a sum in single precision may be off."""
+_KEY, _SUM = 16, 4
+"""Bytes of a record before its row."""
+_NOTHING = bytes(_KEY)
+_SPARE = 256
+"""Records for which a file has room at least, and a fifth more than it holds."""
+_FIRST, _MOST = 64, 4096
+"""Texts of a portion."""
+_SHORT = 0.5
+"""Seconds; after a portion that took less the next is twice as large."""
+_LONG = 10.0
+"""Seconds that are left where it is told."""
+
+
+class Rows:
+    """Vectors by the keys of their texts. It only grows: a row stays where it is.
+
+    Args:
+        size: of a vector.
+        file: descriptor of the file that holds them, which is closed in the end; None keeps them in memory.
+    """
+
+    def __init__(self, size: int, file: int | None = None) -> None:
+        self.size = size
+        self.file = file
+        self.at: dict[bytes, int] = {}
+        """Where the vector of a text stands, by its `text_key`."""
+        self._kind = np.dtype([("key", f"V{_KEY}"), ("sum", "<u4"), ("row", "<f4", (size,))])
+        self._records: NDArray[Any] = np.zeros(0, self._kind)
+        self._end = 0
+        self._lock = threading.RLock()
+        if file is not None:
+            weakref.finalize(self, os.close, file)
+
+    @property
+    def matrix(self) -> Matrix:
+        """A row of length 1 (or of zeros) a text; ask for it after the positions that it is asked for."""
+        rows: Matrix = self._records["row"][: self._end]
+        return rows
+
+    def places(self, keys: Iterable[bytes]) -> list[int]:
+        """Return where the vectors of these texts stand; -1 for those without."""
+        return [self.at.get(key, -1) for key in keys]
+
+    def copy(self) -> Rows:
+        """Return the same in memory; what is put there is not kept."""
+        twin = Rows(self.size)
+        with self._lock:
+            twin._records, twin._end, twin.at = self._records[: self._end], self._end, self.at.copy()
+        return twin
+
+    def read(self) -> None:
+        """Take in what stands behind the rows that are known, of this process or of others."""
+        with self._lock:
+            if self.file is not None and (size := os.fstat(self.file).st_size) > self._records.nbytes:
+                count = size // self._kind.itemsize
+                mapped = mmap.mmap(self.file, count * self._kind.itemsize, access=mmap.ACCESS_READ)
+                self._records = np.frombuffer(mapped, self._kind)
+            width, data = self._kind.itemsize, self._records.view(np.uint8).data
+            for at in range(self._end, len(self._records)):
+                record = data[at * width : (at + 1) * width]
+                if (key := bytes(record[:_KEY])) == _NOTHING:
+                    break
+                self._end = at + 1
+                told = int.from_bytes(record[_KEY : _KEY + _SUM], "little")
+                if zlib.crc32(record[_KEY + _SUM :], zlib.crc32(key)) == told:
+                    self.at.setdefault(key, at)
+
+    def put(self, keys: Sequence[bytes], rows: Matrix) -> None:
+        """Put the vectors of texts behind the others, but for those that came in meanwhile.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        with self._lock:
+            if self.file is not None:
+                fcntl.flock(self.file, fcntl.LOCK_EX)
+            try:
+                self.read()
+                fresh = [at for at, key in enumerate(keys) if key not in self.at]
+                records = np.zeros(len(fresh), self._kind)
+                records["key"] = np.frombuffer(b"".join(keys[at] for at in fresh), f"V{_KEY}")
+                records["row"] = rows[fresh]
+                records["sum"] = [
+                    zlib.crc32(record["row"].data, zlib.crc32(record["key"].tobytes())) for record in records
+                ]
+                self._write(records)
+                self.read()
+            finally:
+                if self.file is not None:
+                    fcntl.flock(self.file, fcntl.LOCK_UN)
+
+    def _write(self, records: NDArray[Any]) -> None:
+        end = self._end + len(records)
+        room = end + end // 5 + _SPARE if end > len(self._records) else 0
+        if self.file is None:
+            if room:
+                known, self._records = self._records, np.zeros(room, self._kind)
+                self._records[: self._end] = known[: self._end]
+            self._records[self._end : end] = records
+            return
+        if room:  # so that it need not be mapped anew for each record; on most disks zeros take no place
+            os.ftruncate(self.file, room * self._kind.itemsize)
+        with open(self.file, "r+b", closefd=False) as file:
+            file.seek(self._end * self._kind.itemsize)
+            file.write(records.tobytes())
+
+
+class Vectors:
+    """The vectors of one library by one embedder; more are computed as they are asked for.
+
+    Args:
+        root: the library's absolute path; None keeps them in memory.
+        embedder: computes what is missing.
+        rows: that are known in memory already.
+    """
+
+    def __init__(self, root: str | None, embedder: Embedder, rows: Rows | None = None) -> None:
+        self.embedder = embedder
+        self._root = root
+        self._writing, self._opening = threading.Lock(), threading.Lock()
+        self._rows = rows or Rows(embedder.size)
+        self._in_memory = root is None
+        """Also where the disk refused: this process then keeps what it knows."""
+
+    @property
+    def rows(self) -> Rows:
+        """What is known now, of this process and of others: other rows after a `forget`."""
+        with self._opening:
+            if not self._in_memory:
+                try:
+                    self._open()
+                except OSError as error:
+                    self._refuse(error)
+            return self._rows
+
+    def add(self, texts: Iterable[str], still: Callable[[], bool] = lambda: True) -> Rows:
+        """Compute the vectors of those texts that have none, and keep them.
+
+        Args:
+            texts: in any order; doubled ones are computed once.
+            still: whether the library's files hold these texts now (see `unchanged`). Where they do not, or a
+                `forget` comes meanwhile, what is computed is not kept.
+
+        Returns:
+            What is known then; every text has a row in it.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder; what was computed before is kept.
+        """
+        wanted = {text_key(text): text for text in texts}
+        with self._writing:
+            rows = self.rows
+            missing = [key for key in wanted if key not in rows.at]
+            if missing and not (
+                self._in_memory or still()
+            ):  # asked after the file was opened: a later `forget` deletes that
+                rows = rows.copy()
+            for portion in portions(self.embedder.name, len(missing)):
+                keys = missing[portion]
+                new = self.embedder.embed([wanted[key] for key in keys], "passage")
+                try:
+                    rows.put(keys, new)
+                except OSError as error:
+                    rows = self._refuse(error)
+                    rows.put(keys, new)
+            return rows
+
+    def _open(self) -> None:
+        """Open the file, made anew where a `forget` deleted it, and read on."""
+        name = f"{self.embedder.name} {self._rows.size}".encode("utf-8", "surrogatepass")
+        folder = cache_folder(self._root or "", "vectors")
+        if folder is None:
+            raise PermissionError("the cache cannot be used")
+        path = folder / f"{hashlib.sha256(name).hexdigest()[:16]}.rows"
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        old = self._rows.file
+        try:
+            stands = old is not None and os.path.samestat(path.lstat(), os.fstat(old))
+        except FileNotFoundError:
+            stands = False
+        if not stands:
+            self._rows = Rows(self._rows.size, os.open(path, flags, 0o600))
+        self._rows.read()
+
+    def _refuse(self, error: OSError) -> Rows:
+        log.warning("vectors are kept in memory (%s)", error.strerror or error)
+        self._in_memory, self._rows = True, self._rows.copy()
+        return self._rows
+
+
+def portions(name: str, count: int, clock: Callable[[], float] = time.monotonic) -> Iterator[slice]:
+    """Portions of about a second, as places of texts: so much is lost at most where the process is killed.
+
+    Args:
+        name: of the embedder, for the message.
+        count: of texts.
+        clock: gives seconds; the next portion is asked for when the last one is done.
+    """
+    done, size, told = 0, _FIRST, False
+    while done < count:
+        began = clock()
+        yield slice(done, done + size)
+        took, done = clock() - began, done + size
+        left = took * (count - done) / size
+        if left > _LONG and not told:
+            log.warning("%s reads %d texts, once; about %.0f s", name, count, took + left)
+            told = True
+        if took < _SHORT:
+            size = min(2 * size, _MOST)
+
+
+_shared: dict[tuple[str, str], Vectors] = {}
+_sharing = threading.Lock()
+_SHARED = 4
+"""Libraries whose vectors stay mapped; the one that was asked for longest ago is let go."""
+
+
+def vectors_of(view: View) -> Vectors:
+    """Return the vectors of a view's library, shared by all that ask in this process. Of a view that shows
+    its files otherwise than they are, or has none, what is added stays with this call."""
+    root, embedder = view.root, view.embedder
+    if root is None:
+        return Vectors(None, embedder)
+    key = root, embedder.name
+    with _sharing:
+        vectors = _shared.pop(key, None) or Vectors(root, embedder)
+        _shared[key] = vectors
+        while len(_shared) > _SHARED:
+            del _shared[next(iter(_shared))]
+    return vectors if view.stored else Vectors(None, embedder, vectors.rows.copy())
+
+
+def unchanged(stored: Stored, ids: Iterable[str]) -> bool:
+    """Return whether the files of these documents are in the state that a snapshot saw."""
+    root = Path(stored.root)
+    try:
+        return all(state_of(root, f"{doc_id}.md") == stored.stamps.get(doc_id) for doc_id in ids)
+    except LibraryError:
+        return False
+
+
+# ── nearness ────────────────────────────────────────────────────────────────────────────────────
+
+
+def cosines(rows: Matrix, query: Matrix) -> list[float]:
+    """Return how near rows are to a vector, to 6 decimals; pair by pair, so that no cosine hangs on what else
+    is compared."""
+    products = rows.astype(np.float64) * query.astype(np.float64)
+    return [round(float(score), DIGITS) + 0.0 for score in products.sum(axis=1)]
+
+
+def nearest(
+    matrix: Matrix, query: Matrix, k: int, among: Positions | None = None
+) -> tuple[Positions, list[float]]:
+    """Find the rows nearest to a vector and all that tie with the last of them, in no order. Exact.
+
+    Args:
+        matrix: one row a text.
+        query: of the same size; one of zeros is near to nothing.
+        k: so many and those that tie.
+        among: positions that alone are looked at; None for all.
+
+    Returns:
+        Positions (places in `among`, where that is given) and cosines.
+    """
+    count = len(matrix) if among is None else len(among)
+    if k <= 0 or not count or not np.any(query):
+        return np.zeros(0, np.int64), []
+    whole = among is None or 4 * count > len(matrix)  # to gather a row costs as much as some products
+    # "@" wakes threads, and waits for them longer than it takes
+    scores = np.einsum("ij,j->i", matrix if whole else matrix[among], query)
+    scores = scores[among] if whole and among is not None else scores
+    near = np.arange(count)
+    if k < count:
+        near = np.flatnonzero(scores >= np.partition(scores, count - k)[count - k] - _SLACK)
+    return near, cosines(matrix[near if among is None else among[near]], query)
