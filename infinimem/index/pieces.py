@@ -183,7 +183,7 @@ class Pieces:
         if document.entries:
             for place in document.entries:
                 if place.start_line in lines and not self._view.repeats(place):
-                    yield from self._entry(blank, document, place, lines[place.start_line], number)
+                    yield from self._entry(blank, place, lines[place.start_line], number)
             yield from self._passages(blank, document)
             terms = self.terms_at(document, document.header.end + 1, len(document.lines))
         else:
@@ -205,7 +205,10 @@ class Pieces:
         is_note, end = self._view.is_note(document.id), document.header.end
         if is_note and end and not parts:  # all that it says
             parts = [Partition((), 1, end, document.text(1, end))]
-        terms = [self.terms_at(document, block.start_line, block.end_line) for block in parts]
+        if document.entries:
+            terms = [self.terms_at(document, block.start_line, block.end_line) for block in parts]
+        else:
+            terms = [self.words.joined_terms(block.text) for block in parts]
         if is_note and parts:
             terms[0] = _joined([terms[0], *self._header_terms(document)])
         return list(zip(parts, terms, strict=True))
@@ -225,19 +228,21 @@ class Pieces:
         title = self.words.kept(f"{document.id} {document.summary}")
         rows, parts = list[Row](), self.parts(document)
         for block, own in parts:
-            item = self.lines(document, block.start_line, block.end_line, block.headings)
             around = _joined([title, self.words.kept(" ".join(block.headings))])
-            row = self._row(blank, item, document.text(block.start_line, block.end_line), own, around)
-            row = row._replace(line=BLOCK if is_note else PASSAGE, asking=0, seq=0)
-            pieces = self._in_pieces(document, row)
+            row = blank._replace(start=block.start_line, end=block.end_line)
+            if is_note:
+                source = unsigned_source(self._view, document.id)
+                row = row._replace(line=BLOCK, personal=int(source == "human"))
+            else:
+                item = self.lines(document, block.start_line, block.end_line, block.headings)
+                row = _said(row, item.time, item.source, item.speaker)
+            pieces = self._in_pieces(row, block.text, own, around)
             if is_note and not rows and pieces[0].piece:
                 pieces[0] = pieces[0]._replace(own=_joined([pieces[0].own, *self._header_terms(document)]))
             rows += pieces
         return rows, _joined(own for _, own in parts)
 
-    def _entry(
-        self, blank: Row, document: Document, place: Located, line: int, number: Callable[[str], int]
-    ) -> list[Row]:
+    def _entry(self, blank: Row, place: Located, line: int, number: Callable[[str], int]) -> list[Row]:
         entry, turns = place.entry, self.turns(self.origins(place))
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
@@ -245,49 +250,33 @@ class Pieces:
         near = self.around(self.origins(place))
         context = (self.words.kept(turn.entry.text[:CONTEXT_LENGTH]) for turn in (*near, *said))
         around = _joined([*context, self.words.kept(" ".join(place.headings))])
-        where, speaker = (place.doc_id, place.start_line, place.end_line), self._speaker(place, turns)
-        item = Retrieved(*where, entry.text, 0.0, (entry.seq,), (), entry.time, entry.source, (), speaker)
-        row = self._row(blank, item, entry.text, self._entry_terms(place), around)
-        whole = number(turns[0].doc_id) if turns else blank.doc
-        beside = self._beside(place if place.doc_id.startswith(EVIDENCE) else next(iter(turns), None))
-        return self._in_pieces(document, row._replace(line=line, whole=whole, beside=beside))
+        row = _said(blank, entry.time, entry.source, self._speaker(place, turns))._replace(
+            line=line,
+            start=place.start_line,
+            end=place.end_line,
+            seq=entry.seq,
+            asking=round(255 * asking(entry.text)),
+            whole=number(turns[0].doc_id) if turns else blank.doc,
+            beside=self._beside(place if place.doc_id.startswith(EVIDENCE) else next(iter(turns), None)),
+        )
+        extra = self._extra(place)
+        return self._in_pieces(row, entry.text, self._entry_terms(place), around, extra)
 
     def _beside(self, turn: Located | None) -> bytes:
         """Return the keys of what was said right before a turn and right after it."""
         places, at = self._said(turn.seq) if turn else ((), -1)
-        before, after = places[max(at - 1, 0) : max(at, 0)], places[at + 1 : at + 2] if at >= 0 else ()
-        keys = [_end_key(one.entry.text, -1) for one in before] + [
-            _end_key(one.entry.text, 0) for one in after
-        ]
-        return b"".join(keys)
+        if at < 0:
+            return b""
+        before = [_end_key(place.entry.text, -1) for place in places[max(at - 1, 0) : at]]
+        return b"".join([*before, *(_end_key(place.entry.text, 0) for place in places[at + 1 : at + 2])])
 
-    def _row(self, blank: Row, item: Retrieved, text: str, own: str, around: str) -> Row:
-        year, month, day = date_parts((item.time or "")[:10])
-        return blank._replace(
-            start=item.start_line,
-            end=item.end_line,
-            seq=item.seqs[0] if item.seqs else 0,
-            day=year * 10000 + month * 100 + day,
-            asking=round(255 * asking(item.text)),
-            personal=int(item.source in ("user", "human")),
-            speaker=item.speaker,
-            key=text_key(text),
-            own=own,
-            around=around,
-        )
-
-    def _in_pieces(self, document: Document, row: Row) -> list[Row]:
-        """Return a row, or in place of one with a long text a row for each piece of it."""
-        start, end = row.start, row.end
-        is_long = sum(map(len, document.lines[start - 1 : end])) + end - start > LONG
-        text = plain(document, start, end) if is_long else ""
-        beside = [self._extra(place) for place in document.entries_in(start, end)] if len(text) > LONG else ()
-        pieces = [(text[slice(*span)], piece) for piece, span in enumerate(cuts(text), 1)]
+    def _in_pieces(self, row: Row, text: str, own: str, around: str, extra: str = "") -> list[Row]:
+        """Return a row, or in place of one with a long text a row for each piece of it, with extra terms."""
+        row = row._replace(own=own, around=around, key=text_key(text))
+        pieces = enumerate((text[slice(*span)] for span in cuts(text)), 1)
         return [
-            row._replace(
-                piece=piece, own=_joined([self.words.joined_terms(said), *beside]), key=text_key(said)
-            )
-            for said, piece in pieces
+            row._replace(piece=piece, own=_joined([self.words.joined_terms(said), extra]), key=text_key(said))
+            for piece, said in pieces
         ] or [row]
 
     def _passages(self, blank: Row, document: Document) -> Iterator[Row]:
@@ -301,8 +290,9 @@ class Pieces:
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
                 around = self.words.kept(" ".join([document.summary, *item.headings]))
-                row = self._row(blank, item, item.text, self.words.kept(item.text), around)
-                yield from self._in_pieces(document, row)
+                row = _said(blank, None, "human", None)._replace(start=start, end=line - 1)
+                row = row._replace(asking=round(255 * asking(item.text)))
+                yield from self._in_pieces(row, item.text, self.words.kept(item.text), around)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -389,6 +379,13 @@ class Pieces:
     def _record(self, name: str) -> Document | None:
         names = (f"{folder}{name}" for folder in folders().records)
         return next((self._view.document(doc_id) for doc_id in names if doc_id in self._view), None)
+
+
+def _said(row: Row, time: str | None, source: str | None, speaker: str | None) -> Row:
+    """Return a row with when something was said, and by whom."""
+    year, month, day = date_parts((time or "")[:10])
+    date = year * 10000 + month * 100 + day
+    return row._replace(day=date, personal=int(source in ("user", "human")), speaker=speaker)
 
 
 # ── texts ───────────────────────────────────────────────────────────────────────────────────────

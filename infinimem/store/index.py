@@ -19,6 +19,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -50,6 +51,8 @@ RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 SAID = RANKS.index(EVIDENCE)
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
+PAUSE = 0.01
+"""Seconds between two looks whether another process is ready."""
 PORTION = 500
 """Documents that are taken in at once: a process that is killed loses no more."""
 KEPT = 64
@@ -264,10 +267,13 @@ class Index:
                     self._update(view)
                     return work()
                 except sqlite3.Error as error:
+                    if _is_busy(error):
+                        break
                     log.warning("the index is made anew (%s)", error)
                     self._discard()
             log.warning("the index cannot be kept; it is built in a temporary folder")
-            self.folder = self._made()  # no space, or no right to write
+            self._forget()
+            self.folder = self._made()  # no space, no right to write, or another process writes for long
             self._update(view)
             return work()
 
@@ -321,7 +327,9 @@ class Index:
         folder = self.folder
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
+        while not _is_wal(db):  # no waiting for a lock is built into this
+            time.sleep(PAUSE)
+        for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
         if self._db is not None and self._found() != self._inode:
             raise sqlite3.DatabaseError("it was deleted meanwhile")
@@ -600,6 +608,21 @@ def _is_remote(folder: Path) -> bool:
             if len(point) >= len(best) and folder.is_relative_to(point):
                 best, kind = point, name
     return kind in NETWORK
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_wal(db: sqlite3.Connection) -> bool:
+    """Switch a database to WAL; return False while another process keeps it from that."""
+    try:
+        db.execute("pragma journal_mode=wal")
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        return False
+    return True
 
 
 @contextmanager
