@@ -356,7 +356,7 @@ class Index:
         return self._db
 
     def _discard(self) -> None:
-        folder = self.folder
+        folder = self.folder if self._db is None or self._found() == self._inode else None
         for db in (self._db, *self._idle):
             if db is not None:
                 with suppress(sqlite3.Error):
@@ -386,8 +386,11 @@ class Index:
         changed = [name for name in sorted(asked) if self._is_changed(name, stamps, view)]
         for start in range(0, len(changed), PORTION):
             with _transaction(db):
-                once = view.stored is not None and len(changed) > KEPT
-                _Update(self, db, view, once).take(changed[start : start + PORTION], stamps)
+                self._refresh(db)  # what another process took in meanwhile
+                some = [
+                    one for one in changed[start : start + PORTION] if self._is_changed(one, stamps, view)
+                ]
+                _Update(self, db, view, view.stored is not None and len(changed) > KEPT).take(some, stamps)
         self._note_drawn(db, view)
         self._listing = listing
 
