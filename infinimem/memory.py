@@ -464,11 +464,11 @@ class Memory(Reader):
         """Take a receipt back, as a new transaction, and return the receipts of what was done.
 
         Args:
-            receipt: "journal/0007-consolidate", "0007-consolidate" or "7"; None for the newest, undos too.
+            receipt: "journal/0007-consolidate-3f9ac1", "7-3f9ac1" or "7"; None for the newest, undos too.
             together: with the later receipts that lean on it.
 
         Raises:
-            UsageError: there is no such receipt.
+            UsageError: there is no such receipt, or the number is that of several.
             LibraryError: it cannot be undone, or others lean on it; the message says which.
         """
         from infinimem.operations.undo import undo

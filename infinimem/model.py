@@ -301,7 +301,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The record of one transaction, journal/0007-consolidate.md."""
+    """The record of one transaction, journal/0007-consolidate-3f9ac1.md."""
 
     number: int
     op: str
@@ -318,10 +318,17 @@ class Receipt:
     """Lines that a person edited or deleted, as they were before."""
     high: int = 0
     """The highest seq that was given by then; 0 if it is not known."""
+    suffix: str = ""
+    """What follows the op in its name, "-3f9ac1"; nothing in names of earlier versions."""
 
     @property
     def id(self) -> str:
-        return f"journal/{self.number:04d}-{self.op}"
+        return f"journal/{self.number:04d}-{self.op}{self.suffix}"
+
+    @property
+    def label(self) -> str:
+        """What documents and notes call it: "7-3f9ac1"."""
+        return f"{self.number}{self.suffix}"
 
 
 # ── results: what reading gives ─────────────────────────────────────────────────────────────────

@@ -53,5 +53,6 @@ def test_what_it_shows_fits_one_screen(tmp_path: Path, monkeypatch: pytest.Monke
     (library, seq) = re.search(r"cd (\S+) && infinimem history (\d+)", text).groups()  # type: ignore[union-attr]
     archived = Path(library.replace("/tmp", str(tmp_path)), "archive/august-2025.md").read_text()
     assert re.search(
-        rf"## Superseded by \d+ \(receipt 2\)\n- <seq={seq},.* The router is at 192.168.8.1", archived
+        rf"## Superseded by \d+ \(receipt 2-[0-9a-f]{{6}}\)\n- <seq={seq},.* The router is at 192.168.8.1",
+        archived,
     )

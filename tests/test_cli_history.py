@@ -29,7 +29,7 @@ def test_history_in_a_pipe_is_a_line_an_event(shell: Shell) -> None:
         "said", "3", "2025-06-01",
         "Nora said, in evidence/2025-06-01-s2:8, session s2, turn D2:1", "I moved to Porto.",
     ]  # fmt: skip
-    assert "journal/0001-consolidate: moved, CURRENT → topics/home" in lines[2]
+    assert re.search("journal/0001-consolidate-[0-9a-f]{6}: moved, CURRENT → topics/home", lines[2])
 
 
 def test_history_on_a_terminal_is_a_small_story(shell: Shell) -> None:
@@ -50,19 +50,20 @@ def test_blame_reads_like_git_blame(shell: Shell) -> None:
     assert shell("blame", f"{HOME}:{porto['line']}", "--json").json["rows"] == [porto]
     (line,) = shell("blame", f"{HOME}:{porto['line']}").out.splitlines()
     where = "evidence/2025-06-01-s2:8 Nora 2025-06-01 D2:1"
-    assert line.split("\t")[:4] == [str(porto["line"]), str(PORTO), f"0001-consolidate {day}", where]
+    assert line.split("\t")[:4] == [str(porto["line"]), str(PORTO), f"{porto['receipt'][8:]} {day}", where]
     words, who = seen(shell, "blame", f"home:{porto['line']}").splitlines()
     assert words == f"{porto['line']:<8}[{PORTO}] I moved to Porto."
-    assert re.fullmatch(rf" {{8}}Nora, 2025-06-01, \d+ \w+ ago, D2:1; 0001-consolidate {day}", who)
+    receipt = f"receipt 1{porto['receipt'][-7:]} {day}"
+    assert re.fullmatch(rf" {{8}}Nora, 2025-06-01, \d+ \w+ ago, D2:1; {receipt}", who)
 
 
 def test_log_is_newest_first(shell: Shell) -> None:
     rows = shell("log", "--json").json["rows"]
-    assert [row["id"] for row in rows] == ["journal/0002-consolidate", "journal/0001-consolidate"]
+    assert [row["id"][:-7] for row in rows] == ["journal/0002-consolidate", "journal/0001-consolidate"]
     assert [row["reasons"] for row in rows] == [{"superseded": 1}, {"moved": 4}]
     assert set(rows[0]["files"]) == {HOME, "archive/home"}
     assert [row["id"] for row in shell("log", "-n", "1", "--json").json["rows"]] == [rows[0]["id"]]
-    assert shell("log", "-n", "1").out.split("\t")[0] == "journal/0002-consolidate"
+    assert shell("log", "-n", "1").out.split("\t")[0] == rows[0]["id"]
     assert "0001-consolidate" in seen(shell, "log")
 
 

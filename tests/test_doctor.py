@@ -65,15 +65,19 @@ def append(path: str, data: str | bytes) -> Damage:
 
 def replaced(path: str, old: bytes, new: bytes) -> Damage:
     def damage(root: Path) -> None:
-        data = (root / path).read_bytes()
-        assert old in data
-        (root / path).write_bytes(data.replace(old, new))
+        (file,) = root.glob(path)
+        assert old in file.read_bytes()
+        file.write_bytes(file.read_bytes().replace(old, new))
 
     return damage
 
 
 def twin(path: str, other: str) -> Damage:
-    return lambda root: (root / other).write_bytes((root / path).read_bytes())
+    def damage(root: Path) -> None:
+        (file,) = root.glob(path)
+        file.with_name(other.format(file.stem)).write_bytes(file.read_bytes())
+
+    return damage
 
 
 def moved(path: str, other: str) -> Damage:
@@ -88,7 +92,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "typed": (append("CURRENT.md", "- call Bo\n- and Al\n"), HINT, "2 lines typed", "CURRENT:", MENDED),
     "pasted": (append("CURRENT.md", "- <seq=4> again\n"), BAD, "stands twice", "", MENDED),
     "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
-    "merged": (twin("evidence/s1.md", "evidence/s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
+    "merged": (twin("evidence/s1.md", "s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
     "endless": (
         append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),
@@ -126,7 +130,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
         HINT, "take over what you want", ".infinimem/conflicts/0001-topics-food.md", LEFT,
     ),
     "receipts": (
-        twin("journal/0001-consolidate.md", "journal/0001-x.md"), HINT, "number 1", "journal/", LEFT
+        twin("journal/0001-consolidate-*.md", "{} (1).md"), HINT, "called 1-", "journal/", LEFT
     ),
 }  # fmt: skip
 
@@ -163,7 +167,7 @@ def test_what_a_person_deleted_is_a_note_where_it_is_cited_and_none_once_that_is
     shutil.rmtree(library.root / ".infinimem")
     assert one(examine(Library(library.root)), "its origin 2").level == "error"  # nothing tells any more
     row = "| 2 | evidence/s1 | - | deleted |"
-    replaced("journal/0001-consolidate.md", b"\n## Files", f"{row}\n\n## Files".encode())(library.root)
+    replaced("journal/0001-consolidate-*.md", b"\n## Files", f"{row}\n\n## Files".encode())(library.root)
     assert findings(library) == []
 
 
@@ -261,7 +265,7 @@ def more(library: Library, text: str, topic: str) -> Applied:
 def test_a_deleted_line_is_a_note_until_a_receipt_records_it(library: Library) -> None:
     cut(library.root / FOOD, "seq=5,")
     (found,) = [line for line in findings(library) if "line 5" in line]
-    assert found.startswith("note topics/food line 5, put here by journal/0001-consolidate, went when")
+    assert found.startswith("note topics/food line 5, put here by journal/0001-consolidate-")
     again = Library(library.root)
     again.adopt_edits()
     assert not [line for line in findings(library) if "line 5" in line]
@@ -304,12 +308,12 @@ def test_a_clone_without_machine_state_has_the_same_findings(library: Library) -
 
 def test_a_file_without_the_line_that_its_receipt_names_is_an_error(library: Library) -> None:
     """As a program would leave it that drops a line as it writes the file, and hashes what it wrote."""
-    path, receipt = library.root / FOOD, library.root / "journal/0001-consolidate.md"
+    path, receipt = library.root / FOOD, library.root / f"{library.receipts()[0].id}.md"
     before = sha256(path.read_bytes()).hexdigest()
     cut(path, "seq=5,")
     receipt.write_text(receipt.read_text().replace(before, sha256(path.read_bytes()).hexdigest()))
     (found,) = [line for line in findings(library) if "line 5" in line]
-    assert found.startswith("error topics/food journal/0001-consolidate put line")
+    assert found.startswith(f"error topics/food {library.receipts()[0].id} put line")
 
 
 def test_a_file_that_was_never_put_in_place_is_an_error(
@@ -325,7 +329,7 @@ def test_a_file_that_was_never_put_in_place_is_an_error(
     seq = more(library, "I eat figs", "topics/food").receipt.rows[0].seq  # type: ignore[union-attr]
     monkeypatch.undo()
     (found,) = [line for line in findings(library) if f"line {seq}" in line]
-    assert found.startswith("error topics/food journal/0002-consolidate put line")
+    assert found.startswith(f"error topics/food {library.receipts()[1].id} put line")
     os.utime(library.root / FOOD)  # someone touched it since, so it may have been them
     (found,) = [line for line in findings(library) if f"line {seq}" in line]
     assert found.startswith("note")

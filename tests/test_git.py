@@ -472,7 +472,7 @@ def test_no_repository_is_said_once_and_none_is_made(
     line = f"there is no git repository around {place.memory}; to begin one, run: git init"
     assert said(caplog) == [f"git = true: {line}"]
     assert not (place.memory / ".git").exists()
-    assert waiting(library) == git.Uncommitted(("journal/0001-consolidate", "journal/0002-consolidate"), line)
+    assert waiting(library) == git.Uncommitted(tuple(one.id for one in library.receipts()), line)
     place.git("init", "--quiet")
     library.record([])
     assert place.subjects() == ["consolidate: 1 line (and 1 earlier)"]

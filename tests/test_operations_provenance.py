@@ -51,7 +51,7 @@ def test_a_story_goes_from_the_turn_to_where_the_line_is(memory: Memory) -> None
     )  # fmt: skip
     assert (said.text, drawn.text, now.text) == (TALK[2].text,) * 3
     assert drawn.origin == (3,)
-    assert (receipt.receipt, receipt.was, receipt.now) == ("journal/0001-consolidate", "CURRENT", HOME)
+    assert (receipt.receipt, receipt.was, receipt.now) == (memory.receipts()[0].id, "CURRENT", HOME)
     assert receipt.time == memory.receipts()[0].time
     lines = (memory.library.root / f"{HOME}.md").read_text().splitlines()
     assert TALK[2].text in lines[int(now.where.rpartition(":")[2]) - 1]
@@ -123,7 +123,7 @@ def test_blame_tells_entries_from_derived_lines_from_a_persons(memory: Memory) -
     assert by_text["The view is fine."].kind == by_text["- a balcony"].kind == "person"
     assert by_text["# Home"].kind == "derived"
     porto = next(one for one in found if one.seq == PORTO)
-    assert (porto.kind, porto.receipt, porto.why) == ("entry", "journal/0001-consolidate", "moved")
+    assert (porto.kind, porto.receipt, porto.why) == ("entry", memory.receipts()[0].id, "moved")
     assert [(turn.seq, turn.turn, turn.where) for turn in porto.turns] == [
         (3, "D2:1", "evidence/2025-06-01-s2:8")
     ]
@@ -134,7 +134,7 @@ def test_a_renamed_document_keeps_its_receipts(memory: Memory) -> None:
     (memory.library.root / f"{DOG}.md").rename(memory.library.root / "topics/rex.md")
     apply(memory, moved(FLAT, HOME, "Flat"))
     entry = next(one for one in memory.blame("topics/rex") if one.seq == REX)
-    assert entry.receipt == "journal/0001-consolidate"
+    assert entry.receipt == memory.receipts()[0].id
 
 
 def test_a_doubled_seq_leads_each_line_to_its_own_turn(memory: Memory) -> None:

@@ -182,7 +182,7 @@ def test_a_line_that_a_person_took_away_is_not_brought_back(memory: Memory) -> N
     refused(memory, "1", f"lines {C} are no longer where it put them")
 
 
-@each("name", ["7", "journal/0007-merge", "x"])
+@each("name", ["7", "7-3f9ac1", "journal/0001-consolidate-3f9ac1", "journal/0007-merge", "x"])
 def test_what_is_no_receipt_is_said(memory: Memory, name: str) -> None:
     with pytest.raises(UsageError, match="there is no receipt"):
         memory.undo(name)

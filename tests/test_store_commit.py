@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -274,10 +276,15 @@ def test_a_save_that_one_crash_caught_outlives_another_while_it_is_brought_back(
 
 
 def test_lines_that_found_no_room_stay_where_the_receipt_says_though_a_crash_follows(
-    library: Library, plan: Plan
+    library: Library, plan: Plan, tmp_path: Path
 ) -> None:
+    library.clock = lambda: datetime(2025, 3, 3, 12, tzinfo=UTC)
+    twin = Library(shutil.copytree(library.root, tmp_path / "twin"), library.clock, trust=True)
+    same = twin.apply(plan)  # the same change at the same time, so the same name
+    assert isinstance(same, Applied)
+    assert same.receipt
     path = library.root / "topics/tea.md"
-    old, receipt = path.read_bytes(), library.root / "journal/0002-consolidate.md"
+    old, receipt = path.read_bytes(), library.root / f"{same.receipt.id}.md"
     saves = [Doing("exchange", path, put(path, old + b"save %d\n" % nth), nth) for nth in range(1, 10)]
     crashed(library, plan, *saves, Doing("put", receipt, crash, after=True))
     assert "Likes oolong" in texts(library, "CURRENT")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import random
 from typing import Any
 
 import pytest
@@ -187,10 +188,48 @@ def test_search_gives_the_lines_around_the_best_one() -> None:
     body = "".join(f"Filler sentence number {n} about nothing in particular.\n" for n in range(30))
     view = view_of({"n": f"# Long\n{body}The zeppelin landed.\n{body}"})
     hit = Toolbox(lambda: view).search(query="zeppelin")["hits"][0]
-    assert hit["start_line"] < 32 < hit["end_line"]
-    assert hit["end_line"] - hit["start_line"] < 30, "about 200 tokens"
-    assert hit["snippet"].count("\n") == hit["end_line"] - hit["start_line"]
-    assert "The zeppelin landed." in hit["snippet"]
+    assert (hit["start_line"], hit["end_line"], hit["ranges"]) == (31, 33, [[31, 33]])
+    assert hit["snippet"].split("\n")[1] == "The zeppelin landed."
+
+
+def rows_of(text: str) -> list[str]:
+    """Rows of a result as a model is shown it, without label and fence."""
+    return text.split("\n")[2:-1]
+
+
+@each(("arguments", "least", "most"), [({}, 30, 41), ({"k": 30}, 80, 121), ({"full": True}, 150, 400)])
+def test_search_shows_the_best_lines_of_many_sections(
+    arguments: dict[str, Any], least: int, most: int
+) -> None:
+    """Some 40 rows by default, each with its number in the document, "…" where lines are left out."""
+    source, seen = random.Random(7), ("a heron", "a zeppelin", "nothing", "a heron beside a zeppelin")
+    notes = {
+        f"n{n}": "# Log\n\n" + "".join(
+            f"{source.choice(seen)} on day {day}\n" + "\n" * source.randint(0, 1) for day in range(30)
+        )
+        for n in range(40)
+    }  # fmt: skip
+    tools = Toolbox(lambda: view_of(notes))
+    *rows, total = rows_of(tools.text("search", {"query": "zeppelin heron", **arguments}))
+    assert total == f"{arguments.get('k', 10)} sections"
+    assert least <= len(rows) <= most
+    lines: list[str] = []
+    last, gap = 0, False
+    for row in rows:
+        if not row.startswith("  "):
+            lines, last, gap = notes[row.split()[0]].split("\n"), 0, False
+        elif row == "  …":
+            gap = True
+        else:
+            number, _, words = row.strip().partition(" ")
+            assert lines[int(number) - 1] == words
+            between = [line for line in lines[last : int(number) - 1] if line]
+            assert not last or gap == bool(between)
+            last, gap = int(number), False
+    hits = tools.search("zeppelin heron")["hits"]
+    assert "beside" in hits[0]["snippet"]
+    for hit in hits:
+        assert [hit["start_line"], hit["end_line"]] == [hit["ranges"][0][0], hit["ranges"][-1][1]]
 
 
 LEDGER = """---

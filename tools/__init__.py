@@ -117,20 +117,27 @@ class Toolbox:
         return grep(self._view(), pattern, ignore_case, MOST_IN_ONE, context_lines, doc_id=doc_id)
 
     @_checked
-    def search(self, query: str, k: Annotated[int, Rule(1, 50)] = 10, scope: Scope = "default") -> Result:
+    def search(
+        self,
+        query: str,
+        k: Annotated[int, Rule(1, 50)] = 10,
+        scope: Scope = "default",
+        full: bool = False,
+    ) -> Result:
         """Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any
-        order). Gives document id, heading and the best 200 tokens of each: line number, day, speaker, words;
-        what is left out, or "-", is as above.
+        order). Gives document id, heading and the best lines of each, some 40 in all: number, day, speaker,
+        words; what is left out, or "-", is as above.
 
         Args:
             query: a question or keywords
-            k: at most so many sections
+            k: at most so many sections; of more than 10 more lines are shown
             scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
                 said; journal: what consolidations did
+            full: whether sections are shown whole
         """
         from .search import search
 
-        return search(self._view(), query, k, scope)
+        return search(self._view(), query, k, scope, full)
 
     @_checked
     def list_docs(

@@ -57,7 +57,7 @@ def rows(
         return
     for passage in _passages(result, raw is not None):
         if raw:
-            told = [f"{number}{mark} {raw(passage.doc_id, number)}" for number, mark, _ in passage.lines]
+            told = [f"{n}{mark} {raw(passage.doc_id, n)}" if n else text for n, mark, text in passage.lines]
         else:
             told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids, dated))
         if told and "lines" not in result:
@@ -69,12 +69,11 @@ def rows(
 
 def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
     for hit in result.get("hits", ()):
-        texts = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         stem = hit["doc_id"].rpartition("/")[2].replace("-", " ")
         evident = {"", stem.casefold(), hit["heading"].partition(" > ")[0].casefold()}
         above = () if hit["title"].casefold() in evident else (hit["title"],)
         heading = " > ".join(filter(None, (*above, hit["heading"])))
-        yield _Passage(hit["doc_id"], heading, [(number, "", text) for number, text in texts])
+        yield _Passage(hit["doc_id"], heading, ((number, "", text) for number, text in numbered(hit)))
     found: dict[str, dict[int, tuple[str, str]]] = {}
     for match in result.get("matches", ()):
         around = found.setdefault(match["doc_id"], {})
@@ -88,6 +87,15 @@ def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
         lines = ((line["line"], "", line["text"]) for line in result["lines"])
         first = 0 if raw else result["header_lines"]
         yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > first])
+
+
+def numbered(hit: Result) -> Iterator[tuple[int, str]]:
+    """The lines of a hit with their numbers; 0 for the "…" between two runs of them."""
+    texts = iter(hit["snippet"].split("\n"))
+    for first, last in hit.get("ranges") or [(hit["start_line"], hit["end_line"])]:
+        if first > hit["start_line"]:
+            yield 0, next(texts)
+        yield from zip(range(first, last + 1), texts, strict=False)
 
 
 def _told(
@@ -115,7 +123,7 @@ def _told(
             noted = ", ".join(f"{key} {name(entry.fields[key])}" for key in _NOTED if entry.fields.get(key))
             number_of = f"[{entry.seq}] " if ids else ""
             text = f"{head} {words}" + (f" ({noted})" if noted else "")
-        yield f"{number}{mark} {number_of}{unsign(text)}".rstrip()
+        yield f"{number or ''}{mark} {number_of}{unsign(text)}".strip()
 
 
 def _total(result: Result) -> str:

@@ -1,11 +1,12 @@
 """search: the heading blocks that answer a query best.
 
-In: a view and a query. Out: ranked blocks with their document and lines. Promise: the lines are read from the
-files as they are in that view; no model is called.
+In: a view and a query. Out: ranked blocks with their document and best lines. Promise: the lines are read
+from the files as they are in that view; no model is called.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from infinimem import tokens
@@ -15,55 +16,67 @@ from infinimem.model import Retrieved
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .tool import Result, closest, scope_of, shown
+from .tool import LINE_LENGTH, Result, closest, scope_of, shown
 
 SNIPPET = 200
-"""Tokens of a snippet, about."""
+"""Tokens that are shown of a section, about."""
+LINES = 4
+"""Rows that are shown for each section that is asked for, of all together; those of the best are more."""
 
 
-def search(view: View, query: str, k: int, scope: str) -> Result:
-    """Blocks by score, each with the lines around its best one."""
+def search(view: View, query: str, k: int, scope: str, full: bool) -> Result:
+    """Blocks by score, each with its best lines and their neighbours, or `full`."""
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, k, scope_of(scope))
-    return {"hits": [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]}
+    hits: list[dict[str, Any]] = []
+    left = LINES * max(k, 10) - len(blocks)
+    for after, block in zip(reversed(range(len(blocks))), blocks, strict=True):
+        room = max(1, min(left - after, max(left // 4, left // (after + 1), 3)))
+        hits.append(_hit(view.document(block.doc_id), block, terms, words, None if full else room))
+        left -= sum(bool(row.strip()) for row in hits[-1]["snippet"].split("\n"))
+    return {"hits": hits}
 
 
-def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer) -> dict[str, Any]:
-    start, end = snippet(document, block.start_line, block.end_line, terms, words)
-    located = document.entries_in(start, end) if block.seqs else ()
-    held = words.held(document.text(block.start_line, block.end_line), terms)
-    best = block.start_line + held.index(max(held))
+def _hit(
+    document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer, room: int | None
+) -> dict[str, Any]:
+    lines = {n: document.text_line(n) for n in range(block.start_line, block.end_line + 1)}
+    held = dict(zip(lines, words.held("\n".join(lines.values()), terms), strict=True))
+    runs = [range(block.start_line, block.end_line + 1)] if room is None else _best(lines, held, room)
+    texts = ((shown(lines[n], closest(lines[n], block.text, terms, words)) for n in run) for run in runs)
+    located = document.entries_in(block.start_line, block.end_line) if block.seqs else ()
     return {
         "doc_id": block.doc_id,
         "title": shown(document.title),
-        "heading": shown(" > ".join(document.path_at(best))),
-        "start_line": start,
-        "end_line": end,
-        "seqs": [place.entry.seq for place in located if start <= place.start_line <= end],
+        "heading": shown(" > ".join(document.path_at(max(lines, key=lambda n: (held[n], -n))))),
+        "start_line": runs[0][0],
+        "end_line": runs[-1][-1],
+        "ranges": [[run[0], run[-1]] for run in runs],
+        "seqs": [place.seq for place in located if any(place.start_line in run for run in runs)],
         "score": block.score,
-        "snippet": "\n".join(
-            shown(text, closest(text, block.text, terms, words))
-            for text in (document.text_line(line) for line in range(start, end + 1))
-        ),
+        "snippet": "\n…\n".join(map("\n".join, texts)),
     }
 
 
-def snippet(
-    document: Document, start: int, end: int, terms: frozenset[str], words: Analyzer
-) -> tuple[int, int]:
-    """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
-    text = document.text(start, end)
-    if tokens.estimate(text) <= SNIPPET:
-        return start, end
-    held = words.held(text, terms)
-    first = last = best = start + held.index(max(held))
-    left = SNIPPET - tokens.estimate(document.text_line(best))
-    while first > start or last < end:
-        # Below before above, so that a heading's own text comes first; in turn while both sides are left.
-        line = last + 1 if last < end and (last - best <= best - first or first == start) else first - 1
-        left -= tokens.estimate(document.text_line(line))
-        if left < 0:
+def _best(lines: Mapping[int, str], held: Mapping[int, int], room: int) -> list[range]:
+    """Runs of lines to show: those that hold most terms, then their neighbours; of a section that fits all,
+    of one that holds no term the first. Blank lines part no run and take no room."""
+    numbers = [n for n, text in lines.items() if text.strip()] or [*lines]
+    sizes = {n: tokens.estimate(lines[n][:LINE_LENGTH]) for n in numbers}
+    if len(numbers) <= room and sum(sizes.values()) <= SNIPPET:
+        return [range(numbers[0], numbers[-1] + 1)]
+    around = [0, *(held[n] for n in numbers), 0]
+    worth = {n: around[at + 1] + max(around[at], around[at + 2]) / 2 for at, n in enumerate(numbers)}
+    chosen, left = set[int](), SNIPPET
+    for n in sorted(numbers, key=lambda n: (-worth[n], n))[:room]:
+        left -= sizes[n]
+        if chosen and (left < 0 or (not worth[n] and any(around))):
             break
-        first, last = min(first, line), max(last, line)
-    return first, last
+        chosen.add(n)
+    runs: list[range] = []
+    for before, n in zip([0, *numbers], numbers, strict=False):
+        if n in chosen:
+            first = runs.pop()[0] if before in chosen else n
+            runs.append(range(first, n + 1))
+    return runs

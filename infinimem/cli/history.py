@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 INDENT = 8
 """Characters before the words of a line."""
+_label = partial(re.compile(r"journal/0*(\d+)-[a-z]+").sub, r"receipt \1")
+"""Gives what documents call a receipt, for it takes less room than its name."""
 
 
 def show_receipt(out: Output, receipt: Receipt) -> None:
@@ -108,7 +112,7 @@ def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
         if derived:
             numbers = "-".join(dict.fromkeys((str(some[0].line), str(some[-1].line))))
             last = max(some, key=lambda one: one.receipt)
-            by = f", derived by {last.receipt.removeprefix('journal/')}" if last.receipt else ""
+            by = f", derived by {_label(last.receipt)}" if last.receipt else ""
             text = f"(header, headings, blank lines{by} {last.time[:10]})"
             out.line(f"{numbers:<{INDENT}}{text}", "dim", INDENT)
             continue
@@ -128,7 +132,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
         "derived": f"derived {one.why}".strip(),
         "entry": one.why if edited or not one.receipt else "",
     }
-    receipt = one.receipt.removeprefix("journal/")
+    receipt = _label(one.receipt) if short else one.receipt.removeprefix("journal/")
     came = ", ".join(filter(None, [words.get(one.kind), receipt])) + (f" {one.time[:10]}" if receipt else "")
     said = ""
     if one.turns and (one.kind in ("entry", "quoted") or not short):

@@ -41,7 +41,7 @@ COLUMN = 36
 """Characters of a strategy beside others; in a narrower terminal one is below the other."""
 SHOWN, LENGTH = 5, 200
 """Pieces of evidence that are shown, and characters of each; -v and --json give all."""
-_NUMBERED = re.compile(r" *\d+[:-]? ")
+_NUMBERED = re.compile(r" *(?:\d+[:-]? |…$)")
 """What stands before the words of a line that is shown."""
 
 _scope = click.option(
@@ -62,13 +62,14 @@ _sources = click.option(
 @click.command(cls=Command)
 @words("query")
 @click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
+@click.option("--full", is_flag=True, help="Show sections whole, not their best lines.")
 @raw_option
 @_scope
 @snapshot_options
 @pass_options
-def search(options: Options, query: str, limit: int, scope: str) -> None:
+def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
     reader = options.snapshot(options.reading(notes=True))
-    result = _run(reader.tools.search, query=query, k=limit, scope=scope)
+    result = _run(reader.tools.search, query=query, k=limit, scope=scope, full=full)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer

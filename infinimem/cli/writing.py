@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +82,7 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     turn = Turn(text=text, **about)
     if not text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
-    from infinimem.store.receipts import later, next_number
+    from infinimem.store.receipts import next_number, receipts_of
 
     memory, out = options.writing(), options.out
     if options.estimate:
@@ -93,7 +92,7 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     with out.progress("Reading"):
         evidence = [place.entry.seq for place in memory.record([turn])]
         entries = memory.observe((), max_tokens=options.max_tokens)
-    receipt = next(iter(deque(later(memory.view, before - 1), 1)), None)  # the buffer fell due on the way
+    *_, receipt = None, *receipts_of(memory.view, before - 1)  # where the buffer fell due on the way
 
     def show() -> None:
         for place in entries:
@@ -148,7 +147,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
     """
     from infinimem.importers import survey
     from infinimem.importers.again import Again, set_aside
-    from infinimem.store.receipts import later, next_number
+    from infinimem.store.receipts import next_number, receipts_of
 
     out = options.out
     # Read to its end before anything is recorded: a file that is damaged further down leaves no half.
@@ -176,7 +175,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
     first, last, moved = None, None, 0
-    for last in later(memory.view, before - 1):
+    for last in receipts_of(memory.view, before - 1):
         first, moved = first or last, moved + len(last.rows)
     data = {
         "format": ", ".join(source.formats),

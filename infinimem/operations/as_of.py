@@ -24,7 +24,7 @@ from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
-_NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
+_RECEIPT = re.compile(r"(?:journal/)?\d+-(?:[a-z]|[0-9a-f]{6})")
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ def moment(view: View, name: str) -> Moment:
     A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
     UTC.
     """
-    receipts = receipts_of(view)
+    receipts = list(receipts_of(view))
     if name.isascii() and name.isdigit() and len(name) < 19:
         seq = int(name)
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
-    if match := _NUMBER.match(name.removesuffix(".md")):
-        receipt = named([one for one in receipts if one.id.endswith(match[0])] or receipts, match[1])
+    if _RECEIPT.match(name):
+        receipt = named(receipts, name)
         return Moment(receipt.number, receipt.high)
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
@@ -88,9 +88,8 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
 def as_of(view: View, at: Moment) -> View:
     """Return the library as it stood at a `moment`."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
-    receipts = receipts_of(view)
-    lines = {seq: tombstone(seq) for seq in forgotten(receipts)}
-    for receipt in reversed([one for one in receipts if one.number > at.receipt]):
+    lines = {seq: tombstone(seq) for seq in forgotten(receipts_of(view))}
+    for receipt in reversed(list(receipts_of(view, at.receipt))):
         backs = reverse_diffs(documents.pop(receipt.id))
         documents = _without_later(view, documents, receipt.high)
         for document in documents.values():
@@ -141,22 +140,15 @@ def _as_seen(
     """Take back what a person did before the receipt: lines read as they were last seen, where they stood."""
     old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
     edited: dict[str, dict[int, str]] = {}
-    back: dict[str, list[str]] = {}
-    away: dict[str, set[int]] = {}
     for row in receipt.rows:
-        line = old.get(row.seq, lines.get(row.seq) if row.why == "moved by hand" else None)
+        by_hand = row.why == "moved by hand"
+        line = old.get(row.seq, lines.get(row.seq) if by_hand else None)
         if line is None:
             continue
         if row.why == "edited" and row.was in documents:
             edited.setdefault(row.was, {})[row.seq] = line
-        elif row.why == "deleted" or (row.why == "moved by hand" and row.now in documents):
-            back.setdefault(row.was, []).append(line)
-            for doc_id in {row.was, row.now} if row.why == "moved by hand" else ():
-                away.setdefault(doc_id, set()).add(row.seq)
-    for doc_id, those in edited.items():
-        documents[doc_id] = reading(documents[doc_id], those)
-    for doc_id, seqs in away.items():
-        documents[doc_id] = documents[doc_id].without(seqs)
-    for doc_id, gone in back.items():
-        documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(gone)
-    return documents
+        elif row.why == "deleted" or (by_hand and row.now in documents):
+            for doc_id in {row.was, row.now} if by_hand else ():
+                documents[doc_id] = documents[doc_id].without({row.seq})
+            documents[row.was] = documents.get(row.was, Document.empty(row.was)).insert([line])
+    return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}

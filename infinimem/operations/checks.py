@@ -137,8 +137,7 @@ class Inspection:
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
         """Those that can be read, oldest first."""
-        receipts = map(parse_receipt, self.own(JOURNAL))
-        return tuple(sorted(receipts, key=lambda receipt: (receipt.number, receipt.op)))
+        return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
     def deleted(self) -> frozenset[int]:
@@ -372,18 +371,18 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
 
 
 def receipts(inspection: Inspection) -> Iterator[Finding]:
-    """Find lines that receipts name and that stand nowhere; numbers that several receipts have.
+    """Find lines that receipts name and that stand nowhere; receipts that documents call alike.
 
     A receipt gives the sha256 of each file after it. While a file is as the program left it, a line missing
     from it is the program's fault: an error. Once a person changed the file (an edit, a checkout, a merge),
     what they took out is theirs to take out: a note.
     """
-    by_number: dict[int, list[str]] = defaultdict(list)
+    by_label: dict[str, list[str]] = defaultdict(list)
     for receipt in inspection.receipts:
-        by_number[receipt.number].append(receipt.id)
-    for number, same in sorted(by_number.items()):
-        if number and len(same) > 1:
-            yield Finding("note", f"several receipts have the number {number}: {', '.join(same)}", same[1])
+        by_label[f"{receipt.number}{receipt.suffix[:7]}"].append(receipt.id)
+    for label, same in by_label.items():
+        if len(same) > 1 and label != "0":
+            yield Finding("note", f"several receipts are called {label}: {', '.join(same)}", same[1])
     if not inspection.complete:
         return
     last: dict[int, tuple[str, str]] = {}

@@ -31,7 +31,7 @@ from infinimem.model import CURRENT, Receipt
 from infinimem.spec import folders
 from infinimem.store.files import Files
 from infinimem.store.library import Library
-from infinimem.store.receipts import number_of, parse_receipt
+from infinimem.store.receipts import parse_receipt, receipt_ids
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
 
@@ -109,7 +109,7 @@ def keep(library: Library, unless_known: bool = False) -> None:
     files, note, known = library.files, _read_note(library.files), None
     try:
         view = library.view()
-        newest = _receipts(view)[-1:]
+        newest = receipt_ids(view)[-1:]
         if unless_known and note.get("newest", []) == newest:
             return
         _commit(files, view, library.clock())
@@ -150,14 +150,14 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
         why = (repository.obstacle() or str(_read_note(files).get("said", ""))) if receipts else ""
         return Uncommitted(receipts, _fault(changed, view) or why)
     except (GitUnusable, OSError) as error:
-        return Uncommitted(tuple(_receipts(view) * isinstance(error, NoRepository)), _advice(error))
+        return Uncommitted(tuple(receipt_ids(view) * isinstance(error, NoRepository)), _advice(error))
 
 
 def _fault(changed: Changed, view: View) -> str:
     """Return what a person has to mend before anything can be committed; "" for nothing."""
     if changed.unmerged:
         return f"{changed.unmerged[0]} has an unresolved conflict"
-    newest = [f"{doc_id}.md" for doc_id in _receipts(view)[-1:]]
+    newest = [f"{doc_id}.md" for doc_id in receipt_ids(view)[-1:]]
     return IGNORED if newest and {"", JOURNAL, *newest}.intersection(changed.left_out) else ""
 
 
@@ -178,18 +178,14 @@ def _is_ours(path: str, files: Files) -> bool:
     return plain and (files.is_plain(path) or not files.exists(path))
 
 
-def _receipts(view: View) -> list[str]:
-    return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
-
-
 def _new_receipts(changed: Changed, view: View) -> list[str]:
     new = set(changed.new)
-    return [doc_id for doc_id in _receipts(view) if f"{doc_id}.md" in new]
+    return [doc_id for doc_id in receipt_ids(view) if f"{doc_id}.md" in new]
 
 
 def _since(view: View, waiting: Collection[str], paths: Collection[str]) -> tuple[int, int]:
     """Count turns and lines in these files that came after the newest receipt that does not wait."""
-    done = [doc_id for doc_id in _receipts(view) if doc_id not in waiting]
+    done = [doc_id for doc_id in receipt_ids(view) if doc_id not in waiting]
     high = parse_receipt(view.document(done[-1])).high if done else 0
     documents = [view.document(doc_id) for path in paths if (doc_id := path.removesuffix(".md")) in view]
     came = [place for document in documents for place in document.entries if place.seq > high]

@@ -7,7 +7,7 @@ damaged: then there is less to tell.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,7 +67,7 @@ class TurnRef:
 class Lineage:
     """What the files and the receipts, oldest first, together know of each line."""
 
-    def __init__(self, view: View, receipts: Sequence[Receipt]) -> None:
+    def __init__(self, view: View, receipts: Iterable[Receipt]) -> None:
         self.view = view
         self.receipts = tuple(receipts)
         self._steps: dict[int, list[LineStep]] = {}

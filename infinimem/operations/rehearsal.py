@@ -21,7 +21,7 @@ from infinimem.operations.as_of import Moment, as_of
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
-from infinimem.store.receipts import last_forget, later, named
+from infinimem.store.receipts import last_forget, named
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import sequence
 from infinimem.store.view import View
@@ -70,13 +70,13 @@ def before(
     The time there is that of the receipt; of each that is `made` there, that of the next. UsageError if there
     is no such receipt, or another strategy or model made it.
     """
-    view = library.view()
-    first = named(library.receipts(), name)
+    view, receipts = library.view(), library.receipts()
+    first = named(receipts, name)
     if (first.strategy, first.model) != (library.spec.name, model):
         raise UsageError(
             f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
         )
-    done = [first, *later(view, first.number)]
+    done = receipts[receipts.index(first) :]
     past = as_of(view, Moment(first.number - 1, first.high))
     files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
     files |= {sequence.MARK: b"%d\n" % first.high, sequence.GIVEN: b""}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
@@ -30,21 +31,20 @@ from infinimem.store.view import View
 _NOTE = "takes back receipt "
 _WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed")
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
+_BY_HAND = ("deleted", "moved by hand")
+"""Reasons of rows that tell what a person had done before."""
 _PASSED = (FORGET, RENAME)
 """Receipts that are not undone."""
 
 
 def undo(library: Library, receipt_id: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
     """Take a receipt back, as `Memory.undo`; of several the newest first."""
-    receipts = receipts_of(library.view())
-    if not receipts:
-        raise UsageError("nothing was consolidated yet; there is nothing to undo")
-    if receipt_id:
-        wanted = named(receipts, receipt_id)
-    elif undoable := [receipt for receipt in receipts if receipt.op not in _PASSED]:
-        wanted = undoable[-1]
-    else:
-        raise UsageError("there is nothing to undo: what was forgotten is gone for good")
+    receipts = library.receipts()
+    undoable = [receipt for receipt in receipts if receipt.op not in _PASSED]
+    if not receipt_id and not undoable:
+        why = "what was forgotten is gone for good" if receipts else "nothing was consolidated yet"
+        raise UsageError(f"there is nothing to undo: {why}")
+    wanted = named(receipts, receipt_id) if receipt_id else undoable[-1]
     dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
@@ -61,13 +61,12 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
     this one was taken back already.
     """
     taken = undone_by(receipts)
-    if wanted.number in taken:
-        by = taken[wanted.number]
+    if by := taken.get(wanted.label):
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
     changed = _changed(wanted)
     dependents: list[Receipt] = []
     for receipt in receipts:
-        stands = receipt.number > wanted.number and receipt.number not in taken
+        stands = receipt.number > wanted.number and receipt.label not in taken
         if stands and receipt.op not in ("undo", *_PASSED) and changed & _changed(receipt):
             dependents.insert(0, receipt)
             changed |= _changed(receipt)
@@ -79,14 +78,13 @@ def _changed(receipt: Receipt) -> set[int | str]:
     return records | {row.seq for row in receipt.rows}
 
 
-def undone_by(receipts: Sequence[Receipt]) -> dict[int, str]:
-    """Return numbers of the receipts that are taken back, and by which: an undone undo does not count."""
-    taken: dict[int, str] = {}
+def undone_by(receipts: Sequence[Receipt]) -> dict[str, str]:
+    """Return labels of the receipts that are taken back, and by which: an undone undo does not count."""
+    taken: dict[str, str] = {}
     for receipt in reversed(receipts):
         for note in receipt.notes:
-            number = note.removeprefix(_NOTE)
-            if number != note and number.isdigit() and receipt.number not in taken:
-                taken[int(number)] = receipt.id
+            if note.startswith(_NOTE) and receipt.label not in taken:
+                taken[note.removeprefix(_NOTE)] = receipt.id
     return taken
 
 
@@ -98,7 +96,7 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
         notice = last_seen.differences(view, library.seen_lines(), done.documents)
-        notes = [f"{_NOTE}{receipt.number}"]
+        notes = [f"{_NOTE}{receipt.label}"]
         if stay := sorted(gone & {row.seq for row in receipt.rows}):
             what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
             notes.append(f"{what} forgotten: {format_seqs(stay)}")
@@ -109,13 +107,13 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
 
 def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Rendered, set[str]]:
     """Return the documents before the receipt, without lines that are gone; and files with no way back."""
-    moved = [row for row in _done(receipt) if row.now not in ("", "-") and row.was != row.now]
-    moved = [row for row in moved if row.seq not in gone]
+    own = [row for row in receipt.rows if row.why not in _BY_HAND and row.seq not in gone]
+    moved = [row for row in own if row.now not in ("", "-") and row.was != row.now]
     away = [row.seq for row in moved if (p := view.entry(row.seq)) is None or p.doc_id != row.now]
     if away:
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
-    done, later = Rendered(), [one for one in receipts_of(view) if one.number > receipt.number]
+    done, later = Rendered(), list(receipts_of(view, receipt.number))
     known = map(view.document, last_seen.tracked(view))
     lines = {seq: tombstone(seq) for seq in gone}
     lines |= {place.seq: place.entry.line for document in known for place in document.entries}
@@ -128,7 +126,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         before: Document | None
         if not back.doc_id.startswith(folders().whole):
             anew = back.doc_id in redacted
-            before = _document_before(back, here, receipt, lines, gone, untouched, anew)
+            before = _document_before(back, here, replace(receipt, rows=tuple(own)), lines, untouched, anew)
         elif back.is_lost or (not untouched and back.doc_id in redacted):
             lost.add(back.doc_id)
             continue
@@ -142,7 +140,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"
         )
-    _set_rows(done, view, receipt, gone)
+    _set_rows(done, view, receipt, own)
     return done, lost
 
 
@@ -182,7 +180,6 @@ def _document_before(
     here: Document | None,
     receipt: Receipt,
     lines: Mapping[int, str],
-    gone: Collection[int],
     untouched: bool,
     anew: bool,
 ) -> Document | None:
@@ -190,7 +187,7 @@ def _document_before(
 
     With `anew` a `forget` changed it since, and its derived text is made anew.
     """
-    rows = [row for row in _done(receipt) if row.seq not in gone]
+    rows = receipt.rows
     came = {row.seq for row in rows if row.now == back.doc_id != row.was}
     left = {row.seq for row in rows if row.was == back.doc_id != row.now}
     if back.is_new:
@@ -232,7 +229,7 @@ def _record_before(
     raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed {why}")
 
 
-def _set_rows(done: Rendered, view: View, receipt: Receipt, gone: Collection[int]) -> None:
+def _set_rows(done: Rendered, view: View, receipt: Receipt, own: Iterable[ReceiptRow]) -> None:
     """Set the rows, and for the law what the receipt wrote; LibraryError if anything else came or went."""
     before = _lines(view.document(doc_id) for doc_id in done.documents if doc_id in view)
     after = _lines(filter(None, done.documents.values()))
@@ -246,16 +243,11 @@ def _set_rows(done: Rendered, view: View, receipt: Receipt, gone: Collection[int
         )
     standing = {seq for seq, _ in after}
     left = {seq for seq, _ in done.removed} - standing
-    for row in (row for row in _done(receipt) if row.seq not in gone):
+    for row in own:
         if row.seq in left:
             done.rows.append(ReceiptRow(row.seq, row.now, "-", "removed"))
         elif row.seq in standing or view.entry(row.seq) is not None:
             done.rows.append(ReceiptRow(row.seq, row.now, row.was, "undone"))
-
-
-def _done(receipt: Receipt) -> list[ReceiptRow]:
-    """Return what the receipt did itself; what a person had done before, it only tells."""
-    return [row for row in receipt.rows if row.why not in ("deleted", "moved by hand")]
 
 
 def _lines(documents: Iterable[Document]) -> Counter[Line]:

@@ -409,7 +409,7 @@ class Library:
             operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
-        from infinimem.store.plans import name_clashes, violations
+        from infinimem.store.plans import name_clashes, name_receipt, violations
         from infinimem.store.receipts import next_number
         from infinimem.store.render import by_heading, render
 
@@ -419,7 +419,8 @@ class Library:
         if plan.op == "append":
             plan = replace(plan, adds=lists.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, next_number(view), head.time)
+        head = name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
+        done = render(plan, view, first, head)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
@@ -431,7 +432,7 @@ class Library:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = last_seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
+            receipt = self.commit(done, view, head, notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         lists.note_plan(self.files, view, plan)

@@ -92,20 +92,16 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
     now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
-    diff = list(_unified(line_map(new), line_map(old, changed), now, then))
-    return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
+    rows, before = line_map(new), line_map(old, changed)
+    diff: list[str] = []
+    for i1, i2, j1, j2 in _changes(rows, before):
+        diff.append(f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@")
+        diff += [*(f"-{row}" for row in rows[i1:i2]), *(f"+{row}" for row in before[j1:j2])]
+    return [f"--- {now}", f"+++ {then}", *diff] if diff or not new else []  # of an empty file only its name
 
 
-def _unified(one: Sequence[str], other: Sequence[str], name: str, other_name: str) -> Iterator[str]:
-    def range_of(start: int, end: int) -> str:
-        return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
-
-    for number, (i1, i2, j1, j2) in enumerate(_changes(one, other)):
-        if not number:
-            yield from (f"--- {name}", f"+++ {other_name}")
-        yield f"@@ -{range_of(i1, i2)} +{range_of(j1, j2)} @@"
-        yield from (f"-{row}" for row in one[i1:i2])
-        yield from (f"+{row}" for row in other[j1:j2])
+def _range(start: int, end: int) -> str:
+    return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
 
 
 def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:

@@ -15,14 +15,14 @@ from infinimem.grounding.claims import is_repetition
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import Plan, Reason, Receipt
+from infinimem.model import CURRENT, Plan, Reason, Receipt
 from infinimem.store.commit.install import Moves
 from infinimem.store.commit.transaction import FileChange
 from infinimem.store.files import digest
 from infinimem.store.index import ID
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
-from infinimem.store.receipts import format_receipt, last_forget
+from infinimem.store.receipts import format_receipt, last_forget, with_suffix
 from infinimem.store.render import Rendered
 from infinimem.store.spec import MEMORIES, TOPICS
 from infinimem.store.view import View
@@ -37,18 +37,17 @@ _WRITES = {REVIEW: (TOPICS,), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
 
 def verified(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
     """Ask the law about a plan that was made from `base`, as the library is now; `approved` as law.verify."""
-    if stale := _overtaken(plan, base, now):
-        return Verdict(plan, (), stale)
+    if base is not None:
+        if stale := _overtaken(plan, base, now):
+            return Verdict(plan, (), stale)
+        plan = _current(plan, base, now)
     roots = _WRITES.get(plan.op, now.spec.writes)
     files = (now.spec.texts,) if now.spec.has_entries and plan.op not in _WRITES else None
-    current = _current(plan, base, now)
-    return law.verify(current, now.entry, roots, approved, same=is_repetition, files=files)
+    return law.verify(plan, now.entry, roots, approved, same=is_repetition, files=files)
 
 
-def _current(plan: Plan, base: View | None, now: View) -> Plan:
+def _current(plan: Plan, base: View, now: View) -> Plan:
     """Return the plan without what it says of lines that left their place since it was made."""
-    if base is None:
-        return plan
 
     def stays(seq: int) -> bool:
         was, place = base.entry(seq), now.entry(seq)
@@ -65,10 +64,8 @@ def _current(plan: Plan, base: View | None, now: View) -> Plan:
     )
 
 
-def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
+def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
     """Return what the plan was made from and is no more: a line forgotten since, a record that changed."""
-    if base is None:
-        return ()
     if last_forget(base) != last_forget(now):
         return (Reason("FORGOTTEN", (), "lines were forgotten since, and its words may quote them"),)
 
@@ -79,26 +76,35 @@ def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
     return tuple(Reason("STALE_RECORD", (), doc_id) for doc_id in changed)
 
 
+def name_receipt(head: Receipt, plan: Plan, view: View, first_seq: int) -> Receipt:
+    """Return the receipt of a plan under its name, which documents tell; seqs as for `render`."""
+    places = [place for move in plan.moves if (place := view.entry(move.seq))]
+    origins = [place.entry.line for add in plan.adds for seq in add.origin if (place := view.entry(seq))]
+    changed = {a.to for a in plan.adds} - {CURRENT}  # most are appended there, and leave no receipt
+    changed |= {p.doc_id for p in places} | {m.to for m in plan.moves}
+    changed |= {d.doc_id for d in plan.derived} | {p.doc_id for p in plan.records}
+    before = [digest(view.document(doc_id).to_bytes()) for doc_id in sorted(changed) if doc_id in view]
+    return with_suffix(head, before, first_seq, origins, plan.adds, plan.moves, plan.derived, plan.records)
+
+
 def receipt_and_changes(
     done: Rendered, view: View, head: Receipt, notes: Sequence[str]
 ) -> tuple[Receipt, list[FileChange]]:
     """Return the receipt, begun with `head`, and the files that change, that of the receipt last."""
     old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
     signs = head.op in ("stamp", "undate")  # where the lines stand
-    changes = []
+    changes, files = [], []
     for doc_id, new in done.documents.items():
         moves = Moves() if signs else Moves.between(old[doc_id], new)
-        before = one.to_bytes() if (one := old[doc_id]) else None
-        changes.append(FileChange(f"{doc_id}.md", before, new.to_bytes() if new else None, moves))
-    sums = [(digest(change.old), digest(change.new)) for change in changes]
+        before, after = (one.to_bytes() if one else None for one in (old[doc_id], new))
+        changes.append(FileChange(f"{doc_id}.md", before, after, moves))
+        was, now = digest(before), digest(after)
+        files.append((done.names.get(doc_id, doc_id), done.sums.get(was, was), now))
     receipt = replace(
-        head,
+        head if head.suffix else with_suffix(head, done.rows, files, done.quoted),
         rows=tuple(done.rows),
         quoted=tuple(done.quoted),
-        files=tuple(
-            (done.names.get(doc_id, doc_id), done.sums.get(was, was), now)
-            for doc_id, (was, now) in zip(done.documents, sums, strict=True)
-        ),
+        files=tuple(files),
         notes=tuple(one_line(clean_text(note)) for note in notes),
     )
     way = done.reverse_diffs
@@ -125,8 +131,6 @@ def violations(view: View, done: Rendered) -> list[Reason]:
 def name_clashes(view: View, done: Rendered) -> list[Reason]:
     """Return new documents whose names some file systems take for that of another."""
     new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
-    if not new:
-        return []
     counts = Counter(map(fold, new))
     return [
         Reason("BAD_TARGET", (), f"{doc_id} is another's name")

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from string import ascii_lowercase
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, ReceiptRow, Usage
+from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
 from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View, whole
@@ -47,28 +50,46 @@ def forgotten(receipts: Iterable[Receipt]) -> dict[int, int]:
 
 def last_forget(view: View) -> int:
     """Return the number of the last `forget`: what comes of a snapshot with another one may quote it."""
-    return view.derived(_forgets)
+    return view.derived(_highest)[1]
 
 
-def _forgets(view: View, known: int | None, changed: Collection[str] | None) -> int:
-    changed = view.below(JOURNAL) if known is None or changed is None else changed
-    return max([known or 0, *(number_of(doc_id) for doc_id in changed if doc_id.endswith(f"-{FORGET}"))])
+def next_number(view: View) -> int:
+    return 1 + view.derived(_highest)[0]
+
+
+def _highest(view: View, known: tuple[int, int] | None, changed: Collection[str] | None) -> tuple[int, int]:
+    """Return the highest number of a receipt, and that of a `forget`."""
+    fresh = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
+    if known is None or not all(doc_id in view for doc_id in fresh):
+        known, fresh = (0, 0), list(view.below(JOURNAL))
+    forgets = (doc_id for doc_id in fresh if op_and_suffix(doc_id)[0] == FORGET)
+    return max([known[0], *map(number_of, fresh)]), max([known[1], *map(number_of, forgets)])
 
 
 def number_of(doc_id: str) -> int:
     """Return the number in a receipt's name; 0 for none."""
-    return whole(doc_id.removeprefix(JOURNAL).split("-")[0]) or 0
+    return whole(doc_id.removeprefix(JOURNAL).partition("-")[0]) or 0
 
 
-def next_number(view: View) -> int:
-    return 1 + view.derived(_highest)
+def op_and_suffix(doc_id: str) -> tuple[str, str]:
+    """Return what stands behind the number in a receipt's name: the op, and all that follows."""
+    rest = doc_id.partition("-")[2]
+    suffix = rest.lstrip(ascii_lowercase)
+    return rest.removesuffix(suffix), suffix
 
 
-def _highest(view: View, known: int | None, changed: Collection[str] | None) -> int:
-    receipts = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
-    if known is None or not all(doc_id in view for doc_id in receipts):
-        known, receipts = 0, list(view.below(JOURNAL))
-    return max([known, *map(number_of, receipts)])
+def receipt_ids(view: View) -> list[str]:
+    """Return the ids of all receipts, oldest first; after a merge of clones several may have one number."""
+    return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
+
+
+def with_suffix(head: Receipt, *change: object) -> Receipt:
+    """Return the receipt under a name that no other change of a library gets, on any machine.
+
+    `change` is what tells it from others: what was there before, and what is done.
+    """
+    told = ascii((head.number, head.op, head.time, head.strategy, head.model, *change))
+    return replace(head, suffix=f"-{digest(told.encode())[:6]}")
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
@@ -175,14 +196,14 @@ def cells_of(line: str) -> list[str]:
 def parse_receipt(document: Document) -> Receipt:
     """Read a receipt back; what is missing or mangled gets a neutral value, never an error."""
     header = document.header.values
-    number, _, op = document.id.rsplit("/", 1)[-1].partition("-")
+    op, suffix = op_and_suffix(document.id)
     counts = usage if isinstance(usage := header.get("usage"), dict) else {}
     seconds = 0.0
     with suppress(ValueError):
         seconds = float(str(header.get("seconds")))
     rows = [cells_of(line) for line in document.lines]
     return Receipt(
-        number=whole(number) or 0,
+        number=number_of(document.id),
         op=op,
         time=str(header.get("time", "")),
         strategy=str(header.get("strategy", "")),
@@ -194,6 +215,7 @@ def parse_receipt(document: Document) -> Receipt:
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
         quoted=document.lines[block(document.lines, QUOTED)],
         high=whole(header.get("high")) or 0,
+        suffix=suffix,
     )
 
 
@@ -210,25 +232,24 @@ def block(lines: Sequence[str], heading: str) -> slice:
     return slice(at, close) if close >= 0 else slice(end, end)
 
 
-def receipts_of(view: View) -> list[Receipt]:
-    """Return all receipts, oldest first."""
-    journal = map(view.document, view.below(JOURNAL))
-    return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
-
-
-def later(view: View, number: int) -> Iterator[Receipt]:
+def receipts_of(view: View, after: int = -1) -> Iterator[Receipt]:
     """Give the receipts after a number, oldest first; they are read one by one, and none is kept."""
-    numbered = sorted((number_of(doc_id), doc_id) for doc_id in view.below(JOURNAL))
-    return map(parse_receipt, view.each(doc_id for own, doc_id in numbered if own > number))
+    ids = (doc_id for doc_id in receipt_ids(view) if number_of(doc_id) > after)
+    return map(parse_receipt, view.each(ids))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:
-    """Return the receipt called "journal/0007-consolidate", "0007-consolidate" or "7"; else a UsageError."""
+    """Return the receipt called "0007-consolidate-3f9ac1", "7-3f9ac1", "0007-consolidate" or "7".
+
+    UsageError if none or several are called so.
+    """
     stem = name.removeprefix(JOURNAL).removesuffix(".md")
-    those = [r for r in receipts if stem in (r.id.removeprefix(JOURNAL), str(r.number), f"{r.number:04d}")]
-    if len(those) == 1:
-        return those[0]
-    if those:
+    those = [r for r in receipts if r.id == JOURNAL + stem] or [
+        r for r in receipts if stem in (r.label, str(r.number), f"{r.number:04d}", f"{r.number:04d}-{r.op}")
+    ]
+    if not those:
+        raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+    if len(those) > 1:
         several = ", ".join(receipt.id for receipt in those)
         raise UsageError(f"{name!r} names several receipts: {several}; give the full id")
-    raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+    return those[0]

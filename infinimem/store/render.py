@@ -20,7 +20,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, ReceiptRow, Source
+from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, Receipt, ReceiptRow, Source
 from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
@@ -63,9 +63,9 @@ class Rendered:
     reverse_diffs: list[str] | None = None
 
 
-def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
+def render(plan: Plan, view: View, first_seq: int, receipt: Receipt) -> Rendered:
     """Apply a plan that `law.verify` passed, with seqs for new lines from the first on."""
-    return _PlanRenderer(view, receipt, now).render(plan, first_seq)
+    return _PlanRenderer(view, receipt).render(plan, first_seq)
 
 
 def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
@@ -79,10 +79,9 @@ def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Lin
 
 
 class _PlanRenderer:
-    def __init__(self, view: View, receipt: int, now: str) -> None:
+    def __init__(self, view: View, receipt: Receipt) -> None:
         self._view = view
         self._receipt = receipt
-        self._now = now
         self._result = Rendered()
         self._documents = self._result.documents
         self._gained: Counter[str] = Counter()
@@ -107,7 +106,7 @@ class _PlanRenderer:
             why = related.get(move.why, move.why)
             if move.archives:
                 target = archive_of(move.to)
-                heading = f"{why.capitalize()} (receipt {self._receipt})"
+                heading = f"{why.capitalize()} (receipt {self._receipt.label})"
                 self._archived[move.to] += 1
             elif place.doc_id != move.to:
                 self._gained[move.to] += 1
@@ -240,9 +239,9 @@ class _PlanRenderer:
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
         rows.append(
             {
-                "time": self._now,
+                "time": self._receipt.time,
                 "op": "create" if new else "update" if op == "consolidate" else op,
-                "receipt": str(self._receipt),
+                "receipt": self._receipt.label,
                 "added": str(self._gained[document.id]),
                 "archived": str(self._archived[document.id]),
             }
@@ -262,7 +261,7 @@ class _PlanRenderer:
             "token_count": str(tokens.count(document.body)),
         }
         if "created_time" not in document.header.values:
-            header["created_time"] = self._now
+            header["created_time"] = self._receipt.time
         header["update_log"] = "".join(f"\n  - {flow(_counted(row))}" for row in rows[-LOG_LENGTH:])
         header["aux"] = f"{{{aux}}}"
         if former := self._former_name(document.id):

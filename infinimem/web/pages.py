@@ -37,6 +37,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
+from infinimem.tools.compact import numbered
 from infinimem.tools.tool import scope_of
 from infinimem.user_folders import is_mine
 from infinimem.web.prose import PAGE, around, blocks, fact, sessions
@@ -164,12 +165,11 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(place) for place in doc.entries_in(hit["start_line"], hit["end_line"]))
+        facts = (fact(place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
     else:
-        said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
-        lines = [own | {"text": text, "line": number} for number, text in said if text.strip()]
+        lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
     return [one | {"document": doc.id} for one in lines]
 
 
@@ -232,10 +232,10 @@ def receipt(asked: Asked) -> Page:
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     """Return whether a receipt can be taken back, from a page of now, and which later ones would go, too."""
     every = recorded(asked.memory.view).receipts
-    by = undone_by(every).get(one.number, "")
+    by = undone_by(every).get(one.label, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
     later = [other.id for other in dependents_of(one, every)] if can else []
-    return {"number": one.number, "by": by, "can": can, "later": later}
+    return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
 def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
@@ -351,9 +351,9 @@ def _place(at: int, count: int) -> dict[str, Any]:
 def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
-        raise UsageError("say which receipt: a number")
+        raise UsageError("say which receipt: its name")
     done = asked.memory.undo(name, "together" in asked.form)
-    return Moved(f"/receipt/{done[-1].number}")
+    return Moved(f"/receipt/{done[-1].label}")
 
 
 def decide(asked: Asked) -> Moved:

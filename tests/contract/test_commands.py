@@ -19,7 +19,7 @@ QUESTION = "What does Pepper eat?"
 RULES = " ".join(OFFLINE)
 CONVERTED = f"--strategy allmem {RULES}"
 ITEM = "doc_id start_line end_line seqs origin text score"
-HIT = "doc_id title heading start_line end_line seqs score snippet"
+HIT = "doc_id title heading start_line end_line ranges seqs score snippet"
 COMPARED = "strategy reader answer citations trace usage evidence evidence_tokens ms"
 IMPORTED = "format sessions turns recorded entries skipped skipped_why left_out receipt"
 AWAITING = "lines_awaiting_review"
@@ -63,7 +63,7 @@ rebuild | rebuild {CONVERTED} | strategy documents evidence receipts
 ask | ask {QUESTION} {RULES} | answer citations trace usage | citations doc_id seqs | trace stage
 compare | compare {QUESTION} {RULES} | strategies | strategies {COMPARED} | strategies.evidence {ITEM}
 retrieve | retrieve {QUESTION} | items trace | items {ITEM} | trace stage
-search | search router | hits | hits {HIT}
+search | search router --full | hits | hits {HIT}
 search | grep router | matches | matches doc_id line text
 search | ls --scope all | docs total | docs id title summary tokens archived
 search | read topics/pepper | lines total_lines header_lines | lines line text

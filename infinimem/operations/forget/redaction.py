@@ -35,7 +35,7 @@ OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
 _KEY = re.compile(r"[a-z_]+: ")
 _NUMBERS = re.compile(
     r"\s*$|---$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
-    r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+\)$"
+    r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+(?:-[0-9a-f]{6})?\)$"
 )
 """Lines that the program writes whatever was said: times and seqs."""
 
