@@ -67,6 +67,8 @@ PORTION = 1000
 SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
 
+SAID_PART = GROUPS.index("evidence")
+"""The group of what was said."""
 OWN, AROUND = "own", "around"
 ENTRIES, DOCUMENTS = "entries", "documents"
 PADDING: Mapping[str, tuple[int, int]] = {ENTRIES: (80, 80), DOCUMENTS: (500, 5)}
@@ -151,7 +153,7 @@ class Words:
     def __len__(self) -> int:
         return int(self._searcher.num_docs)
 
-    def change(self, mark: int, dead: Collection[int], rows: Sequence[Row], padding: Sequence[int]) -> None:
+    def change(self, mark: int, dead: Collection[int], rows: Sequence[Row]) -> None:
         """Drop the dead and all rows above a mark, add others, and make it durable.
 
         Raises:
@@ -164,8 +166,7 @@ class Words:
             writer.delete_documents_by_query(Query.term_set_query(self._schema, "id", [*dead]))
         for row in rows:
             fields: dict[str, Any] = {"id": row.id, "doc": row.doc, "part": row.part, "seq": row.seq}
-            for name, terms, dummies in ((OWN, row.own, padding[0]), (AROUND, row.around, padding[1])):
-                fields[name] = (terms or "") + f" {DUMMY}" * (0 if row.line == BLOCK else dummies)
+            fields |= {name: terms + f" {DUMMY}" * extra for name, terms, extra in _fields(row)}
             writer.add_document(TantivyDocument.from_dict(fields, self._schema))
         writer.commit()
         writer.wait_merging_threads()
@@ -217,16 +218,24 @@ class Words:
         return self._searcher.fast_field_values(name, [address for _, address in hits])
 
 
+def _table(row: Row) -> str:
+    return DOCUMENTS if row.line == WHOLE else ENTRIES
+
+
+def _fields(row: Row) -> Iterator[tuple[str, str, int]]:
+    """Give the fields of a row: name, terms, how many dummies stand behind them."""
+    dummies = (0, 0) if row.line == BLOCK else PADDING[_table(row)]
+    yield OWN, row.own or "", dummies[0]
+    yield AROUND, row.around or "", dummies[1]
+
+
 class Bag:
     """A row of the tail: how often it holds each term."""
 
-    def __init__(self, row: Row, padding: Sequence[int]) -> None:
-        self.row = row
-        self._own = (row.own or "").split()
-        terms = {OWN: self._own, AROUND: (row.around or "").split()}
-        self.counts = {name: Counter(held) for name, held in terms.items()}
-        dummies = dict(zip(terms, (0, 0) if row.line == BLOCK else padding, strict=True))
-        self.lengths = {name: len(held) + dummies[name] for name, held in terms.items()}
+    def __init__(self, row: Row) -> None:
+        self.row, self._own = row, (row.own or "").split()
+        self.counts = {name: Counter(terms.split()) for name, terms, _ in _fields(row)}
+        self.lengths = {name: self.counts[name].total() + extra for name, _, extra in _fields(row)}
 
     @cached_property
     def _pairs(self) -> Counter[tuple[str, str]]:
@@ -348,14 +357,6 @@ class Reading:
         return found
 
 
-SAID_PART = 2
-"""The group of what was said."""
-
-
-def _table(row: Row) -> str:
-    return DOCUMENTS if row.line == WHOLE else ENTRIES
-
-
 class Tables:
     """The rows of one index, for one process; its threads take turns."""
 
@@ -367,7 +368,7 @@ class Tables:
         """Folder and state of tantivy as it is open here."""
         self._checked: dict[str, int] = {}
         """Checksums of files that agreed."""
-        self._bag = lru_cache(1024)(lambda row: Bag(row, PADDING[_table(row)]))
+        self._bag = lru_cache(1024)(Bag)
         self.kept: dict[str, Any] = {}
         """What others keep of this state."""
 
@@ -525,14 +526,10 @@ class Tables:
                 self._words = {table: Words(path / table if path else None) for table in PADDING}
             for table, words in self._words.items():
                 some = [row for row in fresh if _table(row) == table]
-                words.change(mark, dead, some, PADDING[table])
-                lengths = (
-                    [Bag(row, PADDING[table]).lengths for row in some]
-                    if len(some) <= TAIL
-                    else [_lengths(row, PADDING[table]) for row in some]
-                )
-                for at, field in enumerate((OWN, AROUND), 1):
-                    counts[table][at] += sum(one[field] for one in lengths)
+                words.change(mark, dead, some)
+                for row in some:
+                    for at, (_, terms, extra) in enumerate(_fields(row), 1):
+                        counts[table][at] += extra + (terms.count(" ") + 1 if terms else 0)
                 counts[table][0] += len(some)
             if path:
                 self._note_files(db, path)
@@ -558,14 +555,6 @@ class Tables:
                 crc = known[name] if name in known and path.suffix != ".json" else _checksum(path)
                 db.execute("insert into file values(?, ?, ?)", (name, path.stat().st_size, crc))
                 self._checked[name] = crc
-
-
-def _lengths(row: Row, padding: Sequence[int]) -> dict[str, int]:
-    dummies = (0, 0) if row.line == BLOCK else padding
-    return {
-        name: (terms.count(" ") + 1 if terms else 0) + extra
-        for name, terms, extra in ((OWN, row.own, dummies[0]), (AROUND, row.around, dummies[1]))
-    }
 
 
 def _select(db: sqlite3.Connection, where: str, *values: object) -> list[Row]:

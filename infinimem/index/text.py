@@ -15,10 +15,10 @@ import secrets
 import sqlite3
 import threading
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from infinimem.index.grep import Found, Match, Pattern, first_matches, text_of
 from infinimem.log import log
@@ -46,9 +46,6 @@ create trigger if not exists document_leaves after delete on document
 
 Run = tuple[int, int, str]
 """A document in the text: begin, end and id."""
-Chunk = tuple[int, int, int]
-"""Whole lines of documents that stand one behind another: the number of a portion in the order of ids, begin
-and end."""
 
 
 class Text:
@@ -137,7 +134,7 @@ class Text:
             for old in folder.glob("text-*"):
                 old.unlink(missing_ok=True)
             path = folder / file
-        from infinimem.index.tables import Reader
+        from infinimem.index.tables import Reader  # and tantivy
 
         reader = Reader(db, view)
         with path.open("r+b" if size else "wb") as out:
@@ -175,65 +172,47 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
         pattern: what is looked for.
         most: how many matches are wanted; all are counted.
     """
-    ids = view.ids(scope)
-    if not _is_large(view):
+    ids, stamps = view.ids(scope), view.stored.stamps if view.stored else {}
+    if len(stamps) <= SMALL_DOCUMENTS and sum(stamp.size for stamp in stamps.values()) <= SMALL_BYTES:
         return first_matches(map(view.document, ids), pattern, most)
     data, places, missing = view.derived(_text).at(view)
     runs = sorted((*places[name], name) for name in ids if name in places)
-    total, offsets = _scan(data, pattern, most, list(_chunks(runs)))
+    offsets = _scan(data, pattern, _chunks(runs))
     wanted = frozenset(ids)
     pending = sorted(name for name in missing if name in wanted)
     documents = map(view.document, pending) if len(pending) <= FEW else view.each(pending)
     beside = first_matches(documents, pattern, most)
     found = [*_matches(view, data, pattern, runs, offsets, most), *beside.first]
     found = sorted(found, key=lambda match: (match.document.id, match.line))[:most]
-    return Found(max(total + beside.total, len(found)), found)
+    return Found(max(len(offsets) + beside.total, len(found)), found)
 
 
-def _is_large(view: View) -> bool:
-    if view.stored is None:
-        return False
-    stamps = view.stored.stamps
-    return len(stamps) > SMALL_DOCUMENTS or sum(stamp.size for stamp in stamps.values()) > SMALL_BYTES
+def _chunks(runs: Sequence[Run]) -> list[tuple[int, int]]:
+    """Return runs that touch as chunks of about `CHUNK` bytes; a document is in one chunk."""
+    chunks = list[tuple[int, int]]()
+    start = end = 0
+    for first, last, _ in (*runs, (-1, 0, "")):
+        if first != end or end - start >= CHUNK:
+            chunks += [(start, end)] if end > start else []
+            start = first
+        end = last
+    return chunks
 
 
-def _chunks(runs: Sequence[Run]) -> Iterator[Chunk]:
-    """Give runs that touch as chunks of about `CHUNK` bytes; a document is in one chunk."""
-    start = end = portion = 0
-    before = ""
-    for first, last, name in runs:
-        if first != end or end - start >= CHUNK or name < before:
-            if end > start:
-                yield portion, start, end
-            start, portion = first, portion + (name < before)
-        end, before = last, name
-    if end > start:
-        yield portion, start, end
-
-
-def _scan(
-    data: mmap.mmap | bytes, pattern: Pattern, most: int, chunks: Sequence[Chunk]
-) -> tuple[int, list[int]]:
-    """Return the number of matching lines, and places of the first ones of each portion."""
-    size = sum(end - start for _, start, end in chunks)
+def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int, int]]) -> list[int]:
+    """Return a place in each matching line, ascending."""
+    size = sum(end - start for start, end in chunks)
     many = max(1, min(MOST_THREADS, os.cpu_count() or 1, size // WORTH_A_THREAD))
     cuts = [len(chunks) * part // many for part in range(many + 1)]
 
-    def work(cut: tuple[int, int]) -> tuple[int, list[int]]:
-        total, places = 0, list[int]()
-        for _, group in groupby(chunks[cut[0] : cut[1]], key=lambda chunk: chunk[0]):
-            left = most
-            for _, start, end in group:
-                count, found = pattern.scan(data[start:end], left)
-                total, left = total + count, left - len(found)
-                places += (start + at for at in found)
-        return total, places
+    def work(cut: tuple[int, int]) -> list[int]:
+        some = chunks[cut[0] : cut[1]]
+        return [start + at for start, end in some for at in pattern.lines(data[start:end])]
 
     if many == 1:
         return work((0, len(chunks)))
     with ThreadPoolExecutor(many) as threads:
-        done = list(threads.map(work, pairwise(cuts)))
-    return sum(total for total, _ in done), [place for _, places in done for place in places]
+        return [place for places in threads.map(work, pairwise(cuts)) for place in places]
 
 
 def _matches(
@@ -245,14 +224,15 @@ def _matches(
     most: int,
 ) -> list[Match]:
     """Return the first matches, told by the documents as the view has them."""
-    located = []
+    starts, held = [start for start, _, _ in runs], dict[int, list[int]]()
     for offset in offsets:
-        start, _, name = runs[bisect_right(runs, offset, key=lambda run: run[0]) - 1]
-        located.append((name, offset, start))
+        held.setdefault(bisect_right(starts, offset) - 1, []).append(offset)
     matches: list[Match] = []
-    for name, group in groupby(sorted(located)[:most], key=lambda one: one[0]):
-        document = view.document(name)
-        lines = [_line(data, start, offset) for _, offset, start in group]
+    for at in sorted(held, key=lambda at: runs[at][2]):
+        if len(matches) >= most:
+            break
+        document = view.document(runs[at][2])
+        lines = [_line(data, starts[at], offset) for offset in held[at][:most]]
         if all(
             line <= len(document.lines) and document.text_line(line).encode() == text for line, text in lines
         ):
