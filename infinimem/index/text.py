@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import threading
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
@@ -57,23 +57,32 @@ class Text:
         self._state: tuple[str, int] = ("", -1)
         self._data: mmap.mmap | bytes = b""
         self._places: dict[str, tuple[int, int, Stamp]] = {}
+        self._stamps: Mapping[str, Stamp] = {}
+        self._chosen: dict[Scope, tuple[list[Run], list[str]]] = {}
+        """Of the snapshot with these stamps, by scope: what lies in the text, and what does not."""
 
-    def at(self, view: View) -> tuple[mmap.mmap | bytes, dict[str, tuple[int, int]], list[str]]:
-        """Return the text, where documents of a view begin in it and end, and those that are not there."""
+    def at(self, view: View, scope: Scope) -> tuple[mmap.mmap | bytes, list[Run], list[str]]:
+        """Return the text, the documents of a scope that lie in it, in its order, and those that do not."""
         stamps = view.stored.stamps if view.stored else {}
         with self._lock:
-            try:
-                if self.index.folder:
-                    self.index.attempt(view, lambda: self._refresh(view))
-            except (OSError, ValueError) as error:
-                log.warning("the text of the library cannot be kept (%s)", error)
-                self._places, self._data = {}, b""
-            places = {
-                name: (start, start + length)
-                for name, (start, length, stamp) in self._places.items()
-                if stamps.get(name) == stamp
-            }
-            return self._data, places, [name for name in stamps if name not in places]
+            if self._stamps is not stamps:
+                self._stamps, self._chosen = stamps, {}
+                try:
+                    if self.index.folder:
+                        self.index.attempt(view, lambda: self._refresh(view))
+                except (OSError, ValueError) as error:
+                    log.warning("the text of the library cannot be kept (%s)", error)
+                    self._places, self._data = {}, b""
+            if scope not in self._chosen:
+                places = [(*self._places.get(name, _NONE), name) for name in view.ids(scope)]
+                runs = [
+                    (start, start + size, name)
+                    for start, size, stamp, name in places
+                    if stamps[name] == stamp
+                ]
+                there = {name for _, _, name in runs}
+                self._chosen[scope] = sorted(runs), [name for name in view.ids(scope) if name not in there]
+            return self._data, *self._chosen[scope]
 
     def _refresh(self, view: View) -> None:
         """Read what the database says, and put there what is missing, if it is much."""
@@ -172,14 +181,11 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
         pattern: what is looked for.
         most: how many matches are wanted; all are counted.
     """
-    ids, stamps = view.ids(scope), view.stored.stamps if view.stored else {}
+    stamps = view.stored.stamps if view.stored else {}
     if len(stamps) <= SMALL_DOCUMENTS and sum(stamp.size for stamp in stamps.values()) <= SMALL_BYTES:
-        return first_matches(map(view.document, ids), pattern, most)
-    data, places, missing = view.derived(_text).at(view)
-    runs = sorted((*places[name], name) for name in ids if name in places)
+        return first_matches(map(view.document, view.ids(scope)), pattern, most)
+    data, runs, pending = view.derived(_text).at(view, scope)
     offsets = _scan(data, pattern, _chunks(runs))
-    wanted = frozenset(ids)
-    pending = sorted(name for name in missing if name in wanted)
     documents = map(view.document, pending) if len(pending) <= FEW else view.each(pending)
     beside = first_matches(documents, pattern, most)
     found = [*_matches(view, data, pattern, runs, offsets, most), *beside.first]

@@ -233,9 +233,6 @@ class Library:
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
 
-        def is_newest() -> bool:  # not by the view: old ones are to go at once
-            return self._view is not None and self._view[0] is state
-
         view = View(
             listing.ids,
             load,
@@ -245,7 +242,7 @@ class Library:
             refused=refused,
             unanswered=unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, is_newest),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
