@@ -112,6 +112,7 @@ class Pieces:
         self._view = view
         self._place, self._read = lru_cache(4096)(place), read
         self._session = lru_cache(64)(self._turns_of)
+        self._terms_of = lru_cache(4096)(self._terms_beside)
         self.words = analyzer(view.settings.search.language)
 
     # ── where an entry came from ────────────────────────────────────────────────────────────────
@@ -184,7 +185,8 @@ class Pieces:
             for place in document.entries:
                 if place.start_line in lines and not self._view.repeats(place):
                     yield from self._entry(blank, place, lines[place.start_line], number)
-            yield from self._passages(blank, document)
+            if document.has_prose or document.unsigned:
+                yield from self._passages(blank, document)
             terms = self.terms_at(document, document.header.end + 1, len(document.lines))
         else:
             rows, terms = self._blocks(blank, document)
@@ -308,11 +310,15 @@ class Pieces:
 
     def _extra(self, place: Located) -> str:
         """Return terms of who said an entry, when, and what it refers to."""
-        entry, turns = place.entry, self.turns(self.origins(place))
-        times = [*entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)]
+        entry, is_turn = place.entry, place.doc_id.startswith(EVIDENCE)
+        turns = () if is_turn else self.turns(self.origins(place))
+        times = *entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)
+        speaker = entry.fields.get("speaker") if is_turn else self._speaker(place, turns)
+        return self._terms_of((speaker, entry.fields.get("refers")), times)
+
+    def _terms_beside(self, words: tuple[str | None, ...], times: tuple[str | None, ...]) -> str:
         dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
-        extra = " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
-        return self.words.kept(extra)
+        return self.words.kept(" ".join([*(word or "" for word in words), *dates]))
 
     def _speaker(self, place: Located, turns: Sequence[Located]) -> str | None:
         """Return who said it: the entry's own field, or the one speaker of all its origins."""

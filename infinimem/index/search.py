@@ -385,8 +385,10 @@ def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tabl
 def _waiting(view: View, *_: object) -> frozenset[int]:
     """Return the seqs of the evidence that readers see itself, as `View.unfiled`, from the index alone."""
     lines, spec = view.lines, view.spec
-    if not view.initialised or (spec.has_entries and view.drawn is None):
-        return frozenset(view.unfiled() if view.initialised else ())
+    if not view.initialised:
+        return frozenset()
+    if spec.has_entries and view.drawn is None and lines.all("select 1 from cite limit 1"):
+        return frozenset(view.unfiled())
     left = {seq for seq, one in view.tried.items() if one.kind == LEFT}
     refused = (seq for seq in {*view.refused, *left} if seq not in lines.cited and lines.is_said(seq))
     return frozenset(lines.waiting()).difference(left).union(lines.uncited() if spec.sparse else refused)

@@ -90,7 +90,7 @@ create table row(
     whole integer not null,
     key blob not null, beside blob not null, own text, around text);
 create index row_doc on row(doc);
-create index row_line on row(line) where line > 0;
+create index row_line on row(line);
 create table called(key blob not null, doc integer not null);
 create index called_key on called(key);
 create index called_doc on called(doc);
@@ -576,17 +576,19 @@ def _doubt(db: sqlite3.Connection) -> None:
     """
     moved = {row[0] for row in db.execute("select seq from moved")}
     fresh = (
-        "select l.seq, l.id, l.doc, d.rank from document d join line l on l.doc = d.id where d.ranked = 0 "
+        "select l.seq, l.start, l.doc, d.rank from document d join line l on l.doc = d.id where d.ranked = 0 "
         f"and {_NO_ROW}"
     )
     if db.execute("select 1 from row limit 1").fetchone():
         near = set[tuple[int, int, int]]()
-        for seq, line, doc, rank in db.execute(fresh).fetchall():
+        for seq, start, doc, rank in db.execute(fresh).fetchall():
             moved.add(seq)
             if rank == SAID:
-                beside = "select id, seq, doc from line where doc = ? and id {} ? order by id {} limit 2"
+                beside = (
+                    "select id, seq, doc from line where doc = ? and start {} ? order by start {} limit 2"
+                )
                 for query in (beside.format("<", "desc"), beside.format(">", "")):
-                    near.update(db.execute(query, (doc, line)))
+                    near.update(db.execute(query, (doc, start)))
         doubted, waiting = dict[int, int](), {*moved}
         for line, seq, doc in near:
             doubted[line] = doc
