@@ -103,6 +103,10 @@ class Pattern:
             began = self._spend(began, 0)
         self._spend(began, len(data))
 
+    def found(self, text: str) -> list[str]:
+        """What of a line of text it matches, in order."""
+        return [text[start:end] for start, end in self.places(text)]
+
     @property
     def is_expression(self) -> bool:
         """Whether it means more than what stands there."""
