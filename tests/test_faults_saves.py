@@ -19,7 +19,7 @@ from fault_library import problems
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT
 from infinimem.store import disk
-from infinimem.store.commit.install import ATTEMPTS
+from infinimem.store.commit import ATTEMPTS
 from infinimem.store.library import Library
 from infinimem.store.view import Applied
 

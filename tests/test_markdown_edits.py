@@ -123,25 +123,6 @@ def test_insert_adds_its_own_lines_alone(doc_id: str, data: bytes, heading: str)
     assert len(again.headings) == len(after.headings)
 
 
-@given(
-    IDS,
-    DOCUMENTS,
-    st.lists(
-        st.tuples(HEADINGS, st.sampled_from([[NEW], [NEW, NEW], ["", "## Two", NEW], ["", "# New", NEW]])),
-        max_size=6,
-    ),
-)
-def test_inserting_all_at_once_is_inserting_one_by_one(
-    doc_id: str, data: bytes, arrivals: list[tuple[str, list[str]]]
-) -> None:
-    before = one_by_one = Document.parse(doc_id, data)
-    # Lines of their own headings go to the end, as in an archive.
-    arrivals = [("" if lines[0] == "" else heading, lines) for heading, lines in arrivals]
-    for heading, lines in arrivals:
-        one_by_one = one_by_one.insert(lines, heading)
-    assert before.insert_all(arrivals) == one_by_one
-
-
 def test_an_entry_of_several_lines_is_inserted_whole() -> None:
     line = format_entry(5, "a\n\nb")
     document = Document.parse("evidence/s", b"- <seq=1> x\r\n").insert([line])
@@ -208,6 +189,6 @@ def test_a_document_that_grew_reads_as_the_whole_does(before: bytes, after: list
 )
 def test_a_document_whose_one_h1_is_its_title_keeps_one(before: str, after: str | None) -> None:
     document = Document.parse("topics/home", before.encode())
-    done = document.insert_all([("Home", ["- a"]), ("Garden", ["- b"]), ("Cellar", ["- c"])])
+    done = document.insert(["- a"], "Home").insert(["- b"], "Garden").insert(["- c"], "Cellar")
     expected = f"{before}- a\n\n## Garden\n- b\n\n## Cellar\n- c\n" if after is None else after
     assert done.to_bytes().decode() == expected

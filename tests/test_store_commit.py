@@ -21,7 +21,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import Move, Plan
 from infinimem.store import freshness
-from infinimem.store.commit.install import Moves, replay
+from infinimem.store.commit import Moves, replay
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied
 

@@ -268,11 +268,11 @@ def transaction(root: Path, planted: dict[str, Any]) -> None:
     (root / SLOT).with_name("manifest").write_text(text.replace("SETTINGS", settings))
 
 
-def displaced(root: Path, slot: str, kept: dict[str, Any]) -> None:
+def displaced(root: Path, kept: dict[str, Any]) -> None:
     folder = root / ".infinimem/displaced/0001"
     folder.mkdir(parents=True)
     (folder / "1.bin").write_bytes(PLANTED)
-    (folder / "done").write_text(json.dumps([{"slot": slot, "was": "x", "now": "-", "step": kept}]))
+    (folder / "done").write_text(json.dumps({"steps": [kept], "notice": {}}))
 
 
 def cuts(root: Path) -> None:
@@ -283,12 +283,8 @@ def cuts(root: Path) -> None:
 
 PLANTS: dict[str, Callable[[Path], None]] = {
     **{name: partial(transaction, planted=planted) for name, planted in STEPS.items()},
-    "fetches what was displaced": partial(
-        displaced, slot=f"../../../{OUTSIDE}/secret.md", kept=step("topics/mine.md", SLOT)
-    ),
-    "brings back what was displaced": partial(
-        displaced, slot="1.bin", kept=step(f"{OUTSIDE}/new.md", SLOT, new=sha(b"x"))
-    ),
+    "fetches what was displaced": partial(displaced, kept=step("topics/mine.md", f"../{OUTSIDE}/secret.md")),
+    "brings back what was displaced": partial(displaced, kept=step(f"{OUTSIDE}/new.md", SLOT, new=sha(b"x"))),
     "cuts": cuts,
 }
 

@@ -169,10 +169,6 @@ def flow(value: Value) -> str:
     return "[" + ", ".join(map(flow, value)) + "]"
 
 
-class RefusedError(ValueError):
-    """Why a header is not read; one line."""
-
-
 def _load(lines: Sequence[str]) -> dict[str, Any]:
     """Return the values of a header, its delimiters included.
 
@@ -180,7 +176,7 @@ def _load(lines: Sequence[str]) -> dict[str, Any]:
         ValueError: it is too long, or holds what a header may not.
     """
     if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines) > MAX_BYTES:
-        raise RefusedError(f"it is longer than {MAX_BYTES // 1024} KiB")
+        raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")
     if not lines:
         return {}
     import frontmatter
@@ -191,17 +187,17 @@ def _load(lines: Sequence[str]) -> dict[str, Any]:
         return dict(_strings(frontmatter.parse(text, handler=_handlers()[text[0]])[0], MAX_DEPTH))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
-        raise RefusedError(f"{error.problem or error.context} (line {line})") from None
+        raise ValueError(f"{error.problem or error.context} (line {line})") from None
     except (yaml.YAMLError, UnicodeError):
-        raise RefusedError("it holds bytes or characters that YAML does not allow") from None
+        raise ValueError("it holds bytes or characters that YAML does not allow") from None
     except RecursionError:
-        raise RefusedError("it is nested too deeply") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def _strings(value: Any, depth: int) -> Any:
     """Return a value with all that is single in it as a string."""
     if isinstance(value, dict | list) and depth == 0:
-        raise RefusedError("it is nested too deeply")
+        raise ValueError("it is nested too deeply")
     if isinstance(value, dict):
         return {sound(key): _strings(one, depth - 1) for key, one in value.items()}
     if isinstance(value, list):
@@ -241,11 +237,11 @@ def _handlers() -> dict[str, Any]:
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
             if not self.constructed_objects and (not isinstance(node, yaml.MappingNode) or node.flow_style):
-                raise RefusedError("it does not consist of `key: value` lines")
+                raise ValueError("it does not consist of `key: value` lines")
             if node in self.constructed_objects:
-                raise RefusedError("aliases are not allowed")
+                raise ValueError("aliases are not allowed")
             if node.tag not in _TAGS:
-                raise RefusedError("tags are not allowed")
+                raise ValueError("tags are not allowed")
             self.constructed_objects[node] = None
             if isinstance(node, yaml.SequenceNode):
                 return [self.construct_object(one) for one in node.value]
@@ -254,9 +250,9 @@ def _handlers() -> dict[str, Any]:
             values: dict[str, Any] = {}
             for key, value in node.value:
                 if not isinstance(key, yaml.ScalarNode):
-                    raise RefusedError("a key is not a plain string")
+                    raise ValueError("a key is not a plain string")
                 if key.value in values:
-                    raise RefusedError(f"the key {key.value[:40]!r} stands twice")
+                    raise ValueError(f"the key {key.value[:40]!r} stands twice")
                 values[key.value] = self.construct_object(value)
             return values
 

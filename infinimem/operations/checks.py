@@ -27,8 +27,7 @@ from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.status import stale_dependents
 from infinimem.settings import SETTINGS, shown
 from infinimem.spec import broken, folders
-from infinimem.store.commit.install import CONFLICTS
-from infinimem.store.commit.transaction import FOLDER
+from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library

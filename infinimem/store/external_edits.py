@@ -88,7 +88,10 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
     kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
-    successors = _successors(entries)
+    successors: dict[str, set[int]] = defaultdict(set)  # seqs that lines had before a merge, by their texts
+    for place in (place for places in entries.values() for place in places):
+        if old := former(place.entry):
+            successors[place.text.rstrip()].update(old)
     copies: list[Located] = []
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
@@ -101,9 +104,13 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         if len(places) > 1:
             kept[seq] = original
             copies += [place for place in places if place is not original]
-        if before is None or (successors and seq in successors.get(_text(before), ())):
+        if before is None:
             continue
-        if _is_edited(original.entry, before):
+        same = original.entry.line.rstrip() == before.line.rstrip()  # but for what editors strip
+        was = parse_entry(before.line) if successors or not same else None
+        if was and seq in successors.get(was.text.rstrip(), ()):
+            continue
+        if not same and (was is None or _bare(was) != _bare(original.entry)):
             edited.append((original, before.line))
         if original.doc_id != before.doc_id:
             carried.append((original, before.doc_id))
@@ -153,30 +160,8 @@ def _original(places: list[Located], before: SeenLine | None) -> Located:
     return min(places, key=lambda p: (p.entry.line != before.line, p.doc_id != before.doc_id))
 
 
-def _successors(entries: Lines) -> dict[str, set[int]]:
-    """Return the seqs that lines had before a merge, by their texts."""
-    seqs: dict[str, set[int]] = defaultdict(set)
-    for place in (place for places in entries.values() for place in places):
-        if old := former(place.entry):
-            seqs[place.text.rstrip()].update(old)
-    return seqs
-
-
-def _text(before: SeenLine) -> str:
-    entry = parse_entry(before.line)
-    return entry.text.rstrip() if entry else ""
-
-
-def _is_edited(entry: Entry, before: SeenLine) -> bool:
-    """Return whether a person changed more of a line than its origin, or white space that editors strip."""
-    if entry.line.rstrip() == before.line.rstrip():
-        return False
-
-    def bare(entry: Entry) -> Entry:
-        return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
-
-    was = parse_entry(before.line)
-    return was is None or bare(was) != bare(entry)
+def _bare(entry: Entry) -> Entry:
+    return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
 
 
 def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
@@ -244,9 +229,12 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         why = f"cites {format_seqs(those)} too"
         done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
     for copy in edits.copies:
-        kept = edits.kept[copy.seq]
-        own, first = (new.get(position(line), line.entry) for line in (copy, kept))
-        new[position(copy)] = _renumbered_copy(own, first, seqs[position(copy)])
+        own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
+        seq, same = seqs[position(copy)], own.text == first.text
+        known = {own.seq, *(first.origin if same else ())}
+        origin = (*(one for one in own.origin if one not in known), own.seq)
+        entry = replace(own, seq=seq) if same else _renumbered(own, seq)  # told apart if it says else
+        new[position(copy)] = replace(entry, origin=origin)
     new |= {position(turn): _renumbered(turn.entry, seqs[position(turn)]) for turn in edits.turns}
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)
@@ -298,11 +286,3 @@ def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
 def _renumbered(line: Entry, seq: int) -> Entry:
     was = format_seqs((*former(line), line.seq))
     return replace(line, seq=seq, fields={**line.fields, "was": was})
-
-
-def _renumbered_copy(entry: Entry, kept: Entry, seq: int) -> Entry:
-    """Return the entry under another seq, citing the line that keeps it; told apart if it says else."""
-    same = entry.text == kept.text
-    theirs = frozenset(kept.origin) if same else frozenset[int]()
-    own = [one for one in entry.origin if one != entry.seq and one not in theirs]
-    return replace(replace(entry, seq=seq) if same else _renumbered(entry, seq), origin=(*own, entry.seq))

@@ -80,8 +80,13 @@ class Files:
     ) -> tuple[bytes | None, Stamp | None]:
         """Return `most` bytes from `start` on as `read` does, and their file's state; None if it changed."""
         with explained("read", path):
-            descriptor = self._open(path)
-            if descriptor is None:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            try:
+                with located(self.root, path) as at:
+                    descriptor = os.open(at.name, flags, dir_fd=at.folder.descriptor)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise
                 return None, None
             try:
                 before = os.fstat(descriptor)
@@ -94,18 +99,6 @@ class Files:
             finally:
                 os.close(descriptor)
         return data, stamp_of(before) if same else None
-
-    def _open(self, path: str) -> int | None:
-        try:
-            with located(self.root, path) as at:
-                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-                return os.open(at.name, flags, dir_fd=at.folder.descriptor)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                return None
-            raise
 
     def append(self, path: str, data: bytes, durable: bool = True, tries: int = 3) -> tuple[Stamp, Stamp]:
         """Add `data` at the end, on a line of its own, or nothing; return the file's state before and after.
@@ -181,11 +174,6 @@ class Files:
         self.rename(staged, path)
         self.sync_folder_of(path)
 
-    def create(self, path: str, data: bytes) -> None:
-        """Write a file where nothing is; else raise a LibraryError."""
-        self.must_be_free(path)
-        self.replace(path, data)
-
     def exists(self, path: str) -> bool:
         """Return whether anything has that name: also a link, or a file that `read` does not give."""
         return self.lstat(path) is not None
@@ -212,56 +200,42 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in place of what has it. Not durable before `sync_folder_of`."""
-        with (
-            explained("write", new),
-            located(self.root, old) as one,
-            located(self.root, new, make=True) as other,
-            self._writing(one, other),
-        ):
-            disk.rename(one, other)
+        with self._both(old, new) as names:
+            disk.rename(*names)
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; return False if that is no plain file."""
-        with explained("write", path):
-            if not self.is_plain(path):
-                return False
-            with (
-                suppress(FileNotFoundError),
-                located(self.root, staged) as one,
-                located(self.root, path) as other,
-                self._writing(other),
-            ):
-                disk.exchange(one, other)
+        if self.is_plain(path):
+            with self._both(staged, path) as names, suppress(FileNotFoundError):
+                disk.exchange(*names)
                 return True
         return False
 
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; return False if something has it."""
-        with (
-            explained("write", path),
-            located(self.root, staged) as one,
-            located(self.root, path, make=True) as other,
-            self._writing(other),
-            suppress(FileExistsError),
-        ):
-            disk.put(one, other)
+        with self._both(staged, path) as names, suppress(FileExistsError):
+            disk.put(*names)
             return True
         return False
 
     def take(self, path: str, slot: str) -> bool:
         """Move a file away; return False if there is no plain file."""
-        with explained("remove", path):
-            if not self.is_plain(path):
-                return False
-            with (
-                suppress(FileNotFoundError),
-                located(self.root, path) as one,
-                located(self.root, slot) as other,
-                self._writing(one),
-            ):
-                disk.rename(one, other)
+        if self.is_plain(path):
+            with self._both(path, slot) as names, suppress(FileNotFoundError):
+                disk.rename(*names)
                 return True
         return False
+
+    @contextmanager
+    def _both(self, one: str, other: str) -> Iterator[tuple[At, At]]:
+        """Give two names to a call that changes both; make the folder of the second."""
+        with (
+            explained("write", other),
+            located(self.root, one) as first,
+            located(self.root, other, make=True) as second,
+            self._writing(first, second),
+        ):
+            yield first, second
 
     def beside(self, path: str) -> list[str]:
         """Return the paths in the same folder that begin with `path`, sorted."""

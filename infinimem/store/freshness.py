@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import LibraryError
-from infinimem.markdown.document import Document, PartsCache
+from infinimem.markdown.document import Document
 from infinimem.model import CURRENT
 from infinimem.spec import folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
@@ -298,7 +298,6 @@ class Parsed:
         self._initialised = initialised
         self._kept: dict[str, tuple[Stamp, Document]] = {}
         self._written: Mapping[str, Document | None] = {}
-        self._cache = PartsCache()
 
     def owned(self, doc_id: str) -> bool:
         """Return whether the program writes it."""
@@ -332,7 +331,6 @@ class Parsed:
         if (written := self._written.get(doc_id)) == document:
             document = written  # the same bytes, and what stands in them is known
         if stamp is not None and keep:
-            document = document.cached(self._cache)
             self._kept[doc_id] = stamp, document
         return document, stamp == state
 
@@ -346,7 +344,7 @@ class Parsed:
         """Take over what was appended to a document; what was read of it before is not read again."""
         known = self._kept.get(tail.id)
         if known and known[0] == before:
-            self._kept[tail.id] = after, known[1].grown(tail).cached(self._cache)
+            self._kept[tail.id] = after, known[1].grown(tail)
 
 
 class Watcher:

@@ -23,10 +23,10 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
-from infinimem.store.commit.transaction import (
+from infinimem.store.commit import (
     LATEST,
     Conflict,
-    Transaction,
+    commit,
     displaced,
     recheck,
     recover,
@@ -106,7 +106,7 @@ def init(
 def _create(files: Files, new: Mapping[str, bytes]) -> None:
     for path, data in new.items():
         if not files.exists(path):
-            files.create(path, data)
+            files.replace(path, data)
 
 
 class Library:
@@ -466,11 +466,8 @@ class Library:
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
-        transaction = Transaction(self.files, receipt.number, notice)
-        for change in changes:
-            transaction.put(change)
         try:
-            transaction.commit()
+            commit(self.files, receipt.number, changes, notice)
         except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None

@@ -16,8 +16,7 @@ from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Plan, Reason, Receipt
-from infinimem.store.commit.install import Moves
-from infinimem.store.commit.transaction import FileChange
+from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
 from infinimem.store.index import ID
 from infinimem.store.line_map import reverse_diff

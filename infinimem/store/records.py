@@ -16,8 +16,6 @@ from infinimem.spec import folders
 LONGEST_RUN = 100_000
 """Turns that one row may name; a longer run names none."""
 
-_SOURCE = ("record", "unit")
-"""What calls another record in `evidence`; All-Mem's files say "unit"."""
 _ROW = re.compile(r"  - \{(ref|record|unit): ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\Z")
 _RUN = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?\Z")
 _LINK = re.compile(r"  - \{type: ([a-z]+), to: ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\r?\Z")
@@ -35,8 +33,8 @@ def evidence_of(document: Document) -> tuple[int, ...]:
 
 
 def sources_of(document: Document) -> tuple[str, ...]:
-    """Return stems of the records that a record names as its evidence."""
-    return tuple(_named(document, *_SOURCE))
+    """Return stems of the records that a record names as its evidence; All-Mem's files say "unit"."""
+    return tuple(_named(document, "record", "unit"))
 
 
 def _named(document: Document, *keys: str) -> list[str]:

@@ -11,16 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-
-from immutables import Map
+from typing import NamedTuple
 
 from infinimem import law, tokens
 from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.markdown.header import Value, flow, quote
+from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Entry, NewEntry, Plan, Put, Receipt, ReceiptRow, Source
+from infinimem.model import CURRENT, SOURCES, Derived, NewEntry, Plan, Receipt, ReceiptRow
 from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
@@ -122,7 +121,11 @@ class _PlanRenderer:
         self._drop_emptied(takers)
         self._write_headers(plan)
         for put in plan.records:
-            self._record(put)
+            there = self._view.document(put.doc_id) if put.doc_id in self._view else None
+            data = None if put.text is None else put.text.encode("utf-8", "surrogatepass")
+            self._documents[put.doc_id] = new = None if data is None else Document.parse(put.doc_id, data)
+            if new == there:
+                del self._documents[put.doc_id]
         return self._result
 
     # ── lines ───────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +143,9 @@ class _PlanRenderer:
             seq,
             one_line(clean_text(add.text)),
             time=law.latest(entry.time for entry in origins),
-            source=least_trusted(origins),
+            source=min(
+                (entry.source for entry in origins), key=SOURCES.index, default="tool"
+            ),  # least trusted
             origin=tuple(sorted(add.origin)),
             fields=fields,
             with_block_id=self._view.settings.block_ids,
@@ -154,28 +159,17 @@ class _PlanRenderer:
             return edited
         return self._view.document(doc_id) if doc_id in self._view else Document.empty(doc_id)
 
-    def _record(self, put: Put) -> None:
-        """Put or delete a whole file; one that is there as it is, or to go and not there, is no change."""
-        there = self._view.document(put.doc_id) if put.doc_id in self._view else None
-        new = None
-        if put.text is not None:
-            new = Document.parse(put.doc_id, put.text.encode("utf-8", "surrogatepass"))
-        if new == there:
-            self._documents.pop(put.doc_id, None)
-        else:
-            self._documents[put.doc_id] = new
-
     def _put(self, doc_id: str, sections: Mapping[str, Sequence[str]]) -> None:
         document = self._get(doc_id)
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
                 document = headed(document, {"id": quote(doc_id), "kind": "archive"})
-            arrivals: list[tuple[str, Sequence[str]]] = [
-                ("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()
-            ]
-        else:
-            arrivals = list(sections.items())
-        self._documents[doc_id] = document.insert_all(arrivals)
+            sections = {
+                "": [line for heading in sections for line in ("", f"## {heading}", *sections[heading])]
+            }
+        for heading, lines in sections.items():
+            document = document.insert(lines, heading)
+        self._documents[doc_id] = document
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
@@ -218,10 +212,16 @@ class _PlanRenderer:
         changed = {doc_id: new for doc_id, new in self._documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
-        topics = self._view.derived(topic_names).after(changed)
+        topics = _renamed(self._view.derived(topic_names), changed)
+        sharing, few = by_name(topics), min(COMMON, max(2, len(topics) // SHARE))
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
-            links = {SEE_ALSO: _flowed(related(doc_id, topics))}
-            self._documents[doc_id] = headed(self._get(doc_id), links)
+            shared = Counter[str]()  # the fewer topics have a name, the more it counts
+            for name in sorted(topics[doc_id].names):
+                others = sharing[name] - {doc_id}
+                if 0 < len(others) < few:
+                    shared.update({other: 1 / len(others) for other in others})
+            best = sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
+            self._documents[doc_id] = headed(self._get(doc_id), _see_also(best))
 
     def _former_name(self, doc_id: str) -> str | None:
         """Return the stem that a topic had before a person renamed it, while its header still says so."""
@@ -262,7 +262,11 @@ class _PlanRenderer:
         }
         if "created_time" not in document.header.values:
             header["created_time"] = self._receipt.time
-        header["update_log"] = "".join(f"\n  - {flow(_counted(row))}" for row in rows[-LOG_LENGTH:])
+        rows = [
+            {key: one if (number := whole(one)) is None else number for key, one in row.items()}
+            for row in rows[-LOG_LENGTH:]
+        ]
+        header["update_log"] = "".join(f"\n  - {flow(row)}" for row in rows)
         header["aux"] = f"{{{aux}}}"
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
@@ -287,10 +291,6 @@ def described(document: Document) -> tuple[int, ...]:
         return ()
 
 
-def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
-    return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
-
-
 def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
     """Return the document with header keys set; unchanged if its header has no room or cannot be read."""
     try:
@@ -308,66 +308,44 @@ def _title(doc_id: str) -> str:
     return doc_id.rsplit("/", 1)[-1].replace("-", " ")
 
 
-def least_trusted(origins: Sequence[Entry]) -> Source:
-    """Return the least trusted source among origins; "tool" for none."""
-    return min((entry.source for entry in origins), key=SOURCES.index, default="tool")
-
-
 # ── which topics share names ────────────────────────────────────────────────────────────────────
 # A link of `see_also` is written with the document that it stands in, never by itself.
 
 
-Sets = Map[str, frozenset[str]]
+class TopicNames(NamedTuple):
+    """The names in a topic's entries, and the ids of the topics that its header links to."""
+
+    names: frozenset[str]
+    links: list[str]
 
 
-@dataclass(frozen=True)
-class TopicNames:
-    """The names in each topic, and the topics of each name; the links of each, and what links to it."""
-
-    names: Sets = field(default_factory=Map)
-    topics: Sets = field(default_factory=Map)
-    links: Sets = field(default_factory=Map)
-    linking: Sets = field(default_factory=Map)
-
-    def after(self, changed: Mapping[str, Document | None]) -> TopicNames:
-        """Return it once these topics read so; None for one that is gone."""
-        names = {doc_id: _names_in(one) if one else None for doc_id, one in changed.items()}
-        links = {doc_id: frozenset(links_of(one)) if one else None for doc_id, one in changed.items()}
-        return TopicNames(*_after(self.names, self.topics, names), *_after(self.links, self.linking, links))
+def topic_names(
+    view: View, before: Mapping[str, TopicNames] | None, changed: Collection[str] | None
+) -> Mapping[str, TopicNames]:
+    """Return what each topic of a snapshot names; for `View.derived`."""
+    topics = view.below(TOPICS) if changed is None else (one for one in changed if one.startswith(TOPICS))
+    return _renamed(before or {}, {one: view.document(one) if one in view else None for one in topics})
 
 
-def _after(of: Sets, by: Sets, changed: Mapping[str, frozenset[str] | None]) -> tuple[Sets, Sets]:
-    """Return what each topic has, and the topics that have it, once these have this; None for one gone."""
-    now, who = of.mutate(), by.mutate()
-    for doc_id, have in changed.items():
-        for one in now.pop(doc_id, frozenset[str]()) ^ (have or frozenset()):
-            who[one] = who.get(one, frozenset()) ^ {doc_id}
-        if have is not None:
-            now[doc_id] = have
-    return now.finish(), who.finish()
+def _renamed(
+    before: Mapping[str, TopicNames], changed: Mapping[str, Document | None]
+) -> Mapping[str, TopicNames]:
+    """Return the same once these topics read so; None for one that is gone."""
+    now = {doc_id: names for doc_id, names in before.items() if doc_id not in changed}
+    for doc_id, document in changed.items():
+        if document:
+            names = {name for one in document.entries for name in _NAME.findall(one.entry.text)}
+            now[doc_id] = TopicNames(frozenset(names - _NO_NAMES), links_of(document))
+    return now
 
 
-def _names_in(document: Document) -> frozenset[str]:
-    return frozenset(name for one in document.entries for name in _NAME.findall(one.entry.text)) - _NO_NAMES
-
-
-def topic_names(view: View, before: TopicNames | None, changed: Collection[str] | None) -> TopicNames:
-    """Make the names in the topics of a snapshot; for `View.derived`."""
-    if before is None or changed is None:
-        before, changed = TopicNames(), view.below(TOPICS)
-    topics = (doc_id for doc_id in changed if doc_id.startswith(TOPICS))
-    return before.after({doc_id: view.document(doc_id) if doc_id in view else None for doc_id in topics})
-
-
-def related(doc_id: str, names: TopicNames) -> list[str]:
-    """Return the topics that share most with one: the fewer topics have a name, the more it counts."""
-    shared = Counter[str]()
-    few = min(COMMON, max(2, len(names.names) // SHARE))
-    for name in sorted(names.names.get(doc_id, ())):
-        others = names.topics[name] - {doc_id}
-        if 0 < len(others) < few:
-            shared.update({other: 1 / len(others) for other in others})
-    return sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
+def by_name(topics: Mapping[str, TopicNames]) -> Mapping[str, set[str]]:
+    """Return the topics that have each name."""
+    sharing: dict[str, set[str]] = {}
+    for doc_id, topic in topics.items():
+        for name in topic.names:
+            sharing.setdefault(name, set()).add(doc_id)
+    return sharing
 
 
 def links_of(document: Document) -> list[str]:
@@ -380,15 +358,15 @@ def links_of(document: Document) -> list[str]:
 def dangling(view: View, documents: Mapping[str, Document | None]) -> dict[str, Document]:
     """Return topics whose links lead to what is gone once these documents read so, without those links."""
     changed = {doc_id: new for doc_id, new in documents.items() if doc_id.startswith(TOPICS)}
-    topics = view.derived(topic_names).after(changed)
+    topics = _renamed(view.derived(topic_names), changed)
     mended: dict[str, Document] = {}
-    for doc_id in {one for to, those in topics.linking.items() if to not in topics.links for one in those}:
-        document = changed.get(doc_id) or view.document(doc_id)
-        kept = [link for link in links_of(document) if link in topics.links]
-        with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
-            mended[doc_id] = document.with_header({SEE_ALSO: _flowed(kept)})
+    for doc_id, (_, links) in topics.items():
+        if not topics.keys() >= set(links):
+            document = changed.get(doc_id) or view.document(doc_id)
+            with suppress(ValueError):  # a header that has no room, or cannot be read, is a person's
+                mended[doc_id] = document.with_header(_see_also(link for link in links if link in topics))
     return mended
 
 
-def _flowed(links: Collection[str]) -> str | None:
-    return flow([f"[[{link}]]" for link in links]) if links else None
+def _see_also(topics: Iterable[str]) -> dict[str, str | None]:
+    return {SEE_ALSO: flow(links) if (links := [f"[[{topic}]]" for topic in topics]) else None}

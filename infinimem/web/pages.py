@@ -32,7 +32,7 @@ from infinimem.results import (
     summary,
 )
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.render import topic_names
+from infinimem.store.render import by_name, topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
@@ -315,15 +315,15 @@ def graph(asked: Asked) -> Page:
 def _topics(view: View) -> dict[str, Any]:
     """Return topics and the names that two of them share, in the shape of the command `graph`."""
     found = view.derived(topic_names)
-    most = max(2, len(found.names) // 2)
+    most = max(2, len(found) // 2)
     shared: dict[tuple[str, str], list[str]] = {}
-    for name, topics in sorted(found.topics.items()):
+    for name, topics in sorted(by_name(found).items()):
         if 2 <= len(topics) <= most:
             for pair in combinations(sorted(topics)[:NODES], 2):
                 shared.setdefault(pair, []).append(name)
     best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
     ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
-    ids += [doc_id for doc_id in sorted(found.names) if doc_id not in ids][: NODES - len(ids)]
+    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
     nodes = [
         {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
     ]

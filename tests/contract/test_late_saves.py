@@ -73,6 +73,28 @@ def test_a_late_save_is_brought_back(root: Path, way: str, later: float) -> None
         assert "typed late" not in path.read_text()  # it is brought back once
 
 
+def test_what_is_written_late_again_and_again_is_there(root: Path) -> None:
+    """An editor that goes on writing is followed; once the file changed too, that is set aside."""
+    path = root / f"{TOPIC}.md"
+    with path.open("a") as editor:
+        change(opened(root), "warm")
+        for word in ("one", "two"):
+            editor.write(f"late {word}\n")
+            editor.flush()
+            opened(root)
+            opened(root)
+            assert path.read_text().count(f"late {word}\n") == 1
+        path.write_text(f"{path.read_text()}mine\n")
+        editor.write("late three\n")
+    opened(root)
+    assert "late three" not in path.read_text()
+    (aside,) = (root / ".infinimem/conflicts").iterdir()
+    assert "late three" in aside.read_text()
+    aside.unlink()
+    opened(root)
+    assert not aside.exists()
+
+
 def test_a_replaced_file_is_kept_for_a_day(root: Path) -> None:
     """It is there for an editor for 24 hours; then an opening, or a process that goes on, drops it."""
     folder = root / ".infinimem/displaced"

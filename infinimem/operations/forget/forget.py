@@ -23,7 +23,7 @@ from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, cho
 from infinimem.operations.forget.residue import Residue, Texts, git_advice
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts
-from infinimem.store.commit.transaction import Conflict, recheck, recover
+from infinimem.store.commit import Conflict, recheck, recover
 from infinimem.store.files import digest
 from infinimem.store.index import ID
 from infinimem.store.library import RETRIES, Library
@@ -277,7 +277,7 @@ def _renamed(view: View, names: dict[str, str], called: Collection[str], new: st
             )
         if is_own and doc_id.startswith(MEMORIES):
             lines = old.lines
-        document = replace(old, id=names.get(doc_id, doc_id), lines=lines, cache=None)
+        document = replace(old, id=names.get(doc_id, doc_id), lines=lines)
         if is_own and doc_id.startswith(TOPICS):
             aliases = [one for one in aliases_of(old) if not re.fullmatch(old_name, one, re.IGNORECASE)]
             changes = {"aliases": flow(aliases) if aliases else None} if aliases != aliases_of(old) else {}

@@ -182,7 +182,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
         old = view.document(doc_id)
         lines = tuple(_receipt(old, choice, told, told.union(done.documents.keys() - stay), sums))
         if lines != old.lines:
-            done.documents[doc_id] = replace(old, lines=lines, cache=None)
+            done.documents[doc_id] = replace(old, lines=lines)
     for doc_id in done.documents:
         if doc_id in view and doc_id not in stay:
             sums.of(digest(view.document(doc_id).to_bytes()))
@@ -211,7 +211,7 @@ def _without(old: Document, choice: Choice) -> Document | None:
         if number not in typed:
             shown.append(line)
     lines = tuple(tombstoned(shown, seqs, old.id.startswith(EVIDENCE)))
-    new = replace(old, lines=lines, cache=None) if lines != old.lines else old
+    new = replace(old, lines=lines) if lines != old.lines else old
     if gone and old.id != CURRENT and is_emptied(new, OWN_KEYS):
         return None
     if gone and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
@@ -242,7 +242,7 @@ def made_anew(document: Document, is_touched: bool) -> Document:
             name = "Other" if doc_id == CURRENT else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
-        document = replace(document, lines=(*head, *lines), cache=None)
+        document = replace(document, lines=(*head, *lines))
     is_touched = is_touched or any(line.rstrip().endswith(MARK) for line in head)
     if not is_touched or not doc_id.startswith(TOPICS):
         return document

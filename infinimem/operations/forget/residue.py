@@ -24,8 +24,7 @@ from infinimem.operations.forget import BEGUN
 from infinimem.operations.provenance import recorded
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders
-from infinimem.store.commit.install import CONFLICTS
-from infinimem.store.commit.transaction import clear_displaced
+from infinimem.store.commit import CONFLICTS, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
@@ -46,7 +45,7 @@ _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
 _WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
-"""In the name of a conflict (commit/install.py): that of the old bytes."""
+"""In the name of a conflict (commit.py): that of the old bytes."""
 _SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", sequence.DOUBTFUL, REFUSED}
 _SILENT |= {sequence.MARK, sequence.GIVEN}
 """What holds no text of any line."""

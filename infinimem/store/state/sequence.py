@@ -23,7 +23,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, looks_signed, parse_seqs
 from infinimem.model import CURRENT
 from infinimem.store import disk
-from infinimem.store.commit.install import CONFLICTS
+from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
 from infinimem.store.state.last_seen import SeenLine

@@ -1,1 +1,0 @@
-"""Several files changed as one, whatever crashes or saves meanwhile."""
