@@ -14,7 +14,7 @@ from typing import get_args
 
 import pytest
 
-from infinimem.index import tables
+from infinimem.index import tables, words
 from infinimem.index.search import searcher
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
@@ -132,9 +132,9 @@ def test_another_process_finds_the_same_and_builds_nothing(memory: Memory) -> No
 def test_random_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(tables, "TAIL", 12)
     chance = random.Random(seed)
-    words = "tea violin lake pottery adoption family zither replication lag Caroline Melanie".split()
+    some = "tea violin lake pottery adoption family zither replication lag Caroline Melanie".split()
     for _ in range(10):
-        text = " ".join(chance.choices(words, k=8))
+        text = " ".join(chance.choices(some, k=8))
         kind = chance.choice(("note", "note", "gone", "said", "said", "consolidate", "typed", "edited"))
         if kind == "note":
             write_note(memory.library.root, chance.randrange(14), f"# {text}\n\n{text}\n")
@@ -277,7 +277,7 @@ def test_words_that_cannot_be_written_are_kept_beside(
         raise ValueError("another process writes")
 
     found = answers(in_memory(memory.view))
-    monkeypatch.setattr(tables.Words, "change", refused)
+    monkeypatch.setattr(words.Words, "change", refused)
     assert [row[:-1] for rows in answers(again(memory).view) for row in rows] == [
         row[:-1] for rows in found for row in rows
     ]
@@ -313,7 +313,7 @@ WRITER = """
 import itertools, sys
 from pathlib import Path
 from infinimem.memory import open_memory
-from infinimem.index import tables
+from infinimem.index import tables, words
 from infinimem.index.search import searcher
 
 tables.TAIL = 0

@@ -24,17 +24,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from infinimem.errors import ModelUnavailable
 from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, name_key, part, passage
 from infinimem.index.questions import factors, related
-from infinimem.index.tables import (
-    AROUND,
-    DOCUMENTS,
-    ENTRIES,
-    OWN,
-    SAID_PART,
-    Reading,
-    Tables,
-    rarity,
-)
+from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.term_counts import compared, term_counts
+from infinimem.index.words import AROUND, DOCUMENTS, ENTRIES, OWN, rarity
 from infinimem.log import log
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import LEFT, Retrieved
@@ -75,7 +67,7 @@ PARTS_OF: Mapping[Scope, frozenset[int]] = {
 }
 
 
-class Hit(NamedTuple):
+class Ranked(NamedTuple):
     """A row that answers, and its score."""
 
     name: str
@@ -118,7 +110,7 @@ class Searcher:
         self, query: str, limit: int = 10, scope: Scope = "default"
     ) -> list[tuple[str, int, int, Mapping[str, float]]]:
         """Return of what `blocks` gives document, first and last line, and what the score of the best line in
-        it is made of (`Hit.parts`)."""
+        it is made of (`Ranked.parts`)."""
         found = self._sections(query, limit, scope)
         return [(item.doc_id, item.start_line, item.end_line, hit.parts) for item, hit in found]
 
@@ -191,7 +183,7 @@ class Searcher:
 
     # ── hits as they are shown ──────────────────────────────────────────────────────────────────
 
-    def _shown(self, hit: Hit) -> Retrieved | None:
+    def _shown(self, hit: Ranked) -> Retrieved | None:
         """Return what stands there; None where a note was saved meanwhile and is shorter now."""
         row, document = hit.row, self._view.document(hit.name)
         if row.end > len(document.lines):
@@ -207,9 +199,9 @@ class Searcher:
             item = self._pieces.entry(located[0])
         return part(document, item, row.piece) if row.piece else item
 
-    def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Hit]]:
+    def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Ranked]]:
         """Return the sections with the best lines, each with its score and its best line."""
-        found: dict[tuple[str, int], list[tuple[Hit, Partition | None]]] = {}
+        found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
         blocks: dict[str, Sequence[Partition]] = {}
         for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
             name, row, block = hit.name, hit.row, None
@@ -226,7 +218,7 @@ class Searcher:
         for (name, start), lines in found.items():
             score = sum(hit.score * FURTHER**at for at, (hit, _) in enumerate(lines))
             scored.append((-round(score, DIGITS), name, start, *lines[0]))
-        items = list[tuple[Retrieved, Hit]]()
+        items = list[tuple[Retrieved, Ranked]]()
         for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
             document = self._view.document(name)
             if block:
@@ -249,7 +241,7 @@ class Searcher:
     def _tables(self) -> Tables:
         return self._view.derived(_tables)
 
-    def _hits(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Hit]:
+    def _hits(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Ranked]:
         terms = self._words.query_terms(query)
         if limit <= 0:
             return []
@@ -261,7 +253,7 @@ class Searcher:
 
     def _best(
         self, reading: Reading, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
-    ) -> list[Hit]:
+    ) -> list[Ranked]:
         """Return the best rows, higher first; of equal ones the newer, then by place.
 
         Raises:
@@ -302,7 +294,7 @@ class Searcher:
             once.setdefault((found[at][0], rows[at].start), at)
         told = ("words", "whole", "meaning", "prior")
         return [
-            Hit(*found[at], scores[at], dict(zip(told, columns[at], strict=True)))
+            Ranked(*found[at], scores[at], dict(zip(told, columns[at], strict=True)))
             for at in list(once.values())[:limit]
         ]
 

@@ -13,7 +13,7 @@ from math import log1p
 from threading import Lock
 
 from infinimem.index.pieces import Pieces
-from infinimem.index.tables import K1
+from infinimem.index.words import K1
 from infinimem.store.view import View
 
 B = 0.3

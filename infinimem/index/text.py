@@ -143,9 +143,9 @@ class Text:
             for old in folder.glob("text-*"):
                 old.unlink(missing_ok=True)
             path = folder / file
-        from infinimem.index.tables import Reader  # and tantivy
+        from infinimem.index.tables import Current  # and tantivy
 
-        reader = Reader(db, view)
+        reader = Current(db, view)
         with path.open("r+b" if size else "wb") as out:
             out.truncate(size)
             out.seek(size)
