@@ -285,12 +285,15 @@ class Searcher:
         scores = [round((said + more + share) * prior, DIGITS) for said, more, share, prior in columns]
         newest = settings.newest
 
-        def place(at: int) -> tuple[float, int, int, str, int, int]:
-            name, row = found[at]
-            return -scores[at], -row.day * newest, -row.seq * newest, name, row.start, row.piece
-
+        order = sorted(
+            range(len(rows)),
+            key=lambda at: (
+                *(-scores[at], -rows[at].day * newest, -rows[at].seq * newest, found[at][0]),
+                *(rows[at].start, rows[at].piece),
+            ),
+        )
         once: dict[tuple[str, int], int] = {}
-        for at in sorted(range(len(found)), key=place):  # of the pieces of a long text the best
+        for at in order:  # of the pieces of a long text the best
             once.setdefault((found[at][0], rows[at].start), at)
         told = ("words", "whole", "meaning", "prior")
         return [

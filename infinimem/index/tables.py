@@ -21,10 +21,10 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.index.pieces import GROUPS, Pieces, Row
@@ -79,7 +79,18 @@ create index if not exists document_unranked on document(id) where ranked = 0
 """`state` counts what tantivy was told, `mark` is the last row that it knows; `sizes` are rows and terms, by
 table. Of what goes rows go with it, and what was drawn from a line that moved is made anew."""
 
+_STATE = "select made_for, folder, state, mark, sizes from ranking"
 _NO_ROW = "not exists (select 1 from row where line = l.id)"
+
+
+class State(NamedTuple):
+    """What index.db says of tantivy."""
+
+    made_for: str
+    folder: str
+    state: int
+    mark: int
+    sizes: str
 
 
 class Reading:
@@ -89,21 +100,14 @@ class Reading:
         db: in that transaction.
         words: tantivy's tables in the state that the database names; None where it was told nothing.
         tail: the rows that it was not told.
-        sizes: rows and terms of its tables, by name.
-        mark: the last row that it knows.
-        folder: of tantivy; another one after all was made anew.
+        known: what the database says of them.
     """
 
     def __init__(
-        self,
-        db: sqlite3.Connection,
-        words: Mapping[str, Words] | None,
-        tail: Sequence[Bag],
-        sizes: Mapping[str, Sequence[int]],
-        mark: int,
-        folder: str,
+        self, db: sqlite3.Connection, words: Mapping[str, Words] | None, tail: Sequence[Bag], known: State
     ) -> None:
-        self.db, self._words, self._mark, self.folder = db, words, mark, folder
+        self.db, self._words, self._mark, self.folder = db, words, known.mark, known.folder
+        sizes = json.loads(known.sizes)
         self.bags = {name: [bag for bag in tail if table_of(bag.row) == name] for name in PADDING}
         self._counts = {name: sizes[name][0] + len(bags) for name, bags in self.bags.items()}
         self._means = {
@@ -203,27 +207,21 @@ class Tables:
                 continue
             try:
                 with self._lock:
-                    known = self._known(db)
-                    folder, state, mark, sizes = known or ("", -1, 0, "")
-                    words, tail = self._words, _select(db, "id > ?", mark) if known else []
-                if known and self._state == (folder, state):
-                    yield Reading(
-                        db, words, [self._bag(row) for row in tail], json.loads(sizes), mark, folder
-                    )
+                    known, words = self._known(db), self._words
+                    tail = _select(db, "id > ?", known.mark) if known else []
+                if known and self._state == (known.folder, known.state):
+                    yield Reading(db, words, list(map(self._bag, tail)), known)
                     return
             finally:
                 self.index.release(db)
             self.fill(view)  # another process told tantivy something, or it is all gone
         raise LibraryError("the index changes faster than it can be read; try again")
 
-    def _known(self, db: sqlite3.Connection) -> tuple[str, int, int, str] | None:
-        try:
-            row: tuple[str, int, int, str] | None = db.execute(
-                "select folder, state, mark, sizes from ranking"
-            ).fetchone()
-        except sqlite3.Error:  # it was deleted meanwhile
-            return None
-        return row
+    def _known(self, db: sqlite3.Connection) -> State | None:
+        with suppress(sqlite3.Error):  # it was deleted meanwhile, or is new
+            if row := db.execute(_STATE).fetchone():
+                return State(*row)
+        return None
 
     # ── making rows ─────────────────────────────────────────────────────────────────────────────
 
@@ -257,16 +255,14 @@ class Tables:
         """Have tantivy open as the database names it; both anew where that cannot be."""
         kind = "library" if view.initialised else "notes"
         made_for = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
-        known = None
-        if db.execute("select 1 from sqlite_master where name = 'ranking'").fetchone():
-            known = db.execute("select made_for, folder, state, mark from ranking").fetchone()
-        if known and known[0] == made_for:
+        known = self._known(db)
+        if known and known.made_for == made_for:
             try:
-                self._check(db, known[1])
-                if self._state == (known[1], known[2]):
+                self._check(db, known.folder)
+                if self._state == (known.folder, known.state):
                     return
-                self._words = self._opened(known[1]) if known[3] else None
-                self._state = (known[1], known[2])
+                self._words = self._opened(known.folder) if known.mark else None
+                self._state = (known.folder, known.state)
                 return
             except (OSError, ValueError) as error:
                 log.warning("the index of words is made anew (%s)", error)
@@ -330,7 +326,7 @@ class Tables:
 
     def _tell(self, db: sqlite3.Connection, rows: Sequence[Row]) -> bool:
         """Tell tantivy what is new, if it is much; return whether it knows all rows now."""
-        folder, state, mark, sizes = self._known(db) or ("", 0, 0, "{}")
+        _, folder, state, mark, sizes = db.execute(_STATE).fetchone()
         dead = [row[0] for row in db.execute("select id from dead")]
         tail = _select(db, "id > ?", mark)
         if max(len(tail) + len(rows), len(dead)) <= TAIL:

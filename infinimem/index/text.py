@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
+from typing import NamedTuple
 
 from infinimem.index.grep import Found, Match, Pattern, first_matches, text_of
 from infinimem.log import log
@@ -48,6 +49,14 @@ Run = tuple[int, int, str]
 """A document in the text: begin, end and id."""
 
 
+class Lying(NamedTuple):
+    """The documents of a scope that lie in the text, in its order, and those that do not."""
+
+    data: mmap.mmap | bytes
+    runs: Sequence[Run]
+    missing: Sequence[str]
+
+
 class Text:
     """The text of one index, for one process; its threads take turns."""
 
@@ -58,11 +67,11 @@ class Text:
         self._data: mmap.mmap | bytes = b""
         self._places: dict[str, tuple[int, int, Stamp]] = {}
         self._stamps: Mapping[str, Stamp] = {}
-        self._chosen: dict[Scope, tuple[list[Run], list[str]]] = {}
-        """Of the snapshot with these stamps, by scope: what lies in the text, and what does not."""
+        self._chosen: dict[Scope, Lying] = {}
+        """Of the snapshot with these stamps, by scope."""
 
-    def at(self, view: View, scope: Scope) -> tuple[mmap.mmap | bytes, list[Run], list[str]]:
-        """Return the text, the documents of a scope that lie in it, in its order, and those that do not."""
+    def at(self, view: View, scope: Scope) -> Lying:
+        """Return where the documents of a scope are."""
         stamps = view.stored.stamps if view.stored else {}
         with self._lock:
             if self._stamps is not stamps:
@@ -81,8 +90,9 @@ class Text:
                     if stamps[name] == stamp
                 ]
                 there = {name for _, _, name in runs}
-                self._chosen[scope] = sorted(runs), [name for name in view.ids(scope) if name not in there]
-            return self._data, *self._chosen[scope]
+                missing = [name for name in view.ids(scope) if name not in there]
+                self._chosen[scope] = Lying(self._data, sorted(runs), missing)
+            return self._chosen[scope]
 
     def _refresh(self, view: View) -> None:
         """Read what the database says, and put there what is missing, if it is much."""

@@ -9,12 +9,12 @@ its frequency in a field by the one in the rows' own text. It knows nothing of f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import log1p
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 from tantivy import Document as TantivyDocument
@@ -144,11 +144,18 @@ def table_of(row: Row) -> str:
     return DOCUMENTS if row.line == WHOLE else ENTRIES
 
 
-def fields_of(row: Row) -> Iterator[tuple[str, str, int]]:
-    """Give the fields of a row: name, terms, how many dummies stand behind them."""
+class Field(NamedTuple):
+    """A field of a row, and how many dummies stand behind its terms."""
+
+    name: str
+    terms: str
+    dummies: int
+
+
+def fields_of(row: Row) -> tuple[Field, Field]:
+    """Return the fields of a row."""
     dummies = (0, 0) if row.line == BLOCK else PADDING[table_of(row)]
-    yield OWN, row.own or "", dummies[0]
-    yield AROUND, row.around or "", dummies[1]
+    return Field(OWN, row.own or "", dummies[0]), Field(AROUND, row.around or "", dummies[1])
 
 
 class Bag:
