@@ -36,8 +36,7 @@ from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL,
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 

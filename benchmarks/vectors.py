@@ -70,8 +70,8 @@ def rates() -> None:
 
 def timed(matrix: Matrix, queries: Matrix) -> str:
     """Time of the best entries of each query."""
-    nearest(matrix, queries[0], BEST)
-    return shown([seconds(lambda query=query: nearest(matrix, query, BEST)) for query in queries])
+    nearest(matrix, queries[:1], BEST)
+    return shown([seconds(lambda query=query: nearest(matrix, query[None], BEST)) for query in queries])
 
 
 def store(embedder: Embedder, entries: list[str]) -> None:
@@ -86,7 +86,7 @@ def store(embedder: Embedder, entries: list[str]) -> None:
     queries = embedder.embed(texts(QUERIES, 2), "query")
     print(f"  nearest {BEST}               {timed(opened.rows.matrix, queries)}")
     asked = [
-        seconds(lambda text=text: nearest(opened.rows.matrix, embedder.embed([text], "query")[0], BEST))
+        seconds(lambda text=text: nearest(opened.rows.matrix, embedder.embed([text], "query"), BEST))
         for text in texts(QUERIES, 3)
     ]
     print(f"  with the query's vector  {shown(asked)}")

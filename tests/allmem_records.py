@@ -11,8 +11,7 @@ from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
 from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Quote, Record, Ref, ledger_text, record_id, render
+from infinimem.strategies.records.record import Link, Quote, Record, Ref, ledger_text, record_id, render
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),

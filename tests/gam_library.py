@@ -13,8 +13,7 @@ from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Record
+from infinimem.strategies.records.record import Link, Record
 from infinimem.strategies.records.record_store import RecordStore
 
 

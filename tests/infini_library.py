@@ -89,7 +89,8 @@ class Library(Driven):
         verdict = law.verify(plan, view.entry, (TOPICS,), same=is_repetition)
         if verdict.refused:
             return Rejected(view, verdict.refused)
-        done = render(verdict.plan, view, self._high + 1, len(self.plans), NOW)
+        head = Receipt(len(self.plans), plan.op, NOW, "infini", "none", Usage(), 0.0, (), ())
+        done = render(verdict.plan, view, self._high + 1, head)
         before = [
             (place.entry.seq, place.entry.line)
             for doc_id in done.documents

@@ -19,10 +19,9 @@ from infinimem.model import Plan
 from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Faulty, Part, split_parts
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Ref, fits, record_id
+from infinimem.strategies.records.asking import Descriptor
+from infinimem.strategies.records.record import Link, Ref, fits, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.testing import ScriptedLLM
 

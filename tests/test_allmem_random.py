@@ -15,10 +15,9 @@ from infinimem.model import Plan
 from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Consolidator, Part, faults
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.asking import Descriptor
+from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.records.telling import Descriptor
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.testing import ScriptedLLM
 

@@ -21,8 +21,7 @@ from infinimem.store.view import Applied, View
 from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.vector_index import VectorIndex
 

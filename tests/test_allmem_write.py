@@ -16,8 +16,7 @@ from infinimem.store.view import Rejected
 from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, record_id
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.testing import ScriptedLLM
 

@@ -29,8 +29,7 @@ from infinimem.model import Put
 from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.strategies.allmem.consolidate import BUFFER, buffered
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import record_id, rows_of
+from infinimem.strategies.records.record import Link, record_id, rows_of
 from infinimem.strategies.records.record_store import RecordStore
 
 

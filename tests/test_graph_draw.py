@@ -8,7 +8,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infinimem.strategies.links import Link, Topology, around
+from infinimem.strategies.links import Topology, around
+from infinimem.strategies.records.record import Link
 
 NODES = "abcdefgh"
 KINDS = ("version", "like")

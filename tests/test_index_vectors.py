@@ -189,9 +189,10 @@ def test_the_nearest_are_those_that_a_sort_finds(among: list[int] | None) -> Non
     matrix = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
     matrix[8] = matrix[4]
     looked_at = np.array(among) if among else None
-    places, scores = nearest(matrix, matrix[4], 4, looked_at)
+    _, (places, scores) = nearest(matrix, matrix[[2, 4]], 4, looked_at)
     rows = matrix if among is None else matrix[among]
     exact = np.round(rows.astype(np.float64) @ matrix[4].astype(np.float64), 6)
     assert sorted(scores, reverse=True)[:4] == sorted(exact.tolist(), reverse=True)[:4]
     assert scores == exact[places].tolist()
-    assert not nearest(matrix, np.zeros(8, np.float32), 4)[1] and not nearest(matrix, matrix[4], 0)[1]
+    assert not nearest(matrix, np.zeros((1, 8), np.float32), 4)[0][1]
+    assert not nearest(matrix, matrix[:1], 0)[0][1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
 from typing import Any
 
 from cases import each
@@ -9,23 +11,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from in_memory import view_of
 
+from infinimem import Turn, open_memory
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import (
     UNVERIFIED,
+    Link,
     Quote,
     Record,
     Ref,
     clean_prose,
+    number_of,
     parse,
     record_id,
     render,
 )
-from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.records.record_store import RecordStore, SharedDict, puts
 
 EPISODE = Kind("episode", "xe", "x/episodes/", prose=True)
 THEME = Kind("theme", "xt", "x/themes/")
@@ -207,3 +211,60 @@ def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
 @given(st.lists(st.text('-{}:,"[]abc 0\n>', max_size=20), max_size=12))
 def test_any_header_is_read_without_raising(lines: list[str]) -> None:
     read("\n".join(["---", "id: x", *lines, "---"]))
+
+
+# ── a store that follows another ────────────────────────────────────────────────────────────────
+
+
+def test_copies_of_a_dict_change_apart_and_tell_what_differs() -> None:
+    dice = random.Random(1)
+    copies: list[tuple[SharedDict[int, int], dict[int, int]]] = [(SharedDict(), {})]
+    for _ in range(3000):
+        shared, plain = dice.choice(copies)
+        key = dice.randrange(3000)
+        if dice.random() < 0.03 and len(copies) < 20:
+            copies.append((shared.copy(), dict(plain)))
+        elif dice.random() < 0.3:
+            shared.pop(key, None)
+            plain.pop(key, None)
+        else:
+            shared[key] = plain[key] = dice.randrange(2)
+    for shared, plain in copies:
+        assert dict(shared) == plain and len(shared) == len(plain) and 3001 not in shared
+        other, known = dice.choice(copies)
+        assert shared.changed(other) == {key for key in {*plain, *known} if plain.get(key) != known.get(key)}
+
+
+def test_a_view_keeps_its_records_and_the_next_has_what_the_files_say(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, create=True, model="offline", strategy="allmem")
+    dice, seen = random.Random(2), list[tuple[RecordStore, dict[str, Record]]]()
+    for number in range(40):
+        files = sorted(tmp_path.glob("allmem/*/u-*.md"))
+        if number % 5 == 4:
+            path = dice.choice(files)
+            text = path.read_text()
+            folder = dice.choice(["units", "archive", "units/deeper"])
+            place = tmp_path / "allmem" / folder / path.name
+            place.parent.mkdir(exist_ok=True)
+            broken = text.replace("kind: unit", "kind: none", number % 2)
+            how = dice.choice(["delete", "break", "move"])
+            if how == "move":
+                path.rename(place)
+            else:
+                path.unlink() if how == "delete" else path.write_text(broken)
+        else:
+            memory.observe([Turn(f"Lamp {number} went to the attic.", session="s", speaker="Nora")])
+        store, fresh = memory.view.derived(RecordStore.load), RecordStore.load(memory.view)
+        assert dict(store.records) == dict(fresh.records) and store.findings == fresh.findings
+        assert {*store.visible} == {*fresh.visible} and store.of_session("s") == fresh.of_session("s")
+        assert {name: store.new_id("u", number_of(name)[0]) for name in store.records} == {
+            name: fresh.new_id("u", number_of(name)[0]) for name in store.records
+        }
+        seen.append((store, dict(store.records)))
+    for path in tmp_path.glob("allmem/*/u-*.md"):
+        path.write_text("of no use")
+    assert memory.view.derived(RecordStore.load).findings and not memory.view.derived(RecordStore.load)
+    (tmp_path / "allmem/units/u-000999.md").write_text("of no use either")
+    store, fresh = memory.view.derived(RecordStore.load), RecordStore.load(memory.view)
+    assert store.findings == fresh.findings
+    assert all(dict(store.records) == records for store, records in seen)

@@ -36,8 +36,7 @@ from infinimem.operations.doctor import examine
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied, Rejected
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.record import record_id
+from infinimem.strategies.records.record import Link, record_id
 
 
 @pytest.fixture

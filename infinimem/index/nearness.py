@@ -6,6 +6,7 @@ that a search embeds only what is new. It ranks nothing by itself: search.py doe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence, Set
 from typing import Any
 
@@ -31,6 +32,7 @@ class Columns:
     """Of all rows what is looked through, kept as long as tantivy's folder stands; new ones come behind."""
 
     def __init__(self) -> None:
+        self.lock = threading.Lock()
         self.ids = self.parts = self.seqs = np.zeros(0, np.int64)
         self.keys: list[bytes] = []
         self.at = np.zeros(0, np.int64)
@@ -69,6 +71,11 @@ class Meaning:
     ) -> None:
         self._view, self._reading = view, reading
         columns: Columns = tables.kept.setdefault(reading.folder, Columns())
+        with columns.lock:
+            self._compare(columns, query, parts, turns)
+
+    def _compare(self, columns: Columns, query: str, parts: Set[int], turns: Set[int]) -> None:
+        view, reading = self._view, self._reading
         columns.read(reading)
         said = (columns.parts == SAID_PART) & (columns.seqs > 0)
         chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
@@ -83,7 +90,7 @@ class Meaning:
         if columns.texts[0] != scope:
             columns.texts = (scope, np.unique(columns.at[here]))
         texts = columns.texts[1]
-        near, cosines = nearest(self._vectors.matrix, vector, NEAREST, texts)
+        ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
         near = texts[near[np.array(cosines) > 0]]
         self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
         """The ids of the nearest rows."""

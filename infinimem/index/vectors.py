@@ -37,6 +37,8 @@ Positions = NDArray[np.int64]
 
 DIGITS = 6
 """Of a cosine; beyond them processors differ."""
+_PRODUCTS = 1 << 18
+"""Of two numbers: so many at once wake no threads, which are waited for longer than it takes."""
 _SLACK = 1e-4
 """How far a sum in single precision may be off."""
 _KEY, _SUM = 16, 4
@@ -63,6 +65,7 @@ class Rows:
     def __init__(self, size: int, file: int | None = None) -> None:
         self.size = size
         self.file = file
+        self.process = os.getpid()
         self.at: dict[bytes, int] = {}
         """Where the vector of a text stands, by its `text_key`."""
         self._kind = np.dtype([("key", f"V{_KEY}"), ("sum", "<u4"), ("row", "<f4", (size,))])
@@ -216,7 +219,8 @@ class Vectors:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         old = self._rows.file
         try:
-            stands = old is not None and os.path.samestat(path.lstat(), os.fstat(old))
+            own = self._rows.process == os.getpid()  # a lock is not held apart by who shares a descriptor
+            stands = old is not None and own and os.path.samestat(path.lstat(), os.fstat(old))
         except FileNotFoundError:
             stands = False
         if not stands:
@@ -291,27 +295,34 @@ def cosines(rows: Matrix, query: Matrix) -> list[float]:
 
 
 def nearest(
-    matrix: Matrix, query: Matrix, k: int, among: Positions | None = None
-) -> tuple[Positions, list[float]]:
-    """Find the rows nearest to a vector and all that tie with the last of them, in no order. Exact.
+    matrix: Matrix, queries: Matrix, k: int, among: Positions | None = None
+) -> list[tuple[Positions, list[float]]]:
+    """Find for each of some vectors the rows nearest to it and all that tie with the last, in no order.
 
     Args:
-        matrix: one row a text.
-        query: of the same size; one of zeros is near to nothing.
+        matrix: one row a text. It is gone through once, and every row is compared: exact.
+        queries: one a row; one of zeros is near to nothing.
         k: so many and those that tie.
         among: positions that alone are looked at; None for all.
 
     Returns:
-        Positions (places in `among`, where that is given) and cosines.
+        A pair a query: positions (places in `among`, where that is given) and cosines.
     """
     count = len(matrix) if among is None else len(among)
-    if k <= 0 or not count or not np.any(query):
-        return np.zeros(0, np.int64), []
+    if k <= 0 or not count:
+        return [(np.zeros(0, np.int64), [])] * len(queries)
     whole = among is None or 4 * count > len(matrix)  # to gather a row costs as much as some products
-    # "@" wakes threads, and waits for them longer than it takes
-    scores = np.einsum("ij,j->i", matrix if whole else matrix[among], query)
-    scores = scores[among] if whole and among is not None else scores
-    near = np.arange(count)
-    if k < count:
-        near = np.flatnonzero(scores >= np.partition(scores, count - k)[count - k] - _SLACK)
-    return near, cosines(matrix[near if among is None else among[near]], query)
+    rows, found = matrix if whole else matrix[among], []
+    scores = np.empty((len(queries), len(rows)), np.float32)
+    if len(queries) == 1:  # "@" wakes threads for it
+        np.einsum("ij,j->i", rows, queries[0], out=scores[0])
+    else:
+        step = max(_PRODUCTS // queries.size, 1)
+        for start in range(0, len(rows), step):
+            scores[:, start : start + step] = queries @ rows[start : start + step].T
+    for query, own in zip(queries, scores, strict=True):
+        own = own[among] if whole and among is not None else own
+        least = np.partition(own, count - k)[count - k] - _SLACK if k < count else -np.inf
+        near = np.flatnonzero(own >= least) if np.any(query) else np.zeros(0, np.int64)
+        found.append((near, cosines(matrix[near if among is None else among[near]], query)))
+    return found

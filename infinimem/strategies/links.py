@@ -1,8 +1,7 @@
 """Typed directed links between named nodes: how they are rewired under caps, and what they lead to.
 
-Pure: what must be known of a node is asked of the caller. Keys of links come from the caller: the larger is
-kept first, equal ones by the smaller id, which a key must therefore not hold itself. What is visible comes as
-a container that answers `in`.
+Keys of links come from the caller: the larger is kept first, equal ones by the smaller id, which a key must
+therefore not hold itself.
 
 Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21);
 D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
@@ -14,64 +13,27 @@ from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link as its source holds it.
-
-    Args:
-        kind: its type, such as "version".
-        to: the node that it leads to.
-        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
-    """
-
-    kind: str
-    to: str
-    weight: float | None = None
-
-
-class Graph(Protocol):
-    """Nodes named by strings, at most one link of a kind from one to another, none to itself."""
-
-    def __contains__(self, node: object, /) -> bool: ...
-
-    def links(self, node: str, kind: str | None = None, /) -> tuple[Link, ...]:
-        """The out-links of a node, all or of one kind, by (kind, target)."""
-        ...
-
-    def into(self, node: str, kind: str, /) -> tuple[str, ...]:
-        """The nodes that link to this one by a kind, ascending."""
-        ...
-
-    def relink(self, node: str, kind: str, links: Iterable[Link], /) -> None:
-        """Replace all out-links of a kind."""
-        ...
-
+from infinimem.strategies.records.record import Link
+from infinimem.strategies.records.record_store import RecordStore
 
 # ── rewiring under caps, the same way every time ─────────────────────────────────────────────────
 
 
-class Orderable(Protocol):
-    """What can be a key: anything that is less or not less than another, such as a tuple."""
-
-    def __lt__(self, other: Any, /) -> bool: ...
-
-
-def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Orderable]) -> tuple[str, ...]:
+def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Any]) -> tuple[str, ...]:
     """The first `cap` candidates in descending order of key, each once."""
     ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
     return tuple(ranked[:cap])
 
 
 def settle(
-    graph: Graph,
+    graph: RecordStore,
     kind: str,
     node: str,
     candidates: Iterable[str],
     cap: int,
-    key: Callable[[str, str], Orderable],
+    key: Callable[[str, str], Any],
     weight: Callable[[str, str], float | None],
 ) -> None:
     """Give a node the best candidates as its out-links of a kind, in place of those it had."""
@@ -80,13 +42,13 @@ def settle(
 
 
 def redirect(
-    graph: Graph,
+    graph: RecordStore,
     kind: str,
     gone: str,
     reps: Collection[str],
     visible: Container[str],
     cap: int,
-    key: Callable[[str, str], Orderable],
+    key: Callable[[str, str], Any],
     weight: Callable[[str, str], float | None],
 ) -> set[str]:
     """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
@@ -129,7 +91,7 @@ def expand(
     hops: int,
     cap: int,
     kinds: Sequence[str],
-    time: Callable[[str], Orderable],
+    time: Callable[[str], Any],
     *,
     priority: bool = True,
 ) -> tuple[Reached, ...]:
@@ -137,7 +99,7 @@ def expand(
 
     Args:
         anchors: where it starts, best first; they count towards the cap.
-        neighbours: the links to follow from a node, such as `Graph.links`.
+        neighbours: the links to follow from a node, such as `RecordStore.links`.
         kinds: the kinds of link that it follows, first the one whose neighbours come first, if `priority`.
         time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
     """
@@ -162,7 +124,7 @@ def expand(
     return tuple(admitted)
 
 
-def either_way(graph: Graph, node: str, kinds: Iterable[str]) -> Iterator[Link]:
+def either_way(graph: RecordStore, node: str, kinds: Iterable[str]) -> Iterator[Link]:
     """The links of these kinds that lead from a node or to it, each as one to the other end."""
     for kind in kinds:
         yield from graph.links(node, kind)
@@ -170,20 +132,7 @@ def either_way(graph: Graph, node: str, kinds: Iterable[str]) -> Iterator[Link]:
             yield from (replace(link, to=source) for link in graph.links(source, kind) if link.to == node)
 
 
-def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | None = None) -> dict[str, int]:
-    """Links from the nearest source to each node that can be reached, in the links' direction."""
-    far = dict.fromkeys(sources, 0)
-    frontier = deque(far)
-    while frontier:
-        node = frontier.popleft()
-        for link in graph.links(node):
-            if link.to not in far and (kinds is None or link.kind in kinds):
-                far[link.to] = far[node] + 1
-                frontier.append(link.to)
-    return far
-
-
-def replacements(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
+def replacements(graph: RecordStore, node: str, kind: str, visible: Collection[str]) -> set[str]:
     """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
     seen, waiting = {node}, [node]
     while waiting:
@@ -229,7 +178,7 @@ class Topology:
 
 
 def around(
-    graph: Graph,
+    graph: RecordStore,
     root: str,
     hops: int,
     cap: int,

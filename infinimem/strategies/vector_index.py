@@ -19,6 +19,9 @@ from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import Record, number_of
 from infinimem.strategies.records.record_store import RecordStore, SharedDict
 
+AT_ONCE = 32
+"""Records that are compared with a folder's while these are gone through once."""
+
 Scored = list[tuple[str, float]]
 """Records with their cosines."""
 
@@ -30,9 +33,6 @@ class Group:
         self.names: list[str] = []
         self.places = array("q")
         self._at: dict[str, int] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._at
 
     def __getitem__(self, name: str) -> int:
         return self.places[self._at[name]]
@@ -131,23 +131,36 @@ class VectorIndex:
 
     def neighbours(self, names: Iterable[str], k: int) -> dict[str, Scored]:
         """For each of these records the k that are nearest to it in its folder, itself apart (k-NN)."""
-        groups = {name: [self._records[name].group] for name in names}
-        return {
-            name: self.nearest(self.row(name), k, filter(None, group), without=(name,))
-            for name, group in groups.items()
-        }
+        found: dict[str, Scored] = {name: [] for name in names}
+        for folder in {self._records[name].group for name in found} - {""}:
+            names = [name for name in found if self._records[name].group == folder]
+            for start in range(0, len(names), AT_ONCE):
+                some = names[start : start + AT_ONCE]
+                queries = self._rows.matrix[[self._place(name) for name in some]]
+                for name, near in zip(some, self._near(folder, queries, k + 1 if k > 0 else 0), strict=True):
+                    found[name] = _sorted(one for one in near if one[0] != name)[:k]
+        return found
 
     def nearest(
         self, query: Matrix, k: int, folders: Iterable[str], *, without: Collection[str] = ()
     ) -> Scored:
         """The records of some folders nearest to a vector, best first; ties by creation (Eq. 4)."""
-        found: Scored = []
-        for group in (self._groups[folder] for folder in folders if folder in self._groups):
-            room = k + sum(name in group for name in without) if k > 0 else 0
-            near, scores = nearest(self._rows.matrix, query, room, np.array(group.places))
-            names = [group.names[at] for at in near.tolist()]
-            found += (one for one in zip(names, scores, strict=True) if one[0] not in without)
-        return sorted(found, key=lambda one: (-one[1], number_of(one[0]), one[0]))[: max(k, 0)]
+        room = k + len(without) if k > 0 else 0
+        near = (one for folder in folders for one in self._near(folder, query[None], room)[0])
+        return _sorted(one for one in near if one[0] not in without)[: max(k, 0)]
+
+    def _near(self, folder: str, queries: Matrix, k: int) -> list[Scored]:
+        """The records of a folder nearest to each vector and all that tie with the last, in no order."""
+        group = self._groups.get(folder) or Group()
+        found = nearest(self._rows.matrix, queries, k, np.array(group.places, np.int64))
+        return [
+            [(group.names[at], cosine) for at, cosine in zip(places.tolist(), cosines, strict=True)]
+            for places, cosines in found
+        ]
+
+
+def _sorted(found: Iterable[tuple[str, float]]) -> Scored:
+    return sorted(found, key=lambda one: (-one[1], number_of(one[0]), one[0]))
 
 
 class Loaded:

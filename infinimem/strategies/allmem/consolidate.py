@@ -32,10 +32,12 @@ from infinimem.model import Finding, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.links import Link, Orderable, redirect, settle, trim
-from infinimem.strategies.records import edits, telling
+from infinimem.strategies.links import redirect, settle, trim
+from infinimem.strategies.records import asking, strategy
+from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
 from infinimem.strategies.records.record import (
     UNVERIFIED,
+    Link,
     Record,
     Ref,
     ledger_text,
@@ -43,7 +45,6 @@ from infinimem.strategies.records.record import (
     rows_of,
 )
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.records.telling import Descriptor, descriptor, unverified
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.terms import query_terms
 
@@ -78,6 +79,10 @@ Waiting = Mapping[str, Sequence[str]]
 
 def buffered(view: View) -> dict[str, Sequence[str]]:
     """What waits, of the units that are there."""
+    return dict(view.derived(_buffered))
+
+
+def _buffered(view: View, *_: object) -> Waiting:
     bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
     for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
         unit, near = row.get("unit"), row.get("near")
@@ -96,7 +101,7 @@ def buffer_text(waiting: Waiting) -> str:
 def faults(
     bank: RecordStore, only: Collection[str] | None = None, *, settings: AllmemSettings
 ) -> list[Finding]:
-    """What does not hold (records/edits.py); of orphans, all where one of these may have made some (Eq. 3).
+    """What does not hold (records/strategy.py); of orphans, all if one of these may have made some (Eq. 3).
 
     Version links may be more than their cap, where each alone leads to a unit (B.7).
     """
@@ -114,7 +119,7 @@ def faults(
             if (count := len(bank.out(unit.id, kind))) > cap:
                 yield f"{count} {kind} links are more than {cap}"
 
-    return [*edits.faults(bank, only, held), *edits.orphans(bank, VERSION, only)]
+    return [*strategy.faults(bank, only, held), *strategy.orphans(bank, VERSION, only)]
 
 
 # ── one consolidation (Algorithm 1) ──────────────────────────────────────────────────────────────
@@ -220,8 +225,8 @@ class Consolidator:
         def ask(target: str) -> list[Proposal] | str:
             anchors = looked_at[target]
             variables = {
-                "target": telling.shown_record(self.bank, target, TARGET),
-                "anchors": [telling.shown_descriptor(self.bank, name) for name in anchors],
+                "target": asking.shown_record(self.bank, target, TARGET),
+                "anchors": [asking.shown_descriptor(self.bank, name) for name in anchors],
                 "confidence": str(min(map(self.own.least, OPS))),
             }
             reply = self.llm.complete(tasks.DIAGNOSE, variables)
@@ -295,7 +300,7 @@ class Consolidator:
             self.bank = before
             return Done(item, *refused.args)
         touched = changed(before, self.bank)
-        if wrong := edits.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
+        if wrong := strategy.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
             self.bank = before
             self.space.sync(before)
             return Done(item, "PLAN_VALIDATION_FAIL", f"INVARIANT: {wrong[0].what}")
@@ -310,14 +315,14 @@ class Consolidator:
 
     def _plan_split(self, item: Proposal) -> None:
         (name,) = item.ids
-        unit = telling.shown_record(self.bank, name, whole=True)
+        unit = asking.shown_record(self.bank, name, whole=True)
         data = self._ask(tasks.SPLIT_UNIT, unit=unit, reason=item.reason)
         self.split(name, split_parts(self.bank, name, data, self.own.coverage))
 
     def _plan_merge(self, item: Proposal) -> None:
         bank = self.bank
         names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
-        data = self._ask(tasks.MERGE_UNITS, units=[telling.shown_record(bank, name) for name in names])
+        data = self._ask(tasks.MERGE_UNITS, units=[asking.shown_record(bank, name) for name in names])
         self.merge(item.ids, checked(data["summary"], data["keywords"]))
 
     def _plan_update(self, item: Proposal) -> None:
@@ -325,9 +330,9 @@ class Consolidator:
         near = sorted((item.shown - set(item.ids)) & bank.visible)
         data = self._ask(
             tasks.UPDATE_UNIT,
-            current=telling.shown_record(bank, current),
-            superseded=telling.shown_record(bank, superseded),
-            anchors=[telling.shown_descriptor(bank, name) for name in near],
+            current=asking.shown_record(bank, current),
+            superseded=asking.shown_record(bank, superseded),
+            anchors=[asking.shown_descriptor(bank, name) for name in near],
         )
         self.update(current, superseded, checked(data["updated_summary"], data["updated_keywords"]))
 
@@ -411,7 +416,7 @@ class Consolidator:
             best = trim({*held} - {*alone}, room, partial(self._near, rep))
             bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
 
-    def _near(self, source: str, to: str) -> Orderable:
+    def _near(self, source: str, to: str) -> Any:
         """Key of a link: nearer first, then newer (Eq. 13)."""
         return (self.space.cos(source, to), *self.bank.records[to].age)
 

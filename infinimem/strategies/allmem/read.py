@@ -14,7 +14,7 @@ from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL,
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.links import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
-from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch, turns_found
+from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -27,7 +27,6 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 
     def __init__(self, view: View, records: Records, query: str, budget: int, own: AllmemSettings) -> None:
         super().__init__(view, records, query, budget, own, None)
-        self._row = self.index.embed(query)
         self._said = self._shares() if own.words else {}
 
     def by_rank(self) -> Evidence:
@@ -97,9 +96,9 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         """
         own, records = self.own, self.store.records
         folders = SURFACE if own.visibility else self.view.spec.record_folders
-        names = [name for name, _ in self.index.nearest(self._row, own.anchors, folders)]
+        names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
         names += [name for name in self._said if records[name].group in folders]
-        if own.visibility and self._row.any():
+        if own.visibility and self.row.any():
             names += self.view.derived(_stranded)
         near = self._parts(list(dict.fromkeys(names)))
         best = ranked(near, self._score, lambda unit: number_of(unit.id))[: own.anchors]
@@ -126,7 +125,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
     # ── how near a unit is ──────────────────────────────────────────────────────────────────────
 
     def _parts(self, names: Sequence[str]) -> Iterator[Candidate]:
-        for name, cosine in zip(names, self.index.cosines(self._row, names), strict=True):
+        for name, cosine in zip(names, self.index.cosines(self.row, names), strict=True):
             words = {"words": self._said[name]} if name in self._said else {}
             yield Candidate(name, {"cosine": cosine} | words)
 
@@ -140,7 +139,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 
         A turn whose unit was archived speaks for those that stand for it.
         """
-        store, scores = self.store, turns_found(self.view, self.query)
+        store, scores = self.store, self.turn_scores
         best = next(iter(scores.values()), 0.0)
         shares: dict[str, float] = {}
         for seq, score in scores.items() if best > 0 else ():

@@ -27,7 +27,6 @@ from infinimem.store.view import Outcome, View
 from infinimem.strategies.allmem.consolidate import (
     BUFFER,
     SEMANTIC,
-    SURFACE,
     TEMPORAL,
     UNIT,
     Consolidator,
@@ -39,16 +38,13 @@ from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Link
-from infinimem.strategies.records import telling
-from infinimem.strategies.records.asking import IN_VAIN, unreadable
-from infinimem.strategies.records.edits import edited, settled
+from infinimem.strategies.records import asking
+from infinimem.strategies.records.asking import IN_VAIN, Descriptor, descriptor, unreadable
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, moment, record_id
+from infinimem.strategies.records.record import UNVERIFIED, Link, Quote, Record, Ref, moment, record_id
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, links
-from infinimem.strategies.records.telling import Descriptor, descriptor
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.strategy import RecordStrategy, edited, links, settled
+from infinimem.strategies.vector_index import Scored
 
 CONTEXT_LENGTH = 400
 """Characters of an earlier turn that is shown for its context."""
@@ -132,8 +128,10 @@ class AllMem(RecordStrategy):
             names = [unit.id for unit in new]
             space.sync(after)
             waiting, last = buffered(view), _newest(after, names)
+            near = space.neighbours(names, self.own.online_anchors + len(names) - 1)
             for at, unit in enumerate(new):
-                waiting[unit.id] = _attach(after, space, unit, last, names[at:], self.own)
+                anchors = [one for one in near[unit.id] if one[0] not in names[at:]]
+                waiting[unit.id] = _attach(after, unit, last, anchors[: self.own.online_anchors], self.own)
                 last = unit if last is None or last.age < unit.age else last
             unanswered = {one.turn.seq: one.failure for one in lacking if one.failure}
             rejected = tuple(one.wrong for one in described if one.wrong)
@@ -151,7 +149,7 @@ class AllMem(RecordStrategy):
         for turn in asked if len(asked) > 1 else ():
             if cards[turn.seq].wrong:
                 cards |= self._cards(view, 0 if cards[turn.seq].failure else most, [turn])
-        return [cards.get(turn.seq) or Described(turn, _unit(turn, telling.EMPTY)) for turn in turns]
+        return [cards.get(turn.seq) or Described(turn, _unit(turn, asking.EMPTY)) for turn in turns]
 
     def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
         """By seq; so many turns before them are shown too, but for those that a model does not take."""
@@ -160,7 +158,7 @@ class AllMem(RecordStrategy):
         at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
         before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
         context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
-        shown = [shown_turn(turn.entry, turn.text[: telling.LONGEST]) for turn in turns]
+        shown = [shown_turn(turn.entry, turn.text[: asking.LONGEST]) for turn in turns]
         reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
         cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
         around = [*before, *turns]
@@ -216,15 +214,9 @@ def _newest(bank: RecordStore, new: Sequence[str]) -> Record | None:
 
 
 def _attach(
-    bank: RecordStore,
-    space: VectorIndex,
-    unit: Record,
-    last: Record | None,
-    unborn: Sequence[str],
-    own: AllmemSettings,
+    bank: RecordStore, unit: Record, last: Record | None, anchors: Scored, own: AllmemSettings
 ) -> Sequence[str]:
     """Link a new unit to its predecessor and to the best anchors, and say what it is near to."""
-    anchors = space.nearest(space.row(unit.id), own.online_anchors, SURFACE, without=unborn)
     near = [name for name, _ in anchors]
     if last is not None and last.age < unit.age and own.degree_temporal:
         bank.link(unit.id, Link(TEMPORAL, last.id))
@@ -253,7 +245,7 @@ def _portions(turns: Sequence[Located], most: int) -> list[list[Located]]:
     size = -(-len(turns) // -(-len(turns) // most))
     portions: list[list[Located]] = [[]]
     for turn in turns:
-        if len(portions[-1]) == size or sum(len(one.text) for one in (*portions[-1], turn)) > telling.LONGEST:
+        if len(portions[-1]) == size or sum(len(one.text) for one in (*portions[-1], turn)) > asking.LONGEST:
             portions.append([])
         portions[-1].append(turn)
     return [portion for portion in portions if portion]
@@ -266,15 +258,15 @@ def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply)
         missing = f"MISSING: no card of turn {turn.seq}, whose first words stand in"
         why = missing if reply.data is not None else str(unreadable(reply))
         wrong = RejectedReply(DESCRIBE.name, reply.text, (why,))
-        first = descriptor(turn.text[: 2 * telling.UNDESCRIBED], ()).summary[: telling.UNDESCRIBED].rstrip()
+        first = descriptor(turn.text[: 2 * asking.UNDESCRIBED], ()).summary[: asking.UNDESCRIBED].rstrip()
         return Described(turn, _unit(turn, Descriptor(first, ())), wrong, reply.failure or "")
     words = descriptor(card["summary"], card["keywords"]).cut()
     if not words.summary:
-        return Described(turn, _unit(turn, telling.EMPTY))
+        return Described(turn, _unit(turn, asking.EMPTY))
     when = (card["when"] or "").strip()
     is_meant = when and fits(when, [(turn.text, day_of(turn.entry.time))])
     quotes = (Quote(Ref(one.seq), one.entry.fields.get("speaker"), one.entry.time, one.text) for one in said)
-    aux = UNVERIFIED if telling.unverified(words, quotes) else ()
+    aux = UNVERIFIED if asking.unverified(words, quotes) else ()
     return Described(turn, replace(_unit(turn, words), when=when if is_meant else None, aux=aux))
 
 

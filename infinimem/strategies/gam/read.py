@@ -24,10 +24,9 @@ from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import TIMES
 from infinimem.strategies.links import either_way
 from infinimem.strategies.readers.pipeline import pack, ranked
-from infinimem.strategies.records.asking import Asker, named
-from infinimem.strategies.records.evidence import Records, RecordSearch, turns_found
+from infinimem.strategies.records.asking import Asker, named, shown_turns
+from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, moment, number_of
-from infinimem.strategies.records.telling import shown_turns
 from infinimem.strategies.segment import open_turns
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
@@ -170,7 +169,7 @@ class TopicSearch(RecordSearch[GamSettings]):
     def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"."""
         if self.own.rerank == "library" and not self.own.cross_encoder:
-            words = turns_found(self.view, self.query)
+            words = self.turn_scores
             most = max(words.values(), default=0.0)
             return {seq: {"p": round(words[seq] / most, DIGITS)} for seq in turns if words.get(seq, 0.0) > 0}
         rows = zip(turns, self.index.of_turns(self.row, list(turns.values())), strict=True)

@@ -25,22 +25,20 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.read import TopicSearch, is_verified
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import RELATE, TOPIC, VERIFY
-from infinimem.strategies.links import Link
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.edits import Step, edited, run
-from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import UNVERIFIED, Ref
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, links
-from infinimem.strategies.records.telling import (
+from infinimem.strategies.records.asking import (
     EMPTY,
+    Asker,
     Descriptor,
     descriptor,
     narrated,
     shown_descriptor,
     shown_turns,
 )
+from infinimem.strategies.records.evidence import Records
+from infinimem.strategies.records.record import UNVERIFIED, Link, Ref
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, links, run
 from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
 from infinimem.strategies.vector_index import VectorIndex
 

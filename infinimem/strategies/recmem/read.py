@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Held
-from infinimem.strategies.records.evidence import RecordSearch, turns_found
+from infinimem.strategies.records.evidence import RecordSearch
 
 EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
 
@@ -66,22 +65,17 @@ class TierSearch(RecordSearch[RecmemSettings]):
             best = held.near.nearest(self.row, count, (OPEN, HELD) if everything else (OPEN,))
             return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
         found: dict[str, float] = {}
-        for seq, score in self._said.items():
+        for seq, score in self.turn_scores.items():
             name = held.units.of_turn.get(seq)
             if name and (everything or held.units.is_open(name)):
                 found.setdefault(name, score)
         return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
 
-    @cached_property
-    def _said(self) -> Mapping[int, float]:
-        """What the library's search makes of turns."""
-        return turns_found(self.view, self.query)
-
     def _alone(self, seqs: Sequence[int]) -> Sequence[float]:
         """How near to the question turns are by themselves."""
         if self.by_vectors:
             return self._held.near.cosines(self.row, [self._held.units.of_turn[seq] for seq in seqs])
-        return [self._said.get(seq, 0.0) for seq in seqs]
+        return [self.turn_scores.get(seq, 0.0) for seq in seqs]
 
     def _ranked(self, tiers: Tiers) -> list[Candidate]:
         """The turns that the tiers show, best first, by the best of what shows them.

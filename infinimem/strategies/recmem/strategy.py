@@ -29,17 +29,22 @@ from infinimem.settings import Settings
 from infinimem.store.records import stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Link
 from infinimem.strategies.recmem.read import TierSearch
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Exchanges, Held, held
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE, REFINE, TYPES
-from infinimem.strategies.records.asking import Asker, Data, named
-from infinimem.strategies.records.edits import Check, edited, run
-from infinimem.strategies.records.record import Record, Ref, fits, number_of
+from infinimem.strategies.records.asking import (
+    Asker,
+    Data,
+    named,
+    narrated,
+    narrative,
+    new_facts,
+    shown_turns,
+)
+from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind
-from infinimem.strategies.records.telling import narrated, narrative, new_facts, shown_turns
+from infinimem.strategies.records.strategy import Check, RecordStrategy, by_kind, edited, run
 from infinimem.strategies.vector_index import Loaded
 from infinimem.terms import DAYS, MONTHS
 

@@ -18,6 +18,7 @@ from infinimem.store.view import View
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, SharedDict, turn_of
+from infinimem.strategies.segment import Named, named, renamed
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 OPEN, HELD = "open/", "held/"
@@ -104,7 +105,7 @@ class Exchanges(RecordStore):
         self._starts: Sequence[int] = ()
         self._told: SharedDict[int, int] = SharedDict()
         """How many episodes name each turn."""
-        self._records = RecordStore(SPEC, view.entry)
+        self._named: Named = SharedDict()
 
     @classmethod
     def of(
@@ -115,8 +116,8 @@ class Exchanges(RecordStore):
             known, changed = cls(view), view.ids("all")
         new = known.copy()
         new.turn = partial(turn_of, view)
-        new._records = view.derived(RecordStore.load)
-        told = new._records.named_since(known._records, EPISODE.prefix)
+        new._named = view.derived(named)
+        told = renamed(known._named, new._named, EPISODE.prefix)
         new._told.update((seq, new._told.get(seq, 0) + by) for seq, by in told.items())
         sessions = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
         if not all(known._grew(view, doc_id) for doc_id in sessions):
@@ -127,7 +128,8 @@ class Exchanges(RecordStore):
             unit = new.records[name]
             said = [turn for turn in map(new.turn, unit.turns) if turn]
             new._put(new._unit(said, unit.by) if len(said) == len(unit.turns) else unit)
-        waiting, unread = {*new.waiting, *new.records.changed(known.records)}, {*view.lines.waiting()}
+        waiting = {*new.waiting, *new.records.changed(known.records)}
+        unread = {*view.lines.waiting()}
         found = (new.records[name] for name in waiting if new.is_open(name))
         new.waiting = {unit.id for unit in found if unit.by == GOES_ON or unit.by in unread}
         return new

@@ -6,7 +6,7 @@ Source: All-Mem, Appendix D.5 (evidence attached to selected units).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -68,15 +68,30 @@ class RecordSearch(ABC, Generic[Own]):
         return self.index.embed(self.query)
 
     @cached_property
-    def _found(self) -> dict[str, dict[str, float]]:
-        return records_found(self.view, self.store, self.query)
+    def turn_scores(self) -> Mapping[int, float]:
+        """Turns with what the library's search makes of them, by words and vectors; the best first."""
+        found: dict[int, float] = {}
+        for _, seq, score in searcher(self.view).scores(self.query, MOST, "evidence"):
+            if seq:
+                found.setdefault(seq, score)
+        return found
+
+    @cached_property
+    def record_scores(self) -> Mapping[str, Mapping[str, float]]:
+        """The same of the records of each folder that readers see."""
+        found: dict[str, dict[str, float]] = {kind.folder: {} for kind in self.store.spec.kinds}
+        for doc_id, _, score in searcher(self.view).scores(self.query, MOST):
+            folder, _, name = doc_id.rpartition("/")
+            if f"{folder}/" in found and name in self.store:
+                found[f"{folder}/"].setdefault(name, score)
+        return found
 
     def nearest(self, folder: str, count: int) -> list[Candidate]:
         """The records of a folder that are nearest to the question, best first."""
         if self.by_vectors:
             near = self.index.nearest(self.row, count, (folder,))
             return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
-        found = [*self._found[folder].items()][:count]
+        found = [*self.record_scores[folder].items()][:count]
         return [Candidate(name, {"words": score}, score) for name, score in found]
 
     @abstractmethod
@@ -228,22 +243,3 @@ def _has_notes(view: View, known: bool | None, changed: Collection[str] | None) 
     """Whether there are notes (`View.derived`)."""
     looked_at = view.ids() if known or changed is None else (name for name in changed if name in view)
     return any(map(view.is_note, looked_at))
-
-
-def turns_found(view: View, query: str) -> dict[int, float]:
-    """Turns with what the library's search makes of them, by words and vectors; the best first."""
-    found: dict[int, float] = {}
-    for _, seq, score in searcher(view).scores(query, MOST, "evidence"):
-        if seq:
-            found.setdefault(seq, score)
-    return found
-
-
-def records_found(view: View, store: RecordStore, query: str) -> dict[str, dict[str, float]]:
-    """As `turns_found` the records of each folder that readers see."""
-    found: dict[str, dict[str, float]] = {kind.folder: {} for kind in store.spec.kinds}
-    for doc_id, _, score in searcher(view).scores(query, MOST):
-        folder, _, name = doc_id.rpartition("/")
-        if f"{folder}/" in found and name in store:
-            found[f"{folder}/"].setdefault(name, score)
-    return found

@@ -25,7 +25,6 @@ from infinimem.markdown.header import MAX_BYTES, flow, quote
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
 from infinimem.store.records import LONGEST_RUN
-from infinimem.strategies.links import Link
 
 ANEW = "infinimem rebuild makes all records anew"
 """What helps where nothing less does."""
@@ -55,6 +54,21 @@ class Quote:
     time: str | None
     text: str
     role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as its source holds it.
+
+    Args:
+        kind: its type, such as "version".
+        to: the node that it leads to.
+        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
+    """
+
+    kind: str
+    to: str
+    weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

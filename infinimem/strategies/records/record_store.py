@@ -6,7 +6,6 @@ Source: All-Mem, section 3.1 (bank, surface) and Appendix B.2 (evidence by refer
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, MutableMapping, Set
 from copy import copy
 from dataclasses import replace
@@ -16,11 +15,11 @@ from typing import Generic, Self, TypeVar
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
 from infinimem.spec import StrategySpec
-from infinimem.store.records import held_by, stem
+from infinimem.store.records import stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.links import Link
 from infinimem.strategies.records.record import (
+    Link,
     Quote,
     Record,
     Ref,
@@ -55,9 +54,13 @@ class SharedDict(MutableMapping[K, V], Generic[K, V]):
 
     def changed(self, other: SharedDict[K, V]) -> set[K]:
         """Return the keys of which the two hold different values, or only one holds any."""
-        pairs = zip(self._shards, other._shards, strict=True)
-        keys = {key for one, two in pairs if one is not two for key in (*one, *two)}
-        return {key for key in keys if self.get(key) != other.get(key)}
+        keys = set[K]()
+        pairs = zip(self._shards, other._shards, strict=True) if self is not other else ()
+        for one, two in pairs:
+            for key in one.keys() | two.keys() if one is not two else ():
+                if (value := one.get(key)) is not (before := two.get(key)) and value != before:
+                    keys.add(key)
+        return keys
 
     def _owned(self, key: K) -> dict[K, V]:
         at = hash(key) % _SHARDS
@@ -131,16 +134,19 @@ class RecordStore:
         cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
     ) -> RecordStore:
         """The records as a view shows them (`View.derived`); what did not change is not read again."""
-        folders, follows = view.spec.record_folders, known is not None and changed is not None
-        store = known.copy() if known and follows else cls(view.spec, view.entry)
-        store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
+        folders, before = view.spec.record_folders, cls(view.spec, view.entry) if known is None else known
+        follows = known is not None and changed is not None  # an empty store is false
         among = chain.from_iterable(map(view.below, folders)) if changed is None or not follows else changed
         documents = [doc_id for doc_id in among if doc_id.startswith(folders)]
+        store = cls(view.spec, view.entry)
+        if follows:
+            store = before.copy() if documents else copy(before)
+        store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
         for doc_id in documents:
             if doc_id not in view:
                 store._read.pop(doc_id, None)
                 continue
-            document, read = view.document(doc_id), known._read.get(doc_id) if known else None
+            document, read = view.document(doc_id), before._read.get(doc_id)
             if not read or read[0] is not document:
                 read = document, parse(document, view.spec)
             store._read[doc_id] = read
@@ -171,16 +177,6 @@ class RecordStore:
                 else:
                     chosen[found.id] = found
         return chosen
-
-    def named_since(self, older: RecordStore, prefix: str = "") -> Counter[int]:
-        """How many more files of records name each turn than of an older store, even unreadable ones; with a
-        prefix those of its kind alone."""
-        count = Counter[int]()
-        for doc_id in self._read.changed(older._read):
-            for store, by in ((older, -1), (self, 1)):
-                if doc_id in store._read and prefix in ("", prefix_of(stem(doc_id))):
-                    count.update(dict.fromkeys(held_by(store._read[doc_id][0]), by))
-        return count
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 

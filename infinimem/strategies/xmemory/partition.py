@@ -19,11 +19,9 @@ from infinimem.grounding.claims import unsupported
 from infinimem.llm.parallel import in_order
 from infinimem.model import Finding
 from infinimem.store.view import View
-from infinimem.strategies.links import Link
-from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.record import UNVERIFIED, Record, number_of, record_id
+from infinimem.strategies.records.asking import Asker, one_liner
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.telling import one_liner
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
 from infinimem.strategies.xmemory.tasks import THEME

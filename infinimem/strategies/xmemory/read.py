@@ -16,13 +16,7 @@ from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import bare
-from infinimem.strategies.records.evidence import (
-    EvidenceBuilder,
-    Records,
-    RecordSearch,
-    records_found,
-    turns_found,
-)
+from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import Record, number_of
 from infinimem.strategies.segment import open_turns
 from infinimem.strategies.xmemory.partition import DIGITS, EPISODE, FACT, SOURCE, Themes
@@ -161,12 +155,10 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         super().__init__(view, records, query, budget, own, is_open)
         self._llm = llm
         self._themes = view.derived(Themes.load)
-        self._row = self.index.embed(query) if own.rank == "cosine" else None
-        self._scores = records_found(view, self.store, query) if own.rank == "library" else {}
 
     def by_rank(self) -> Evidence:
         """Turns by the best of the facts and episodes that show them; asks no model."""
-        said = turns_found(self.view, self.query)
+        said = self.turn_scores
         parts: dict[int, dict[str, float]] = defaultdict(dict)
         if self.own.records:
             facts, episodes = self._shown(replace(self.own, gate="coverage"))
@@ -220,7 +212,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
     def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
         """Stage I: themes, and facts of theirs, that represent what is near to the question (Eq. 4)."""
         own, theme_of, themes = self.own, self._themes.of, list[Candidate]()
-        names = self._nearest(FACT.folder, own.pool)
+        names = [one.id for one in self.nearest(FACT.folder, own.pool)]
         if own.represent:
             near = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
             themes = self._picked(near, own.themes, len(self._themes.facts))
@@ -242,7 +234,8 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         for fact, share in zip(facts, shares, strict=True):
             for name in filter(self.store.visible.__contains__, self.store.out(fact.id, SOURCE)):
                 support[name] = max(share, support.get(name, 0.0))
-        names = list(dict.fromkeys([*support, *self._nearest(EPISODE.folder, self.own.episodes)]))
+        nearest = (one.id for one in self.nearest(EPISODE.folder, self.own.episodes))
+        names = list(dict.fromkeys([*support, *nearest]))
         scores = self._near(names)
         rows = (
             Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
@@ -264,17 +257,11 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         taken = pick(relevance, near, budget, own.alpha, own.normaliser, own.coverage)
         return [Candidate(order[rank][0], {"near": order[rank][1]}) for rank in taken]
 
-    def _nearest(self, folder: str, count: int) -> list[str]:
-        """The records of a folder that are nearest: by vectors, as in the paper, or by search."""
-        if self._row is None:
-            return [*self._scores[folder]][:count]
-        return [name for name, _ in self.index.nearest(self._row, count, (folder,))]
-
     def _near(self, names: Sequence[str]) -> list[float]:
         """How near records are to it; what search does not find is as near as nothing."""
-        if self._row is None:
-            return [self._scores[self.store.records[name].folder].get(name, 0.0) for name in names]
-        return self.index.cosines(self._row, names)
+        if self.by_vectors:
+            return self.index.cosines(self.row, names)
+        return [self.record_scores[self.store.records[name].folder].get(name, 0.0) for name in names]
 
     # ── stage II ────────────────────────────────────────────────────────────────────────────────
 

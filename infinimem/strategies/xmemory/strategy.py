@@ -24,16 +24,13 @@ from infinimem.model import Finding, Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Link, Topology
+from infinimem.strategies.links import Topology
 from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records import edits
-from infinimem.strategies.records.asking import Asker
-from infinimem.strategies.records.edits import edited, settled
+from infinimem.strategies.records.asking import Asker, narrated, narrative, new_facts, one_liner, shown_turns
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import Record, Ref
+from infinimem.strategies.records.record import Link, Record, Ref
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, picture
-from infinimem.strategies.records.telling import narrated, narrative, new_facts, one_liner, shown_turns
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, picture, settled
 from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
 from infinimem.strategies.xmemory import tasks
 from infinimem.strategies.xmemory.partition import EPISODE, FACT, SOURCE, Themes, bounded, group
@@ -285,7 +282,7 @@ class XMemory(RecordStrategy):
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
         cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
-        return edits.faults(store, only, *cap)
+        return faults(store, only, *cap)
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
