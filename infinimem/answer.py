@@ -1,7 +1,4 @@
-"""From evidence to an answer with citations; shared by all strategies, which differ in what they find.
-
-It knows evidence and one language task, nothing of files or strategies.
-"""
+"""From evidence to an answer with citations; shared by all strategies, which differ in what they find."""
 
 from __future__ import annotations
 
@@ -49,12 +46,10 @@ class _EvidenceLine:
 
     @property
     def is_heading(self) -> bool:
-        """Whether it is a heading, which states nothing and cannot be cited."""
         return _HEADING.match(self.text) is not None and not self.citation.seqs
 
     @property
     def shown(self) -> dict[str, str]:
-        """As data (llm/tasks.py); what is not known is left out."""
         if self.is_heading:
             return {"heading": self.text.lstrip("#").strip()}
         keys = ("id", "time", "source", "speaker", "text", "when", "refers", "label", "superseded_by")
@@ -76,15 +71,7 @@ def answer(
     """Ask the model, and find the places of the lines that it relied upon.
 
     For a model that cites only lines that do not exist the best ones are cited; of one that answers nothing
-    readable that is said, and the best line is quoted.
-
-    Args:
-        llm: answers `answer`, once and after each round of a search.
-        question: in plain words.
-        evidence: best first.
-        now: the date of the question, ISO 8601.
-        budget: tokens of evidence that are shown.
-        search: shows more if the model asks for it; without one it answers from what there is.
+    readable that is said, and the best line is quoted. With `search` it may ask for more.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -125,10 +112,7 @@ def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Cita
 
 
 def _lines(items: Iterable[Retrieved], seen: set[str], names: dict[str, str]) -> Iterator[_EvidenceLine]:
-    """Yield the lines of the evidence in its order, without those that were seen before.
-
-    `names` are short ones of documents, `d3`: a line that has no seq is shown as `d3:17`.
-    """
+    """Yield the lines of the evidence not seen before; `names` are short ones of documents, `d3`."""
     for item in items:
         for line in _split(item, names.setdefault(item.doc_id, f"d{len(names) + 1}")):
             key = f"{line.id} {line.text}"  # of a long line several parts may be shown
@@ -174,7 +158,6 @@ def _cut(text: str) -> str:
 
 
 def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
-    """Return the first lines that fit, one at least, however small the budget."""
     kept: list[_EvidenceLine] = []
     for line in lines:
         budget -= tokens.count(line.text)

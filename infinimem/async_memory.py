@@ -1,8 +1,7 @@
 """`Memory` for programs that run an event loop: each method does its work in a thread.
 
-In: the calls of `Memory`. Out: what they return, awaited. Promise: nothing is done here but the way to a
-thread. Calls may run side by side. One that is cancelled is no longer waited for; in its thread it goes on to
-its end.
+Calls may run side by side. One that is cancelled is no longer waited for, and goes on in its thread to its
+end.
 """
 
 from __future__ import annotations
@@ -74,11 +73,7 @@ class AsyncReader(_Behind[R_co]):
 
 
 class AsyncMemory(AsyncReader[Memory]):
-    """A library, awaited; see `Memory`.
-
-    Args:
-        sync: what `open_memory` gave; `memory.sync` has what is no method, such as `view`.
-    """
+    """A library, awaited; see `Memory`. `memory.sync`, which `open_memory` gave, has what is no method."""
 
     observe = _in_thread(Memory.observe)
     draw = _in_thread(Memory.draw)

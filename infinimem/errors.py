@@ -1,8 +1,4 @@
-"""Every error that the library raises on purpose: one line for people, what happened and what to do.
-
-What a model answers wrongly is not an error: it comes back as a failure code (llm/base.py), and what a plan
-does wrongly as reasons (law.py).
-"""
+"""Every error that the library raises on purpose: one line for people, what happened and what to do."""
 
 from __future__ import annotations
 
@@ -87,12 +83,8 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def escape(value: object, most: int = 100) -> str:
-    """Return a value from outside on one line, with escapes for what cannot be seen.
-
-    Args:
-        value: of a setting, or a name.
-        most: characters; what is longer loses its middle: a host tells by its end whose it is.
-    """
+    """Return a value from outside on one line, with escapes for what cannot be seen; a long one loses its
+    middle."""
     text = _UNSEEN.sub(lambda blanks: "".join(f"\\u{ord(blank):04x}" for blank in blanks[0]), str(value))
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     half = most // 2

@@ -1,7 +1,6 @@
 """How many tokens a model will take, roughly, before it is asked.
 
-The sizes of turns and questions are known, the rest are the shapes of the prompts: figures below were read
-off their templates, and models differ in how much they say.
+Figures were read off the templates of prompts, and models differ in how much they say.
 """
 
 from __future__ import annotations
@@ -22,13 +21,7 @@ _OFFERED, _SUMMARIES, _SEARCHES = 200, 50, 4
 
 
 def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
-    """Return tokens in and out for turns that are pending, and for more.
-
-    Args:
-        view: the library.
-        texts: of turns that are to be observed.
-        anew: as if all turns that were ever recorded were pending.
-    """
+    """Return tokens for pending turns and `texts` to be observed; `anew`: for all that was ever recorded."""
     turns = view.entries("evidence") if anew else view.uncited()
     sizes = [tokens.estimate(text) for text in (*(place.text for place in turns), *texts)]
     return making(sum(sizes), len(sizes), view.settings, view.spec.name).tokens

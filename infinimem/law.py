@@ -2,24 +2,7 @@
 
 In: a plan and the lines it names, or the lines of two states. Out: the plan as it may be applied, what of it
 needs approval, and reasons to refuse it. Promise: pure, and no plan that passes loses or invents a line.
-
-Reason codes of `verify`:
-    UNKNOWN_SEQ        a move or an origin names a line that is not in the library
-    MOVED_TWICE        a line is moved more than once
-    BAD_TARGET         a line would go to, or leave, a document that is not the strategy's
-    NO_ORIGIN          a new entry names no origin
-    EMPTY_TEXT         a new entry says nothing
-    FOREIGN_RECORD     a record outside the strategy's folder
-    STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
-    FORGOTTEN          lines were forgotten since the plan was made (store/plans.py)
-and of archivings that need approval (the line stays live):
-    UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
-    NOT_A_DUPLICATE    the two texts differ in more than wording, or tell of what happened on two days
-    OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
-    NOT_NEWER          what supersedes is older than what it supersedes
-    PROTECTED          a person's line, or a pinned one
-    NOT_APPROVED       what an import archives, without the import
-    TOO_MANY           more than a fifth of the lines of one run
+docs/FORMAT.md (Review) says what each reason code means.
 """
 
 from __future__ import annotations
@@ -48,11 +31,8 @@ Lookup = Callable[[int], Located | None]
 def conserved(
     before: Iterable[Line], after: Iterable[Line], added: Iterable[Line] = (), removed: Iterable[Line] = ()
 ) -> list[Reason]:
-    """Check that lines after = lines before + added - removed, by seq and by bytes.
-
-    Returns:
-        One reason for each line that was lost (LOST) or that came from nowhere (INVENTED).
-    """
+    """Check that lines after = lines before + added - removed, by seq and by bytes; return a reason for each
+    that was lost (LOST) or came from nowhere (INVENTED)."""
     left = Counter(before)
     left.update(added)
     left.subtract(removed)
@@ -90,14 +70,9 @@ def verify(
 ) -> Verdict:
     """Check a plan against the lines as they are.
 
-    Args:
-        plan: what a strategy wants.
-        lookup: finds an entry or an evidence line by its seq.
-        roots: the strategy's folders ("topics/"); nothing else may receive a line.
-        approved: lines whose archiving a person approved, even if they are protected or too many; nothing
-            else is let pass, and one that may not be archived stays where it is.
-        same: what counts as a duplicate.
-        files: the folders of its whole files, where those are not its roots.
+    `roots` are the strategy's folders, `files` those of its whole files, where they are others; `approved`
+    are lines whose archiving a person approved: nothing else is let pass, and one that may not be archived
+    stays.
     """
     times = Counter(move.seq for move in plan.moves)
     refused = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
@@ -185,10 +160,7 @@ def archive_refusal(
     """Return why this line may not be archived without approval, or None.
 
     Args:
-        move: names both lines.
-        old: the line that would go.
-        survivor: the one that would stay, where it stands.
-        lookup, same: as `verify`.
+        survivor: the line that would stay, where it stands.
         archived: lines that go as well.
         approved: whether a person approved it.
     """
@@ -219,8 +191,7 @@ def is_archive(doc_id: str) -> bool:
 
 
 def said_at(entry: Entry, lookup: Lookup) -> str | None:
-    """Return when a line was said: the latest time of the turns that it came from, else its own, in which an
-    older version wrote the time of what happened."""
+    """Return when a line was said: the latest time of its turns, else its own."""
     origins = (place.entry.time for seq in entry.origin if (place := lookup(seq)))
     return latest(origins) or entry.time
 
@@ -240,11 +211,7 @@ def latest(times: Iterable[str | None]) -> str | None:
 
 
 def is_newer(new: Entry, old: Entry, lookup: Lookup = lambda seq: None) -> bool:
-    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq.
-
-    Args:
-        lookup: finds the turns that the lines came from; without it their own times count.
-    """
+    """Apply the recency rule: said later; if one time is missing or they are equal, higher seq."""
     time, before = said_at(new, lookup), said_at(old, lookup)
     if time and before:
         later, earlier = _moment(time), _moment(before)

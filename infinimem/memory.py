@@ -1,8 +1,7 @@
 """The facade that applications, the command line and servers call. It drives strategies.
 
 In: turns, questions, commands. Out: entries, evidence, answers, receipts. Promise: turns are on disk before a
-model is asked, and an unreachable model loses nothing. What else people do to a library is one
-operation of `operations/` each, imported when it is called.
+model is asked, and an unreachable model loses nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ from infinimem.reader import Compared, Reader
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget
-from infinimem.store.state import lists
-from infinimem.store.state.lists import newly_unanswered
+from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
     from openai import OpenAI
 
-    from infinimem.messages import Message
+    from infinimem.importers.exports import Message
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -79,7 +77,6 @@ def open_memory(
     """Open a memory folder, or any folder of notes.
 
     Args:
-        path: the folder.
         model: a model's name, "offline", or what answers in its place; None takes the settings', else
             "offline". A ready `openai.OpenAI` or `AzureOpenAI` asks the model that the settings name.
         strategy: the name of the system that keeps it; None takes infinimem.toml.
@@ -125,8 +122,7 @@ class Memory(Reader):
         self.close()
 
     def close(self) -> None:
-        """Stop watching the folder. All that was written is on disk without it; what is called afterwards
-        works."""
+        """Stop watching the folder; all that was written is on disk without it, and later calls work."""
         self.library.fresh.stop()
 
     # ── writing: record, ask the strategy for plans, apply them, consolidate if due ─────────────
@@ -163,29 +159,20 @@ class Memory(Reader):
 
     def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
         """Write turns down, without a model, and return the new lines; the next `observe` extracts from them.
+        Raises UsageError and NotALibrary as that does."""
+        from infinimem.importers.exports import chat_turns
 
-        Raises:
-            UsageError, NotALibrary: as `observe`.
-        """
-        from infinimem import messages
-
-        return self.library.record(tuple(messages.turns(turns)))
+        return self.library.record(tuple(chat_turns(turns)))
 
     def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
         """Extract from pending turns as `observe` does, and return only how many entries are new: an import's
-        are more than memory should hold.
-
-        Raises:
-            NotALibrary, ModelUnavailable: as `observe`.
-        """
+        are more than memory should hold."""
         with self._spending(max_tokens):
             return len(self._extract(progress))
 
     def _extract(self, progress: Progress | None = None) -> Collection[int]:
-        """Extract from what is pending, and return the seqs that are new.
-
-        Seqs, not lines: those would keep every document alive that they stood in.
-        """
+        """Extract from what is pending, and return the seqs that are new: lines would keep every document
+        alive that they stood in."""
         new: dict[int, None] = {}
         done: set[int] = set()
         with self._extracting, _pending_kept():
@@ -226,10 +213,6 @@ class Memory(Reader):
 
         Where lines are forgotten meanwhile, what the strategy has thought so far may quote them: it begins
         anew.
-
-        Args:
-            propose: begins the strategy's plans from a snapshot.
-            view: the snapshot of the first of them.
         """
         library, llm = self.library, self.llm
         while True:
@@ -259,17 +242,13 @@ class Memory(Reader):
             plans.close()
 
     def unanswered(self) -> Mapping[int, Unanswered]:
-        """Return the turns about which no answer of the model was of use, by seq: why, which model, and how
-        often it was asked. They are found as they were said, and asked about at the next call that extracts,
-        three times by one model; another is asked anew."""
+        """Return the turns about which no answer of the model was of use, by seq. They are asked about at the
+        next call that extracts, three times by one model."""
         return self.view.unanswered()
 
     def leave(self, seqs: Collection[int]) -> None:
-        """Leave such turns as they were said: no model is asked about them any more.
-
-        Raises:
-            UsageError: one is not among them; nothing is done.
-        """
+        """Leave such turns as they were said: no model is asked about them any more; UsageError if one is
+        none."""
         if wrong := sorted(set(seqs) - self.unanswered().keys()):
             raise UsageError(f"{format_seqs(wrong)}: no turn without a usable answer; doctor lists those")
         self.library.mark(dict.fromkeys(seqs, LEFT))
@@ -281,12 +260,9 @@ class Memory(Reader):
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.
 
-        Args:
-            max_tokens: make no further call once so many tokens are spent; what was applied stays.
-
-        Returns:
-            The receipt of the consolidation (of the split or merge that followed, if only those happened);
-            None if there was nothing to do.
+        Returns the receipt of the consolidation (of the split or merge that followed, if only those
+        happened); None if there was nothing to do. Once `max_tokens` are spent no further call is made; what
+        was applied stays.
 
         Raises:
             NotALibrary: the folder was not made a library.
@@ -304,8 +280,7 @@ class Memory(Reader):
 
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
-        `consolidate` that follows makes the same of the replies that were kept. Arguments as its own.
-        """
+        `consolidate` that follows makes the same of the replies that were kept."""
         from infinimem.operations.rehearsal import copied, differences
 
         with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
@@ -317,9 +292,6 @@ class Memory(Reader):
     def repeat(self, receipt: str) -> tuple[str, ...]:
         """Repeat a consolidation from the library as it stood, of kept replies alone, and return the ids of
         documents that came out other than then.
-
-        Args:
-            receipt: that `consolidate` gave, by id or number.
 
         Raises:
             UsageError: there is no such receipt, or another strategy or model made it.
@@ -337,13 +309,8 @@ class Memory(Reader):
         return changed(made, done)
 
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
-        """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
-
-        Args:
-            progress, max_tokens: as in `observe`.
-
-        Returns:
-            The receipts of what was done.
+        """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics;
+        return the receipts.
 
         Raises:
             NotALibrary: the folder was not made a library.
@@ -360,16 +327,8 @@ class Memory(Reader):
     def compare(
         self, question: str, max_tokens: int | None = None, now: str | None = None
     ) -> tuple[Compared, ...]:
-        """Ask every strategy that keeps this library the same question, its own first; `rebuild` under
-        another strategy's name makes another one keep it, too.
-
-        Args:
-            question, max_tokens, now: as in `Reader.ask`; the cap is that of all together.
-
-        Raises:
-            UsageError: an empty question.
-            ModelUnavailable: the model does not answer, or the cap is spent.
-        """
+        """Ask every strategy that keeps this library the same question, its own first; `max_tokens` is the
+        cap of all together. Arguments and errors as of `Reader.ask`."""
         with self._spending(max_tokens):
             return tuple(one._compared(question, now) for one in self._siblings())
 
@@ -389,11 +348,12 @@ class Memory(Reader):
                 with self._logging:  # calls may run side by side
                     now = self.llm.spent
                     spent, self._logged = now - self._logged, now
-                lists.note_usage(self.library.files, self._day(), spent)
+                note_usage(self.library.files, self._day(), spent)
 
     def _replies(self) -> Path | None:
-        """Where replies are kept, None where none are: another folder after each `forget`, so that none that
-        was on its way is. It is no part of the library: whoever made that could have made them up."""
+        """Return where replies are kept, None where none are: another folder after each `forget`, so that
+        none that was on its way is. It is no part of the library: whoever made that could have made them up.
+        """
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
         from infinimem.user_folders import cache_folder
@@ -402,7 +362,7 @@ class Memory(Reader):
 
     def spent_today(self) -> int:
         """Return the tokens that the library's calls took today (UTC), in all processes."""
-        return lists.usage_by_day(self.library.files).get(self._day(), Usage()).tokens
+        return usage_by_day(self.library.files).get(self._day(), Usage()).tokens
 
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()
@@ -410,14 +370,8 @@ class Memory(Reader):
     # ── looking back ────────────────────────────────────────────────────────────────────────────
 
     def at(self, moment: str) -> Reader:
-        """Return the library as it stood, for asking.
-
-        Args:
-            moment: a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
-
-        Raises:
-            UsageError: it is none of these.
-        """
+        """Return the library as it stood, for asking, at a seq ("41"), a time ("2025-03-03",
+        "2025-03-03T14:05Z") or a receipt's id; UsageError if it is none of these."""
         from infinimem.operations import as_of
 
         past = as_of.as_of(self.view, as_of.moment(self.view, moment))
@@ -436,24 +390,14 @@ class Memory(Reader):
 
     def history(self, seq: int) -> tuple[Event, ...]:
         """Return the story of a line: who said it, what each receipt did, where it is now, what came of it.
-
-        Raises:
-            LibraryError: no line has this seq, and no receipt names it.
-        """
+        LibraryError if no line has this seq, and no receipt names it."""
         from infinimem.operations.history import history
 
         return history(self.view, seq)
 
     def blame(self, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
-        """Return who or what put each line of a document there, or one.
-
-        Args:
-            doc_id: full id, stem or alias.
-            line: counts from 1, the header included.
-
-        Raises:
-            LibraryError: there is no such document, or it has no such line.
-        """
+        """Return who or what put each line of a document there, or one; lines count from 1, the header
+        included. LibraryError if there is no such document or line."""
         from infinimem.operations.history import blame
 
         return blame(self.view, doc_id, line, self.library.seen_lines())
@@ -461,11 +405,8 @@ class Memory(Reader):
     # ── looking after the library ───────────────────────────────────────────────────────────────
 
     def undo(self, receipt: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
-        """Take a receipt back, as a new transaction, and return the receipts of what was done.
-
-        Args:
-            receipt: "journal/0007-consolidate-3f9ac1", "7-3f9ac1" or "7"; None for the newest, undos too.
-            together: with the later receipts that lean on it.
+        """Take a receipt back ("journal/0007-consolidate-3f9ac1", "7-3f9ac1", "7"; None: the newest), as a
+        new transaction, `together` with later ones that lean on it; return the receipts of what was done.
 
         Raises:
             UsageError: there is no such receipt, or the number is that of several.
@@ -509,11 +450,8 @@ class Memory(Reader):
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
 
     def rename(self, name: str, new: str) -> Renamed:
-        """Give a topic, a session's evidence or a model's own file another name, in receipts too.
-
-        Args:
-            name: full id, stem or alias; also of a document that only receipts still name.
-            new: what it is called from now on; the file's name is its slug.
+        """Give a topic, a session's evidence or a model's own file another name, in receipts too; it may be
+        one that only receipts still name. The file's name is the slug of the new one.
 
         Raises:
             UsageError: it is none of these, or the new name is none, or taken.
@@ -532,12 +470,9 @@ class Memory(Reader):
         return rows
 
     def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
-        """Do what a person approved of it, and drop what they rejected: "7", "7:12,15".
-
-        Raises:
-            UsageError: nothing that waits is called so.
-            LibraryError: a line that was named alone cannot be approved any more; nothing is done.
-        """
+        """Do what a person approved of it, and drop what they rejected: "7", "7:12,15". UsageError if
+        nothing that waits is called so; LibraryError if a line that was named alone cannot be approved any
+        more."""
         from infinimem.operations.review import decide
 
         self.library.demand_initialised()
@@ -545,7 +480,7 @@ class Memory(Reader):
 
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
-        from infinimem.operations.status import counts
+        from infinimem.operations.doctor import counts
         from infinimem.user_folders import cache_folder
 
         view = self.view
@@ -554,7 +489,7 @@ class Memory(Reader):
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
-            "spent": {day: vars(one) for day, one in lists.usage_by_day(self.library.files).items()},
+            "spent": {day: vars(one) for day, one in usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {
                 one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
@@ -575,10 +510,7 @@ class Memory(Reader):
 
     def repair(self) -> list[Finding]:
         """Do what the `fix` of findings says, nothing that could lose a word, and return what this settled.
-
-        Raises:
-            LibraryError: the disk refused, or the library is busy.
-        """
+        LibraryError if the disk refused, or the library is busy."""
         from infinimem.operations.doctor import repair
 
         return repair(self.library)

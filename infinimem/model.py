@@ -109,17 +109,10 @@ class Located:
 
 @dataclass(frozen=True)
 class NewEntry:
-    """A line to be written; the store gives it its seq and derives its source from `origin`.
+    """A line to be written; the store gives it its seq and derives its source from `origin`, never empty.
 
-    Args:
-        text: one line; newlines become spaces.
-        origin: seqs of the evidence (or entries) that it was extracted from; never empty.
-        to: id of the document that receives it.
-        heading: section of that document ("" for its end).
-        when: when it happened, if that is not when it was said (grounding/when.py).
-        by: "model" if a model phrased it, None if it is verbatim.
-        refers: what its pronouns stand for; searched, never shown as evidence.
-        label: what its turn says that its label is.
+    `when` is given if it happened on another day than it was said, `by` is "model" if a model phrased it;
+    `refers` is what its pronouns stand for (searched, never shown as evidence), `label` what its turn says.
     """
 
     text: str
@@ -137,16 +130,8 @@ Why = Literal["moved", "split", "merged", "superseded", "duplicate", "reimported
 
 @dataclass(frozen=True)
 class Move:
-    """One line to another place.
-
-    Args:
-        seq: the line.
-        to: id of the topic document that receives it; of a line that is archived the topic whose archive
-            receives it.
-        heading: section of that document ("" for its end); created at the end when missing.
-        why: the reason that the receipt records.
-        by: for "superseded" and "duplicate" the seq of the surviving line.
-    """
+    """One line to a section of a topic, or of that topic's archive; a section is made where it is missing.
+    `by` is, for "superseded" and "duplicate", the seq of the surviving line."""
 
     seq: int
     to: str
@@ -220,7 +205,7 @@ class Unanswered(NamedTuple):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
+    """Why a plan, or a part of it, was refused: exactly one code each (docs/FORMAT.md, Review)."""
 
     code: str
     seqs: tuple[int, ...] = ()
@@ -246,9 +231,8 @@ class Withheld:
 class Plan:
     """What a strategy wants done, as data. The store verifies it, applies it whole or not at all.
 
-    `op` names the receipt ("consolidate", "split", "merge"); a plan that only adds entries to the
-    buffer and marks turns as empty ("append") leaves no receipt: the evidence is its record. Of an
-    "append" what another process drew from the same turns meanwhile is left out.
+    `op` names the receipt; an "append" only adds entries to the buffer and marks turns, and leaves none. What
+    another process drew from the same turns meanwhile is left out of it.
     """
 
     op: str = "append"
@@ -336,10 +320,8 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """A piece of evidence: an entry, or a run of lines that holds several.
-
-    `origin` lists the evidence seqs that its entries cite (its own seq for an evidence line).
-    """
+    """A piece of evidence: an entry, or a run of lines that holds several; `origin` has the turns that these
+    cite."""
 
     doc_id: str
     start_line: int
@@ -363,13 +345,8 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a stage of reading found: a record, or lines ("topics/food:12-14"), and what speaks for it.
-
-    Args:
-        parts: figures by name, such as "cosine" and "hop", that the strategy's formula makes the score of.
-        score: what it is ranked by; 0 if it is not ranked.
-        via: the link that led to it and the record that this leads from ("temporal u-000012").
-    """
+    """What a stage found: a record, or lines ("topics/food:12-14"), with figures that make the score;
+    `via` is the link that led to it."""
 
     id: str
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -379,17 +356,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of reading; the trace of every reader is made of these.
-
-    Args:
-        stage: its name.
-        asked: what the index, a model or the tools were asked in it.
-        found: what came of it, best first.
-        tokens: of the evidence that it leaves.
-        stop: why nothing deeper was looked at, if that was settled here: "done", "budget".
-        failure: why a model's reply could not be used.
-        ms: milliseconds that it took.
-    """
+    """A stage of reading: what was asked, what was found, best first, and the tokens of the evidence it
+    leaves. `stop` says why nothing deeper was looked at, if that was settled here: "done", "budget"."""
 
     stage: str
     asked: tuple[str, ...] = ()

@@ -30,14 +30,8 @@ Spend = Callable[[int | None], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Compared:
-    """What one strategy makes of a question.
-
-    Args:
-        strategy, reader: their names.
-        answer: with its citations, and the tokens that it took.
-        evidence: all that was shown for it.
-        ms: milliseconds that both took.
-    """
+    """What one strategy makes of a question: the answer, all evidence that was shown for it, and
+    milliseconds."""
 
     strategy: str
     reader: str
@@ -74,13 +68,8 @@ class Reader:
     def retrieve(
         self, query: str, budget: int | None = None, sources: Collection[str] | None = None
     ) -> Evidence:
-        """Return ranked evidence; no model is called.
-
-        Args:
-            query: a question or keywords.
-            budget: tokens of evidence; None takes `[reader] retrieve_budget`.
-            sources: only entries of these sources ("user", "AI", "tool", "human").
-        """
+        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human")
+        alone if given; no model is called. The budget is tokens; None takes `[reader] retrieve_budget`."""
         limit = self.view.settings.reader.retrieve_budget if budget is None else budget
         return self.strategy.retrieve(self._seen(sources), query, limit)
 
@@ -92,15 +81,8 @@ class Reader:
         sources: Collection[str] | None = None,
     ) -> Evidence:
         """Return evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader
-        the model that answers may search for more, unless `[reader] agent` is "paper".
-
-        Args:
-            budget: tokens of evidence; None takes `[reader] evidence_budget`.
-            question, reader, sources: as in `ask`.
-
-        Raises:
-            UsageError, ModelUnavailable: as `ask`.
-        """
+        the model that answers may search for more, unless `[reader] agent` is "paper". The budget is tokens;
+        None takes `[reader] evidence_budget`; all else as `ask`."""
         return self._begin(self._seen(sources), question, reader, budget)
 
     def ask(
@@ -130,10 +112,8 @@ class Reader:
     def _ask(
         self, question: str, reader: str | None, sources: Collection[str] | None, now: str | None
     ) -> tuple[Answer, Evidence]:
-        """Return an answer, and all the evidence that was shown for it.
-
-        Called where what is spent is logged: no reply is kept that a `forget` meanwhile concerns.
-        """
+        """Return an answer, and all the evidence that was shown for it. Called where spending is logged: no
+        reply is kept that a `forget` meanwhile concerns."""
         from infinimem.answer import answer
         from infinimem.strategies.readers.collect import search
 
@@ -161,17 +141,11 @@ class Reader:
         return self.strategy.readers[0] if chosen == "auto" else chosen
 
     def within(self, project: str) -> Reader:
-        """Return the same with nothing in it but what was said in a project.
-
-        Args:
-            project: the path of a folder, or its name; what was said below it counts too.
-        """
+        """Return the same with nothing in it but what was said in a project: the path of a folder, or its
+        name; what was said below it counts too."""
         from infinimem.store.sources import only_project
 
-        @lru_cache(maxsize=1)
-        def narrowed(view: View) -> View:
-            return only_project(view, project)
-
+        narrowed = lru_cache(maxsize=1)(lambda view: only_project(view, project))
         return self._over(lambda: narrowed(self._source()))
 
     def _over(self, source: Callable[[], View]) -> Reader:

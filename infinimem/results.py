@@ -1,7 +1,4 @@
-"""Results as every face gives them: as JSON objects, and in short words.
-
-In: what the facade returns. Out: mappings that `json` can write, whose keys docs/CLI.md names; lines to read.
-"""
+"""Results as every face gives them: as JSON objects, whose keys docs/CLI.md names, and in short words."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Answer, Receipt
 
 if TYPE_CHECKING:
-    from infinimem.hooks.recall import Hit
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.history import Event
     from infinimem.terms import Analyzer
@@ -71,10 +67,6 @@ def forgotten_json(done: Forgotten, *, planned: bool = False) -> dict[str, Any]:
         return {"receipt": None, "rows": rows, "files": list(done.files), **about}
     receipt, seqs = done.receipt.id if done.receipt else None, [{"seq": seq} for seq in done.seqs]
     return {"receipt": receipt, "rows": seqs, **about, "repeated": list(done.repeated)}
-
-
-def recall_json(text: str, hits: Iterable[Hit]) -> dict[str, Any]:
-    return {"text": text, "lines": [asdict(hit) for hit in hits]}
 
 
 def asked_for(text: str, terms: frozenset[str], words: Analyzer) -> Iterator[tuple[int, int]]:

@@ -1,12 +1,9 @@
 """Settings: what infinimem.toml may say, with defaults; which are in force, and where each comes from.
 
-infinimem.toml is owned by people and never written back. A strategy's group is a type of its own
-(infinimem/spec.py), checked and marked like those that stand here.
-
-What is harmless comes from the library's infinimem.toml. What decides where keys, questions or conversations
-go, or what is run, comes from the first of: the environment, config.toml of this user, and infinimem.toml if
-its owner trusts it (user_folders.py). `git` of config.toml counts in libraries of this user alone. Options of
-a call go before all of these; the caller knows them.
+infinimem.toml is owned by people and never written back. What is harmless comes from the library's own. What
+decides where keys, questions or conversations go, or what is run, comes from the first of: the environment,
+config.toml of this user, and infinimem.toml if its owner trusts it (user_folders.py). `git` of config.toml
+counts in libraries of this user alone. Options of a call go before all of these.
 """
 
 from __future__ import annotations
@@ -32,8 +29,7 @@ FORMAT = 1
 
 
 class HarmlessIf:
-    """Marks a setting of which these values, or any, may act in a library that nobody trusted
-    (docs/SECURITY.md)."""
+    """Marks a setting of which these values, or any, may act in a library that nobody trusted."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
@@ -87,20 +83,16 @@ tamil turkish yiddish
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """[search]: what is ranked first. Each of the last five may be switched off by itself."""
+    """[search]: what is ranked first (docs/SEARCH.md). Each of the last five may be switched off by
+    itself."""
 
     language: Annotated[str, HarmlessIf(), OneOf(LANGUAGES.copy)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
     people: Harmless[bool] = True
-    """A question that names one speaker prefers what that one said; "I" is the user."""
     dates: Harmless[bool] = True
-    """A question that names a day, month or year prefers entries of that time."""
     statements: Harmless[bool] = True
-    """Statements before questions."""
     newest: Harmless[bool] = True
-    """Newer before older where scores are equal."""
     vectors: Harmless[bool] = True
-    """Nearness in meaning besides words, if the embedder knows more than words."""
 
 
 EMBEDDERS = ("lexical", "static", "minilm", "openai")
@@ -116,8 +108,7 @@ class EmbedderSettings:
     """[embedder]: what gives texts vectors. Keys come from the environment only."""
 
     name: Annotated[str, HarmlessIf("lexical", "static"), OneOf(embedder_names)] = "lexical"
-    """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol; or a
-    package's."""
+    """Words alone; local models; any server of OpenAI's protocol; or a package's."""
     model: str | None = None
     """openai: a name that the server knows."""
     path: str | None = None
@@ -141,8 +132,7 @@ class ReaderSettings:
     agent: Harmless[Literal["answering", "paper"]] = "answering"
     """The agentic reader: whoever answers may ask for more, or one model searches and another answers."""
     max_iterations: Harmless[int] = 7
-    """Requests to the model that one question costs with the agentic reader, at most; of "paper" those of the
-    search."""
+    """Requests to the model that one question, or its search, costs with the agentic reader, at most."""
     min_retrieval_tokens: Harmless[int] = 500
     """Below which what the search of "paper" names is supplemented by partitions, `fallback_topk` of them."""
     fallback_topk: Harmless[int] = 5
@@ -213,16 +203,12 @@ class Settings:
 
 
 def parse_settings(data: bytes, where: str = SETTINGS) -> Settings:
-    """Read infinimem.toml; arguments and errors as of `parse_values`."""
+    """Read infinimem.toml; raises as `parse_values`."""
     return _settings(_with_preset(parse_values(data, where)))
 
 
 def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
-    """Return the settings that a file gives, by name: "git", "llm.model".
-
-    Args:
-        data: the file's bytes; empty gives none.
-        where: name of the file, for messages.
+    """Return the settings that the bytes of a file give, by name: "git", "llm.model".
 
     Raises:
         SettingsError: not TOML, an unknown name, or a value of the wrong type or range.
@@ -283,7 +269,6 @@ def defaults() -> dict[str, object]:
 
 @cache
 def _groups() -> Mapping[str, Any]:
-    """Return the types of the groups: that of none, the model's, the strategies', the others."""
     hints = get_type_hints(Settings, include_extras=True)
     ours = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
     own = {name: spec.settings for name, spec in strategies().items() if spec.settings}
@@ -314,7 +299,6 @@ def _values(values: Mapping[str, Any], where: str, group: str = "") -> Iterator[
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:
-    """Return the value if it fits its type; whole numbers pass for floats."""
     marks = getattr(hint, "__metadata__", ())
     hint = hint.__origin__ if marks else hint
     if hint == tuple[str, ...] and isinstance(value, list) and all(isinstance(one, str) for one in value):
@@ -343,11 +327,7 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
 
 
 def template(strategy: str | None = None) -> str:
-    """Return the infinimem.toml that `init` writes: every setting, commented out, with its default.
-
-    Args:
-        strategy: of the library; one that is named stands there as chosen.
-    """
+    """Return the infinimem.toml that `init` writes: every setting, commented out, with its default."""
     chosen = {"format": FORMAT} | ({"strategy": strategy} if strategy else {})
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
@@ -380,13 +360,10 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """Settings by name, with their origins.
+    """Settings that are in force, by name, with their origins: a variable's name, or a file's.
 
-    Args:
-        values: those that somebody gave and that are in force.
-        origins: of these: a variable's name, or a file's.
-        suspended: those that would act if the library were trusted.
-        proposed: all that infinimem.toml gives and that are not harmless.
+    Those `suspended` would act if the library were trusted; `proposed` are all that infinimem.toml gives and
+    that are not harmless.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
@@ -404,19 +381,13 @@ class Configuration:
         return user_folders.digest_of(self.proposed)
 
     def suspends_model(self, model: str | None) -> bool:
-        """Tell whether a suspended setting would choose the model, or its server, where the call names
-        `model`."""
+        """Tell whether a suspended setting would choose the model, or its server, of a call."""
         chosen = model or self.settings.llm.model
         return chosen != "offline" and ("llm.base_url" if chosen else "llm.model") in self.suspended
 
 
 def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bool = False) -> Configuration:
-    """Return what is in force for a library, or for a call that needs none.
-
-    Args:
-        data: of infinimem.toml.
-        library: its folder.
-        trusted: the caller vouches for it.
+    """Return what is in force for a library, or for a call that needs none; `trusted` if the caller vouches.
 
     Raises:
         SettingsError, FormatTooNew: a file or a variable cannot be used.

@@ -1,14 +1,8 @@
-"""What other packages add by entry points, and what the program knows of a strategy: one row, `SPEC` in the
-strategy's own folder (docs/STRATEGIES.md).
+"""What other packages add by entry points, and what the program knows of a strategy: a row in its own folder.
 
-    [project.entry-points."infinimem.strategies"]
-    toy = "toy.spec:SPEC"
-
-Our strategies are the folders strategies/*/ that have a spec.py. A row is read whenever a library is opened,
-so its module imports nothing but this one and settings; what it names as "module:attribute" is imported when
-it is used. An entry point is installed code, trusted as all packages of the environment are. The lists are
-read here: importing importlib.metadata takes longer than a search of a small library.
-Source: the entry points specification of the Python Packaging User Guide.
+A row is read whenever a library is opened, so its module imports nothing but this one and settings
+(docs/STRATEGIES.md). An entry point is installed code, trusted as all packages of the environment are. The
+lists are read here: importing importlib.metadata takes longer than a search of a small library.
 """
 
 from __future__ import annotations
@@ -48,11 +42,7 @@ def plugins(group: str) -> Mapping[str, str]:
 
 
 def load(value: str) -> Any:
-    """Return what "module:attribute", or "module", names.
-
-    Raises:
-        UsageError: it cannot be imported.
-    """
+    """Return what "module:attribute", or "module", names; UsageError if it cannot be imported."""
     module, _, attribute = value.partition(":")
     try:
         code = import_module(module)
@@ -95,13 +85,8 @@ def _read(text: str, groups: dict[str, dict[str, str]]) -> None:
 class Kind:
     """A kind of records: whole files without signed lines, whose headers name what they come from.
 
-    Args:
-        name: "unit".
-        prefix: of their ids: "u" for "u-000213" and "u-000213-01"; the number is the seq of its first turn.
-        folder: of those that readers see by default; archived ones lie in the strategy's.
-        source: what a record's header calls another one that it was made of.
-        prose: whether a record has text of its own above what it quotes.
-        alone: whether no two of them, archived ones included, hold one turn.
+    Their ids have the prefix and the seq of the first turn ("u-000213-01"); `source` is what a header calls
+    another record that it was made of, `prose` text of its own; `alone`: no two of them hold one turn.
     """
 
     name: str
@@ -114,15 +99,10 @@ class Kind:
 
 @dataclass(frozen=True)
 class Way:
-    """How one of a strategy's methods in `infinimem bench` works.
+    """How a method in `infinimem bench` works: the readers whose evidence is ranked, and answered from.
 
-    Args:
-        strategy: keeps the library.
-        ranked_by: the reader whose evidence is scored if nothing is answered; None for `Memory.retrieve`,
-            "search" for the search tool over a folder of notes.
-        answered_by: the reader whose evidence is answered from, likewise.
-        draws: whether anything is made of what was said.
-        preset: of the strategy's, under which it is made and read.
+    None stands for `Memory.retrieve`, "search" for the search tool over notes. Unless it `draws`, nothing is
+    made of what was said.
     """
 
     strategy: str
@@ -134,36 +114,7 @@ class Way:
 
 @dataclass(frozen=True)
 class StrategySpec:
-    """A strategy's row.
-
-    Args:
-        name: of the strategy.
-        strategy: "module:class" (strategies/base.py); called with a model and settings.
-        writes: the folders ("topics/") that its plans may write to.
-        archived: the folder of what readers see on request.
-        texts: the folder of texts that a model writes of its documents ("topics.free/"), each under the name
-            of the one that it tells; derived, and never searched.
-        buffer: a document outside its folders that readers see too.
-        kinds: of its records; none if it keeps signed lines, and a list of the evidence that they were drawn
-            from.
-        links: types of the links between its records, in the order in which they are followed. "version"
-            leads from a record to those that it stands for.
-        ledgers: ids of its documents that list records, a JSON object a line.
-        settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
-            as those of settings.py are.
-        presets: values that one name sets (`preset = "paper"`), as infinimem.toml groups them; what the file
-            gives itself goes before. None of them may need trust.
-        readers: its own ways to collect evidence, besides those that all strategies share.
-        estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
-            turns together, how many they are (at least one), and its settings. None if no model is asked.
-        methods: those of `infinimem bench`, by name.
-        groups: lists of methods, with their settings, that are asked for in one word; one that several
-            strategies name holds the methods of all of them.
-        takes: groups of settings that its methods take besides its own.
-        reads: names of its settings that change how the library is read, not what is in it.
-        sparse: whether it makes nothing of most turns; the store then lists those that it looked at.
-        near: whether it writes by nearness, so that its library is another one with another embedder.
-    """
+    """A strategy's row; docs/STRATEGIES.md tells of its fields in a table."""
 
     name: str
     strategy: str
@@ -186,11 +137,7 @@ class StrategySpec:
     near: bool = False
 
     def make(self, llm: object, settings: object) -> Any:
-        """Import the strategy, and return one with this model (llm/base.py) and the library's settings.
-
-        Raises:
-            UsageError: it cannot be imported.
-        """
+        """Import the strategy, and return one with this model (llm/base.py) and the library's settings."""
         return load(self.strategy)(llm, settings)
 
     @property
@@ -230,11 +177,7 @@ def strategies() -> Mapping[str, StrategySpec]:
 
 
 def spec_of(name: str) -> StrategySpec:
-    """Return a strategy's row.
-
-    Raises:
-        UsageError: there is none, or a package that adds it is broken.
-    """
+    """Return a strategy's row; UsageError if there is none, or if a package that adds it is broken."""
     if name not in (usable := strategies()):
         unknown = f"no strategy is called {name!r}; there are {', '.join(usable)}{meant(name, usable)}"
         raise UsageError(broken().get(name, unknown))
@@ -286,16 +229,9 @@ def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iter
 
 @dataclass(frozen=True)
 class Folders:
-    """Folders of all strategies, each group to be given to `str.startswith`.
+    """Folders of all strategies, each group to be given to `str.startswith`, and a pattern of records' names.
 
-    Args:
-        owned: what the program writes in an initialised library; all else but CURRENT is a person's.
-        texts: of texts that tell documents.
-        records: of records that name their evidence.
-        archives: of records that left what readers see.
-        ledgers: of records, of what is kept with them, and of texts: files without signed lines.
-        whole: all of whole files.
-        names: a pattern of the names of records of any kind, with their number as a group.
+    What the program writes is `owned`; `whole` are those of files without signed lines.
     """
 
     owned: tuple[str, ...]

@@ -1,7 +1,7 @@
 """One tokenizer for every index, every ranking and every comparison of wording.
 
 Words are lower-cased, freed of accents and stemmed in the library's language; scripts written without spaces
-become pairs of characters; numbers and dates are kept whole and in parts. It knows nothing of documents.
+become pairs of characters; numbers and dates are kept whole and in parts.
 """
 
 from __future__ import annotations
@@ -135,7 +135,6 @@ class Analyzer:
         }
 
     def _words(self, text: str) -> list[str]:
-        """Return the words of a query; "" for what is no compound or a part of one."""
         stop_words = self._stop_words(text)
         words = [self._plain(word) for _, _, word in _scan(text)][:_MOST_CUT]
         return [
@@ -228,7 +227,7 @@ def _plain(text: str) -> str:
 
 
 def _scan(text: str) -> list[tuple[str, str, str]]:
-    """Return the tokens of a text: (number, "", ""), ("", run, "") or ("", "", word)."""
+    """Return the tokens of a text as (number, run, word), of which one is filled."""
     folded = fold(text)
     tokens: list[tuple[str, str, str]] = (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
     return tokens

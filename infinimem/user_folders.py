@@ -1,9 +1,7 @@
 """What this user keeps outside of libraries, and which libraries they trust (docs/SECURITY.md).
 
-    $XDG_DATA_HOME/infinimem/trusted/NAME.json    one file a library: its path, the digest of its settings
-
-Is a library mine? Then hooks write into it and MCP clients may. May its settings act, those that decide where
-text goes? Only while their digest is the one that was approved.
+$XDG_DATA_HOME/infinimem/trusted/ has a file a library: its path, and the digest of those of its settings that
+may act. Hooks write into a library that is in it, and MCP clients may.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ TRUST = "INFINIMEM_TRUST"
 
 
 def user_folder(kind: Literal["cache", "config", "data"]) -> Path | None:
-    """Return the program's folder of a kind, even if it is not there; None without a home folder. That of
-    caches, which hold what is derived from libraries, can be deleted at any time."""
+    """Return the program's folder of a kind, even if it is not there; None without a home folder."""
     from platformdirs.unix import Unix  # the XDG folders on every system
 
     named = (os.environ.get(name, "") for name in (f"XDG_{kind.upper()}_HOME", "HOME"))
@@ -51,11 +48,7 @@ def default_library() -> Path | None:
 
 
 def first_today(note: Path) -> bool:
-    """Tell whether this is the first call of the day for a note; True if that cannot be noted.
-
-    Args:
-        note: an empty file, which is made or touched.
-    """
+    """Tell whether this is the day's first call for a note, an empty file; True if it cannot be noted."""
     with suppress(OSError):
         before = note.stat().st_mtime if note.exists() else 0.0
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -101,11 +94,7 @@ def approved(library: Path) -> str | None:
 
 
 def approve(library: Path, digest: str) -> bool:
-    """Trust a library with the settings of this digest; return False without a home folder to note it in.
-
-    Raises:
-        InfinimemError: it cannot be written.
-    """
+    """Trust a library with the settings of this digest; False without a home folder, else InfinimemError."""
     from tempfile import NamedTemporaryFile  # hooks import this module, and never approve
 
     file = _file(library)
@@ -161,16 +150,8 @@ def _read(file: Path) -> Trusted | None:
 
 
 def cache_folder(root: str, part: str, *below: str) -> Path | None:
-    """The folder for one kind of derived data of a library, made if missing, for its owner alone.
-
-    Args:
-        root: the library's absolute path.
-        part: which kind.
-        below: names of folders inside, from the top down.
-
-    Returns:
-        None where it cannot be made, or belongs to someone else.
-    """
+    """Return the folder for a part of a library's derived data, its owner's alone; None if there can be
+    none."""
     top = user_folder("cache")
     if top is None:
         return None

@@ -1,6 +1,4 @@
-"""Watch a library: report what changes, sign what people typed, keep the index ready.
-
-    a file changes -> reported at once -> quiet for a second -> stamp, index
+"""Watch a library: report what changes, sign what people typed once it is quiet, keep the index ready.
 
 An editor that saves in several steps is not signed halfway. In people's own notes nothing is written.
 """
@@ -35,12 +33,7 @@ class DocumentChange:
 def watch(
     memory: Memory, clock: Callable[[], float] = time.monotonic, *, signs: bool = True
 ) -> Iterator[DocumentChange]:
-    """Report what changes from now on, as it happens, for as long as it is asked.
-
-    Args:
-        memory: the library.
-        clock: seconds, monotonic.
-        signs: whether what people typed is signed; else it is only reported.
+    """Report what changes from now on, as it happens; if it `signs`, what people typed is signed.
 
     Raises:
         LibraryError: the folder cannot be read any more, or the library not be written.

@@ -29,12 +29,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from zlib import crc32
 
 import fault_disk
 from fault_disk import Call, hooked
 
 from infinimem.model import Turn
-from infinimem.store import disk
+from infinimem.store import disk, state
 from infinimem.store.disk import At, Folder
 
 Slot = tuple[int, str]
@@ -185,6 +186,13 @@ class Cache:
         return found
 
 
+@contextmanager
+def anywhere() -> Iterator[None]:
+    """What is planted is no copy, but the library of the run itself."""
+    with patch.object(state, "_place", lambda files: "here"):  # private: a machine that starts again
+        yield
+
+
 def plant(tree: Tree, root: Path) -> None:
     """Make `root` this very folder."""
     shutil.rmtree(root, ignore_errors=True)
@@ -239,8 +247,8 @@ def fates(cache: Cache, chance: random.Random, among: Sequence[int] = (), kind: 
     return kept
 
 
-UNLOGGED = frozenset({".infinimem/lock"})
-"""Files whose bytes mean nothing after a restart, written without the log."""
+UNLOGGED = frozenset({".infinimem/lock", state.PATH})
+"""Files written without the log: one whose bytes mean nothing after a restart, and what SQLite writes."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +304,9 @@ class Tape:
                 self.folders.add(node)
             else:
                 self._start[node] = path.read_bytes()
+        self.states: list[tuple[int, bytes]] = []
+        """The machine state, each with the number of calls made by then: SQLite writes it, never synced."""
+        self._look()
         self._names = dict(self._first)
         """As the program sees it."""
         self._sizes = {node: len(data) for node, data in self._start.items()}
@@ -309,12 +320,19 @@ class Tape:
 
     @promise.setter
     def promise(self, promise: Promise) -> None:
+        self._look()
         self.promises.append((len(self.ops), promise))
+
+    def _look(self) -> None:
+        path = self.root / state.PATH
+        data = path.read_bytes() if path.is_file() else b""
+        if data != (self.states[-1][1] if self.states else b""):
+            self.states.append((len(self.ops), data))
 
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Write down the calls made inside."""
-        with patch.object(disk, "boot", lambda: self._boot), hooked(self._note):
+        with patch.object(disk, "boot", lambda: self._boot), anywhere(), hooked(self._note):
             yield
         if strays := self.strays():
             raise AssertionError(f"written past store/disk.py: {', '.join(strays)}")
@@ -336,6 +354,7 @@ class Tape:
 
     def _note(self, call: Call) -> Any:
         noted: Callable[..., Any] = getattr(self, f"_{call.name}")
+        self._look()
         return noted(call.made, *call.args)
 
     def _new(self) -> int:
@@ -474,6 +493,26 @@ class Tape:
     def promised(self, point: int) -> Promise:
         """What had been promised when `point` operations were done."""
         return next(promise for since, promise in reversed(self.promises) if since <= point)
+
+    def tree(self, cache: Cache, point: int, kept: Mapping[int, Fate]) -> dict[str, bytes | None]:
+        """The folder after a restart, with the machine state as it was, older, torn, cut, or lost."""
+        tree = cache.tree(kept)
+        tree.pop(state.PATH, None)
+        there = [data for since, data in self.states if since <= point]
+        if there and ".infinimem" in tree:
+            chance = random.Random(crc32(repr((point, sorted(kept))).encode()))
+            new, old = there[-1], chance.choice(there)
+            pages = range(0, max(len(new), len(old)), 4096)
+            torn = b"".join(chance.choice((new, old, bytes(len(new))))[at : at + 4096] for at in pages)
+            data = chance.choice((new, new, old, torn, new[: chance.randrange(len(new) + 1)], b""))
+            tree |= {state.PATH: data} if data else {}
+            tree |= {f"{state.PATH}-journal": bytes(512)} if chance.random() < 0.2 else {}
+        return tree
+
+    def has_state(self, root: Path, point: int) -> bool:
+        """Whether the machine state lies there as it was at that point."""
+        path, there = root / state.PATH, [data for since, data in self.states if since <= point]
+        return bool(there) and path.is_file() and path.read_bytes() == there[-1]
 
     def caches(self, without: str | None = None) -> Sequence[Cache]:
         """The disk after 0, 1, 2 … operations; in a build where the syncs of one role do nothing."""

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pytest
 from fault_library import lines, problems
-from fault_power import Cache, Fate, Names, Promise, Tape, Write, fates, nuls, plant, whole
+from fault_power import Cache, Fate, Names, Promise, Tape, Write, anywhere, fates, nuls, plant, whole
 
 from infinimem.model import Located, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.operations.doctor import examine
@@ -364,15 +364,16 @@ def broken(root: Path, tape: Tape, point: int) -> list[str]:
     """What is wrong with the folder that a power failure left at a point of a run; empty when nothing is."""
     promise = tape.promised(point)
     try:
-        with patch.object(disk, "boot", lambda: "the boot after"):
-            return _broken(root, promise, tape)
+        with patch.object(disk, "boot", lambda: "the boot after"), anywhere():
+            return _broken(root, promise, tape, point)
     except Exception as error:
         return [f"raised {type(error).__name__}: {error}"]
 
 
-def _broken(root: Path, promise: Promise, tape: Tape) -> list[str]:
+def _broken(root: Path, promise: Promise, tape: Tape, point: int) -> list[str]:
     if not promise.ready:
         init(root)
+    is_kept = tape.has_state(root, point)
     found = problems(root, promise.lines)
     library = Library(root, clock=lambda: NOON)
     view = library.view()
@@ -389,7 +390,7 @@ def _broken(root: Path, promise: Promise, tape: Tape) -> list[str]:
         if place and promise.places.get(seq, place.doc_id) != place.doc_id:
             found.append(f"seq {seq} was said to be in {promise.places[seq]} and is in {place.doc_id}")
     live = {seq for place in view.entries() for seq in (place.seq, *place.entry.origin)}
-    back = promise.struck & {*live, *(place.seq for place in view.uncited())}
+    back = promise.struck & {*live, *(place.seq for place in view.uncited())} if is_kept else set[int]()
     found += [f"evidence {seq} is drawn from again, but its line was deleted" for seq in sorted(back)]
     for receipt in library.receipts():
         for aside in re.findall(r"see (\S+)$", "\n".join(receipt.notes), re.M):
@@ -435,7 +436,7 @@ def explained(tape: Tape, cache: Cache, point: int, kept: dict[int, Fate], root:
     """The state in words with as little lost as shows what is broken, and what that is."""
 
     def judged(tried: dict[int, Fate]) -> list[str]:
-        plant(cache.tree(tried), root)
+        plant(tape.tree(cache, point, tried), root)
         return broken(root, tape, point)
 
     for number, change in cache.pending.items():
@@ -476,7 +477,7 @@ class Search:
 
     def look(self, tape: Tape, cache: Cache, point: int, kept: dict[int, Fate]) -> list[str]:
         """What is wrong with one state."""
-        tree = cache.tree(kept)
+        tree = tape.tree(cache, point, kept)
         key = (tape, id(tape.promised(point)), hash(frozenset(tree.items())))
         if key not in self._known:
             self.states += 1
@@ -516,7 +517,7 @@ class Search:
         points = [point for point, cache in enumerate(caches) if _unfinished(cache)]
         for point in self.chance.sample(points, min(number, len(points))):
             kept = fates(caches[point], self.chance)
-            plant(caches[point].tree(kept), self.root)
+            plant(tape.tree(caches[point], point, kept), self.root)
             yield self.record(name, reopened, tape, point)
 
     def without(self, tape: Tape, role: str, size: int) -> str:

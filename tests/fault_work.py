@@ -21,7 +21,9 @@ from fault_disk import hooked, nothing
 from fault_library import problems
 
 from infinimem.model import CURRENT, Derived, Located, Move, NewEntry, Plan, Turn
+from infinimem.store.files import Files
 from infinimem.store.library import Library, init
+from infinimem.store.state import check
 from infinimem.store.view import Applied
 
 Point = TypeVar("Point")
@@ -127,9 +129,10 @@ def wrong(root: Path, told: Mapping[int, str], expected: Mapping[str, int]) -> l
 
 
 def copy(library: Path, to: Path) -> Path:
-    """A fresh copy, in place of what was there."""
+    """A fresh copy, its machine state too, in place of what was there."""
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(library, to)
+    check(Files(to), claim=True)
     return to
 
 

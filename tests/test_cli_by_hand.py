@@ -16,7 +16,7 @@ from cli_runner import Shell, at_a_terminal
 from click.testing import CliRunner
 
 from infinimem.cli.app import app
-from infinimem.cli.commands import COMMANDS, FIRST_STEPS
+from infinimem.cli.options import COMMANDS, FIRST_STEPS
 from infinimem.cli.output import ago
 from infinimem.user_folders import user_folder
 

@@ -114,7 +114,7 @@ def test_every_command_fails_in_json(shell: Shell) -> None:
 
 def test_what_the_log_warns_of_is_told_on_stderr(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell("init")
-    monkeypatch.setattr("infinimem.operations.status.counts", lambda library: log.warning("a \x1b warning"))
+    monkeypatch.setattr("infinimem.operations.doctor.counts", lambda library: log.warning("a \x1b warning"))
     assert "a \\x1b warning\n" in shell("status").err
     assert "warning" not in shell("search", "x").err
     assert [type(handler) for handler in log.handlers] == [logging.NullHandler]

@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 from doctor_library import build, findings, one, root_of
 from fault_library import tree
+from fault_work import copy
 
 from infinimem.errors import LibraryError
 from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
+from infinimem.store import withheld
 from infinimem.store.commit import Installation
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
-from infinimem.store.state import withheld
 from infinimem.store.view import Applied
 
 
@@ -31,7 +32,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def library(sound: Path, tmp_path: Path) -> Library:
-    shutil.copytree(sound, tmp_path / "memory")
+    copy(sound, tmp_path / "memory")
     return Library(tmp_path / "memory")
 
 

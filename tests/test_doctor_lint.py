@@ -10,7 +10,7 @@ from cli_runner import Shell
 from in_memory import LISBON, view_of
 
 from infinimem.model import Finding
-from infinimem.operations.lint import lint as examine
+from infinimem.operations.doctor import lint as examine
 from infinimem.settings import Settings
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"

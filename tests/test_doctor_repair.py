@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from doctor_library import build
 from fault_library import tree
+from fault_work import copy as copied
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +107,7 @@ def remove(root: Path, n: int) -> None:
 
 def forget(root: Path, n: int) -> None:
     """Lost machine state, a file of it or all."""
-    names = ("seq", "seq.given", "drawn", "seen")
+    names = ("seq", "seq.given", "state.db", "append")
     if n % 5 == 4:
         shutil.rmtree(root / ".infinimem", ignore_errors=True)
     else:
@@ -114,7 +115,7 @@ def forget(root: Path, n: int) -> None:
 
 
 def garble(root: Path, n: int) -> None:
-    names = ("seq", "seq.given", "drawn", "seen", "tx/0009/manifest", "withheld/0001.json")
+    names = ("seq", "seq.given", "state.db", "drawn", "tx/0009/manifest", "withheld/0001.json")
     path = root / ".infinimem" / names[n % 6]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"\x00 {nonsense\n")
@@ -151,7 +152,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check(sound: Path, damages: list[tuple[int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "memory"
-        shutil.copytree(sound, root)
+        copied(sound, root)
         for kind, n in damages:
             DAMAGES[kind](root, n)
         library = Library(root)

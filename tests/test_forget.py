@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from fault_disk import Crash, When, die, hooked, nothing
 from fault_library import problems, tree
+from fault_work import copy
 from forget_library import held
 
 from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.forget.redaction import Wanted
-from infinimem.store import disk
+from infinimem.store import disk, withheld
 from infinimem.store.disk import At
 from infinimem.store.library import Library, init
-from infinimem.store.state import withheld
 from infinimem.store.view import Applied
 
 START = datetime(2025, 3, 3, 12, tzinfo=UTC)
@@ -342,7 +342,7 @@ def test_after_a_crash_anywhere_it_is_finished(
     def again() -> Library:
         for name in ("memory", "cache"):
             shutil.rmtree(tmp_path / name, ignore_errors=True)
-            shutil.copytree(kept / name, tmp_path / name)
+            copy(kept / name, tmp_path / name)
         return Library(tmp_path / "memory", lambda: START)
 
     opened = again()

@@ -39,7 +39,7 @@ ROOMS = (
     ("strategies",),
     ("answer", "estimate"),
     ("importers",),
-    ("messages", "reader"),
+    ("reader",),
     ("memory",),
     ("async_memory", "watch"),
     ("testing",),
@@ -82,7 +82,6 @@ def test_a_strategy_imports_no_other() -> None:
 
 NAMED = {
     "infinimem/spec.py": "the default",
-    "infinimem/cli/commands.py": "examples to copy",
     "infinimem/cli/bench.py": "the methods that a run compares where none is named",
     "infinimem/evaluation/methods/spec.py": "an example of a method's name",
 }

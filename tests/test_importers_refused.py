@@ -24,10 +24,19 @@ ALIKE: dict[str, tuple[Any, str]] = {
     "channels.json": (SLACK["channels.json"], "one file of a Slack export"),
     "dms.json": (SLACK["dms.json"], "one file of a Slack export"),
     "2024-07-01.json": (SLACK["kiln/2024-07-01.json"], "one file of a Slack export"),
-    "MyActivity.html": (PAGE.format("My Activity History"), "Google's My Activity as a web page"),
-    "messages.html": (PAGE.format("Exported Data"), "Telegram's export as a web page"),
-    "chat.html": (PAGE.format("ChatGPT Data Export"), "ChatGPT's export as a web page"),
-    "page.html": ("<html><p>- peanuts</p>", "a web page: save its text"),
+    "MyActivity.html": (
+        PAGE.format("My Activity History"),
+        "a web page, or another program's document: save its text",
+    ),
+    "messages.html": (
+        PAGE.format("Exported Data"),
+        "a web page, or another program's document: save its text",
+    ),
+    "chat.html": (
+        PAGE.format("ChatGPT Data Export"),
+        "a web page, or another program's document: save its text",
+    ),
+    "page.html": ("<html><p>- peanuts</p>", "a web page, or another program's document: save its text"),
     "MyActivity.json": (
         [
             {
@@ -37,16 +46,16 @@ ALIKE: dict[str, tuple[Any, str]] = {
                 "products": ["YouTube"],
             }
         ],
-        "My Activity of another program of Google",
+        "My Activity of another program",
     ),
-    "user.json": ({"id": "u", "email": "a@b", "chatgpt_plus_user": True}, "another file of ChatGPT's export"),
+    "user.json": ({"id": "u", "email": "a@b", "chatgpt_plus_user": True}, "another file of an export"),
     "shared_conversations.json": (
         [{"id": "s", "conversation_id": "c", "title": "x", "is_anonymous": True}],
-        "another file of ChatGPT's export",
+        "another file of an export",
     ),
     "accounts.json": (
         [{"uuid": "u", "full_name": "Ilse", "email_address": "a@b"}],
-        "the account of Claude's export",
+        "another file of an export",
     ),
     "server.json": (
         {
@@ -57,10 +66,19 @@ ALIKE: dict[str, tuple[Any, str]] = {
         "a Discord export, which is not read",
     ),
     "telegram.json": ({"about": "x", "chats": {"list": []}}, "an export of Telegram without messages"),
-    "contacts.vcf": ("BEGIN:VCARD\nVERSION:3.0\nFN:Bo\nEND:VCARD\n", "an address book"),
-    "dates.ics": ("BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n", "a calendar"),
-    "Plan.excalidraw.md": ("---\nexcalidraw-plugin: parsed\n---\n# Drawing\n", "a drawing"),
-    "letter.rtf": ("{\\rtf1 hello}", "a document in RTF"),
+    "contacts.vcf": (
+        "BEGIN:VCARD\nVERSION:3.0\nFN:Bo\nEND:VCARD\n",
+        "a web page, or another program's document: save its text",
+    ),
+    "dates.ics": (
+        "BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n",
+        "a web page, or another program's document: save its text",
+    ),
+    "Plan.excalidraw.md": (
+        "---\nexcalidraw-plugin: parsed\n---\n# Drawing\n",
+        "a web page, or another program's document: save its text",
+    ),
+    "letter.rtf": ("{\\rtf1 hello}", "a web page, or another program's document: save its text"),
 }
 
 

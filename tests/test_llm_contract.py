@@ -14,10 +14,9 @@ from fake_server import chat, serve
 from garbage import GarbageLLM
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm.base import LLM, Failure, Reply
+from infinimem.llm.base import LLM, Failure, Reply, in_order
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
-from infinimem.llm.parallel import in_order
 from infinimem.llm.reading import read
 from infinimem.llm.replies import Cached
 from infinimem.llm.tasks import ANSWER

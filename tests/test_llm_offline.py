@@ -212,7 +212,7 @@ def test_lines_that_share_nothing_share_no_topic_but_their_month(tmp_path: Path)
     ("said", "title"),
     [
         (["The garage is cold.", "However, the garage has a heater.", "Every garage leaks."], "Garage"),
-        (["A guinea pig is at home.", "I feed the guinea pig.", "Mo is my guinea pig."], "Guinea pig"),
+        (["A guinea pig is at home.", "I feed the guinea pig.", "Mo is my guinea pig."], "Pig"),
         (["My family sails.", "The family of Ines cooks.", "Her family is large."], "Family"),
         (["Quickly booked the ferry.", "The ferry was quickly booked.", "I like the ferry."], "Ferry"),
     ],

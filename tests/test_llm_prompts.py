@@ -14,8 +14,7 @@ from language_tasks import ALL
 
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
-from infinimem.llm.shown import shown
-from infinimem.llm.tasks import SELECT
+from infinimem.llm.tasks import SELECT, shown
 from infinimem.strategies.infini.tasks import EXTRACT
 
 

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infinimem.memory import Memory, open_memory
+from infinimem.model import Turn
 from infinimem.operations.history import Event
-from infinimem.operations.status import stale_dependents
+from infinimem.operations.provenance import recorded
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_a_doubled_seq_leads_each_line_to_its_own_turn(memory: Memory) -> None:
 
 
 def flags(memory: Memory) -> list[tuple[str, int | None, int, int]]:
-    found = stale_dependents(memory.view)
+    found = recorded(memory.view).stale()
     return [(one.where.partition(":")[0], one.seq, one.on, one.by) for one in found]
 
 
@@ -197,3 +198,26 @@ def test_a_summary_that_describes_it(memory: Memory) -> None:
     assert any("the summary describes line 5" in finding.what for finding in memory.doctor())
     rewrite(memory, DOG, f"aux: {{from: {LISBON}+8}}", "aux: {from: 8-}")
     assert DOG not in [one[0] for one in flags(memory)]
+
+
+def test_what_is_told_is_the_same_whether_rows_grew_with_the_library_or_were_made_at_once(
+    memory: Memory, tmp_path: Path
+) -> None:
+    def told(of: Memory) -> tuple[object, ...]:
+        seqs = range(1, of.view.max_seq + 1)
+        return (
+            [of.history(seq) for seq in seqs],
+            [of.blame(doc_id) for doc_id in of.view.ids("all")],
+            of.status()["based_on_superseded"],
+        )
+
+    for number in range(4):
+        told(memory)
+        memory.observe([Turn(f"I keep {number} parrots in Porto.", speaker="Nora")])
+        if number % 2:
+            memory.consolidate()
+        told(memory)
+    memory.undo()
+    shutil.copytree(memory.library.root, tmp_path / "copy")
+    assert told(memory)[0] == told(open_memory(tmp_path / "copy"))[0]
+    assert told(memory)[1:] == told(open_memory(tmp_path / "copy"))[1:]

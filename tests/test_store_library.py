@@ -421,13 +421,3 @@ def test_a_broken_signature_is_no_deletion(lived_in: Library) -> None:
     assert lived_in.adopt_edits() is None
     edit(lived_in, "topics/life", "seq=4,source=me", "seq=4,source=user")
     assert lived_in.adopt_edits() is None
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("junk", [b"\x00" * 50, b"0000\t4\ttopics/life\tnothing\n", b"\xff\xfe\n\n\t\t\t"])
-def test_a_torn_list_says_nothing_wrong(lived_in: Library, junk: bytes) -> None:
-    with (lived_in.root / ".infinimem/seen").open("ab") as file:
-        file.write(junk)
-    assert lived_in.adopt_edits() is None
-    edit(lived_in, "topics/life", "Drinks oat latte", "Drinks black tea")
-    assert rows(lived_in.adopt_edits()) == [(4, "topics/life", "topics/life", "edited")]

@@ -1,8 +1,7 @@
 """The five tools by which an agent, a client or a person reads a library, and those that packages add.
 
-The functions of `Toolbox` are the one table of the five: JSON schemas are derived from their signatures and
-docstrings. Of a package's tool an entry point of the group "infinimem.tools" names the function, in the same
-form: it takes a `View` and arguments, and returns what one of the five may return, or {"rows": lines}.
+Of a package's tool an entry point of the group "infinimem.tools" names the function, in the same form: it
+takes a `View` and arguments, and returns what one of the five may return, or {"rows": lines}.
 """
 
 import json
@@ -62,11 +61,10 @@ def _checked(
 
 
 class Toolbox:
-    """The tools of one library, as functions that return data. What is wrong with a call is returned as
-    {"error": one line}; an argument out of range is clamped, and that is told under "notes".
+    """The tools of one library, as functions that return data; `view` gives the snapshot of each call.
 
-    Args:
-        view: gives the current snapshot; asked at every call, so that results are never stale.
+    What is wrong with a call is returned as {"error": one line}; an argument out of range is clamped, and
+    that is told under "notes".
     """
 
     def __init__(self, view: Callable[[], View]) -> None:
@@ -229,10 +227,7 @@ class Toolbox:
         return iter([*self._tools.values(), *self._added.values()])
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
-        """Run a tool as a model asked for it, with a mapping or the JSON of one.
-
-        Returns its result, or {"error": one line} for whatever is wrong with the call.
-        """
+        """Run a tool with a mapping or the JSON of one; {"error": one line} if the call is wrong."""
         tool = self._tools.get(name) or self._added.get(name)
         if tool is None:
             there = ", ".join(tool.name for tool in self)
@@ -249,8 +244,7 @@ class Toolbox:
         return tool.told(result) if tool else str(result["error"])
 
     def functions(self) -> list[Callable[..., str]]:
-        """The five as functions that return text for a model, as `text` does: for frameworks that make tools
-        of functions."""
+        """Return the five as functions that return text for a model, for frameworks that take these."""
         return [self._tools[name].telling(getattr(self, name)) for name in NAMES]
 
     def openai(self) -> list[Result]:

@@ -1,13 +1,6 @@
 """Results as lines for a model, which says of a line only what the line above it does not share.
 
-    topics/home Moves
-      7 2023-05-08 Ana: I moved to Lisbon last month.
-      8 (AI): Lisbon has trams.
-      9 - Trams are yellow.
-
-In: a result. Out: numbered lines with day, speaker and words; what is left out, or "-", is that of the line
-above.
-Promise: what the program notes about a line or a document is not among them.
+7 2023-05-08 Ana: I moved to Lisbon last month.
 """
 
 from __future__ import annotations
@@ -38,12 +31,10 @@ def rows(
     dated: Callable[[str], str] | None = None,
     raw: Callable[[str, int], str] | None = None,
 ) -> Iterator[str]:
-    """A result of search, grep, grep_doc, read_lines or list_docs, whose last row is a total; or rows as they
-    are.
+    """Return the lines of a result of one of the five, whose last row is a total; or rows as they are.
 
-    With `ids` entries are told with their numbers, which people need for `history` and `forget`; `dated`
-    tells a day in other words; `raw` gives a line as it stands in the file, and all are told so, blank ones
-    too.
+    With `ids` entries are told with their numbers; `dated` tells a day in other words; `raw` gives a line as
+    it stands in the file, and all are told so, blank ones too.
     """
     if "rows" in result:
         yield from map(shown, result["rows"])

@@ -27,11 +27,8 @@ def grep(
     scope: str = "all",
     doc_id: str | None = None,
 ) -> Result:
-    """The first matches with the lines around, as many as fit; the number of all.
-
-    Args:
-        pattern: what is looked for; where it matches nothing, as it stands.
-        doc_id: looks into this document alone, whatever scope it is in.
+    """Return the first matches with the lines around, as many as fit, and the number of all; in one document
+    alone, whatever scope it is in, or in all. A pattern that matches nothing is taken as it stands.
 
     Raises:
         DocumentNotFound: no document, or several, answer to that id.

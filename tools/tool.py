@@ -1,9 +1,8 @@
 """A tool: a function over the library that a model, a client or a person calls by name.
 
 Its JSON schema is derived from its signature and docstring, and arguments are checked against it: kinds are
-mended, ranges clamped and told. Results are plain data, so that whoever sits at the other end gets an answer
-or one line of error, never an exception. Stored text is cut, made visible, and fenced so that it cannot pose
-as anything else.
+mended, ranges clamped and told. Whoever sits at the other end gets an answer or one line of error. Stored
+text is cut, made visible, and fenced so that it cannot pose as anything else.
 """
 
 from __future__ import annotations
@@ -29,12 +28,8 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of one library; `parameters` is the JSON schema of the arguments of `function`, which does the
-    work.
-
-    `description` says what it does and what comes back, for whoever decides to call it; `rows` gives a
-    result's lines as text.
-    """
+    """A tool of one library: its function, and the JSON schema of that one's arguments. `description` says
+    what it does and what comes back; `rows` gives a result's lines as text."""
 
     name: str
     description: str
@@ -100,11 +95,9 @@ _TYPES: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean"}
 
 @cache
 def described(function: Callable[..., Result]) -> tuple[str, dict[str, Any]]:
-    """The description of a function, and the JSON schema of its arguments.
-
-    Its docstring tells in "Args:" of each. A type is str, int, bool or a Literal, or one of these or None;
-    `Annotated` may add a `Rule`.
-    """
+    """Return the description of a function, and the JSON schema of its arguments, of which its docstring
+    tells in "Args:". A type is str, int, bool or a Literal, or one of these or None; `Annotated` may add a
+    `Rule`."""
     head, _, told = (getdoc(function) or "").partition("\n\nArgs:\n")
     about = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", told, re.M)
     descriptions = {name: " ".join(text.split()) for name, text in about}
@@ -144,10 +137,11 @@ _PART = re.compile(r"(?s).{1,100}(?!\S)|.{1,100}")
 
 
 def shown(text: str, at: int = 0) -> str:
-    """One stored line: at most 500 characters, terminal and other control characters as visible escapes.
+    """Return one stored line: at most 500 characters, terminal and other control characters as visible
+    escapes.
 
-    What is left out before and behind is marked: "[120…] text […read on at offset 620 of 9000]". `at` is the
-    offset of what is to be seen of a longer line.
+    What is left out is marked: "[120…] text […read on at offset 620 of 9000]"; `at` is the offset of what is
+    to be seen.
     """
     start = min(max(at - LINE_LENGTH // 3, 0), max(len(text) - LINE_LENGTH, 0))
     return span(text, start, LINE_LENGTH)[0]
@@ -164,10 +158,7 @@ def span(text: str, start: int, room: int) -> tuple[str, int]:
 
 
 def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> int:
-    """Where in a long line some terms stand closest, the rarer ones counting more: an offset for `shown`.
-
-    Only `piece` of the line is looked through, where it is a part; `words` made the terms, of a query.
-    """
+    """Return where in `piece` of a long line some terms stand closest, the rarer ones counting more."""
     if len(text) <= LINE_LENGTH:
         return 0
     first = text.find(piece.strip("…"))
@@ -201,11 +192,10 @@ class ArgumentError(ValueError):
 
 
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The arguments to call with, and what was changed about them; ArgumentError if one cannot be mended.
+    """Return the arguments to call with, and what was changed about them; ArgumentError if one cannot be
+    mended.
 
-    None counts as not given, as does "" where it is not required; an unknown name is ignored and told. The
-    schema is an object's, of strings, integers and booleans, with `required`, `default`, `minimum`,
-    `maximum`, `maxLength` and `enum`.
+    None counts as not given, as does "" where it is not required; an unknown name is ignored and told.
     """
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}

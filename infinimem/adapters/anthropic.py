@@ -31,8 +31,7 @@ __all__ = ["AsyncMemoryTool", "MemoryTool"]
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool over the folder memories/ of an opened library, for `Anthropic`; `cache_control` as in
-    the SDK."""
+    """The memory tool over the folder memories/ of an opened library, for `Anthropic`."""
 
     def __init__(self, memory: Memory, *, cache_control: _Cache = None) -> None:
         super().__init__(cache_control=cache_control)

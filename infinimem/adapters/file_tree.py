@@ -42,14 +42,6 @@ MAX_LINES = 999_999  # that have a number of six figures, in a file that is show
 SESSION = "memories"  # of the evidence that `[memory_tool] observe` records
 _TRIES = 5  # how often a change is made anew for others who change the same files
 _SNIPPET = "Here is the snippet showing the change (with line numbers):"
-_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "view": ("path",),
-    "create": ("path", "file_text"),
-    "str_replace": ("path", "old_str", "new_str"),
-    "insert": ("path", "insert_text"),
-    "delete": ("path",),
-    "rename": ("old_path", "new_path"),
-}
 
 
 class Refused(UsageError):
@@ -157,17 +149,17 @@ class FileTree:
     def run(self, arguments: Mapping[str, Any]) -> str:
         """Do what a model asked for: `command`, and its arguments by name. Refused if it cannot be done."""
         command = arguments.get("command")
-        names = _ARGUMENTS.get(command) if isinstance(command, str) else None
-        if names is None:
-            raise Refused(f"There is no command {ascii(command)[:40]}; there are {', '.join(_ARGUMENTS)}")
-        texts = [_text(arguments.get(name), name) for name in names]
+        if not isinstance(command, str) or command not in _COMMANDS:
+            raise Refused(f"There is no command {ascii(command)[:40]}; there are {', '.join(_COMMANDS)}")
+        act, *names = _COMMANDS[command]
+        texts: list[Any] = [_text(arguments.get(name), name) for name in names]
         try:
             with self._lock:
                 if command == "view":
                     return _shown(self._memory.view, texts[0], arguments.get("view_range"))
                 if command == "insert":
-                    return self._apply(partial(_insert, arguments.get("insert_line"), texts[0], texts[1]))
-                return self._apply(partial(_CHANGES[str(command)], *texts))
+                    texts.insert(0, arguments.get("insert_line"))
+                return self._apply(partial(act, *texts))
         except Refused:
             raise
         except InfinimemError as error:
@@ -300,12 +292,15 @@ def _rename(old_path: str, new_path: str, view: View) -> _Change:
     return _Change(f"rename {old} to {new}", tuple(records), f"Successfully renamed {old_path} to {new_path}")
 
 
-_CHANGES: Mapping[str, Callable[..., _Change]] = {
-    "create": _create,
-    "str_replace": _replace,
-    "delete": _delete,
-    "rename": _rename,
+_COMMANDS: Mapping[str, Any] = {
+    "view": (_shown, "path"),
+    "create": (_create, "path", "file_text"),
+    "str_replace": (_replace, "path", "old_str", "new_str"),
+    "insert": (_insert, "path", "insert_text"),
+    "delete": (_delete, "path"),
+    "rename": (_rename, "old_path", "new_path"),
 }
+"""What does each, and the texts that it takes."""
 
 
 def _ids(view: View) -> tuple[str, ...]:

@@ -18,8 +18,15 @@ from typing import Any
 
 import click
 
-from infinimem.cli.commands import COMMANDS, FIRST_STEPS, GONE, MODULES, SECTIONS
-from infinimem.cli.options import Options, global_options, write_examples
+from infinimem.cli.options import (
+    COMMANDS,
+    FIRST_STEPS,
+    GONE,
+    SECTIONS,
+    Options,
+    global_options,
+    write_examples,
+)
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
 
@@ -56,7 +63,7 @@ class _Root(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(f"infinimem.cli.{MODULES[name]}")
+        module = import_module(f"infinimem.cli.{COMMANDS[name].module}")
         command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
         return command
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import sys
 from dataclasses import replace
 from datetime import date
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
+from infinimem.evaluation.datasets import NAMES, benchmark
 from infinimem.evaluation.methods.spec import GROUPS
 from infinimem.results import counted
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from infinimem.evaluation.spending import Estimate
     from infinimem.llm.base import LLM
 
-DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 SEARCHING = "infini-search,fts5,bm25,grep"
@@ -32,8 +31,8 @@ PATIENCE = 600.0
 """Seconds for one call, unless more are set: nobody waits for it, and a local model may take its time."""
 
 
-@click.command(cls=Command)
-@click.argument("name", type=click.Choice(DATA_SETS), metavar="NAME")
+@command()
+@click.argument("name", type=click.Choice(NAMES), metavar="NAME")
 @click.option(
     "--data",
     type=click.Path(exists=True, path_type=Path),
@@ -67,12 +66,7 @@ PATIENCE = 600.0
     help="A file of corrected labels.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Model calls to make at the same time.")
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Stop after N tokens; can be resumed.",
-)
+@cap_option
 @click.option(
     "--runs",
     type=click.IntRange(min=1),
@@ -83,7 +77,6 @@ PATIENCE = 600.0
 @click.option("--estimate", is_flag=True, help="Estimate the tokens it would take; start nothing.")
 @click.option("--yes", is_flag=True, help="Start without asking.")
 @click.option("--keep", is_flag=True, help="Keep the libraries that the run makes.")
-@pass_options
 def bench(
     options: Options,
     /,
@@ -117,6 +110,7 @@ def bench(
         judge=judge,
         embedder=options.embedder,
         corrections=corrections,
+        max_tokens=options.max_tokens,
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
@@ -143,7 +137,10 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
     except KeyboardInterrupt:
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
-    options.out.result(report, lambda: _show(options.out, report, folder))
+    if options.out.result(report):
+        columns, rows = report["columns"], report["rows"]
+        options.out.table(columns, rows if options.out.for_people else [columns, *rows])
+        options.out.say(f"report: {folder / 'report.md'}")
     graded = {name: one for name, one in report["methods"].items() if one["graded"]}
     passed = {name: one["passed"] for name, one in graded.items()}
     if doubt := indifferent(passed, min((one["graded"] for one in graded.values()), default=0)):
@@ -158,7 +155,6 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
     from infinimem.evaluation.database import OtherRun
-    from infinimem.evaluation.datasets import benchmark
     from infinimem.evaluation.runner import Run
 
     first = f"bench-{name}-{date.today().isoformat()}"
@@ -200,17 +196,3 @@ def _show_estimate(out: Output, size: Estimate) -> None:
     if out.result(data):
         out.table(names, rows)
         out.say(f"{counted(size.questions, 'question')} to ask, {size}")
-
-
-def _show(out: Output, report: Any, folder: Path) -> None:
-    columns, rows = tuple(report["columns"]), report["rows"]
-    if not out.for_people:
-        out.table((), [columns, *rows])
-    else:
-        widths = [max(len(str(row[at])) + 2 for row in (columns, *rows)) for at in range(len(columns))]
-        room = shutil.get_terminal_size().columns
-        shown = max(2, sum(width <= room for width in itertools.accumulate(widths)))
-        out.table(columns[:shown], [row[:shown] for row in rows])
-        if shown < len(columns):
-            out.say(f"not shown: {', '.join(columns[shown:])}")
-    out.say(f"report: {folder / 'report.md'}")

@@ -17,7 +17,7 @@ from click.shell_completion import get_completion_class
 
 from infinimem import user_folders as book
 from infinimem.cli.locate import configuration_of
-from infinimem.cli.options import COMPLETION, Command, Options, pass_options
+from infinimem.cli.options import COMPLETION, Options, command
 from infinimem.cli.output import Output, ago, as_json
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError, escape
 from infinimem.model import KINDS, Finding
@@ -39,8 +39,7 @@ _LABELS = {
 """What `status` calls a count in its table, where the key alone says too little."""
 
 
-@click.command(cls=Command)
-@pass_options
+@command()
 def status(options: Options) -> None:
     """How full the buffer is, what awaits review, and the model in use."""
     out, counts = options.out, options.status()
@@ -62,9 +61,8 @@ def _rows(
             yield _LABELS.get(label, label), "-" if value is None else value
 
 
-@click.command(cls=Command)
+@command()
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
-@pass_options
 def doctor(options: Options, fix: bool) -> None:
     """Exit code 1 if there are errors (notes are no errors).
 
@@ -89,16 +87,15 @@ def doctor(options: Options, fix: bool) -> None:
     _end(out, findings, note)
 
 
-@click.command(cls=Command)
-@pass_options
+@command()
 def lint(options: Options) -> None:
     """Also for doubtful times and overgrown topics.
 
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
     (secrets); notes are no errors. What breaks the format, `doctor` finds.
     """
-    from infinimem.operations.lint import lint as lint_view
-    from infinimem.operations.lint import scanner
+    from infinimem.operations.doctor import lint as lint_view
+    from infinimem.operations.doctor import scanner
 
     out = options.out
     with out.progress("Looking"):
@@ -144,8 +141,7 @@ _ACTS = {
 _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}
 
 
-@click.command(cls=Command)
-@pass_options
+@command()
 def config(options: Options) -> None:
     """Settings that decide where text is sent come from options, the environment, this user's config.toml, or
     the library's infinimem.toml if it is trusted, in this order.
@@ -177,12 +173,11 @@ def config(options: Options) -> None:
             out.line(what, "bold yellow")
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("directory", metavar="[DIR]", required=False)
 @click.option("--list", "list_", is_flag=True, help="List the trusted libraries.")
 @click.option("--remove", is_flag=True, help="Stop trusting it.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_options
 def trust(options: Options, directory: str | None, list_: bool, remove: bool, yes: bool) -> None:
     """Hooks and MCP clients may then write into it, and its settings decide where text is sent.
 
@@ -237,8 +232,7 @@ def _show_trust(out: Output, path: Path, settings: Configuration) -> None:
         out.line("  its settings send nothing anywhere")
 
 
-@click.command(cls=Command)
-@pass_options
+@command()
 def watch(options: Options) -> None:
     """Runs until Ctrl-C.
 
@@ -276,10 +270,9 @@ def watch(options: Options) -> None:
             raise
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(options: Options, shell: str) -> None:
     """It completes commands, options and document ids. To install it:
 
     \b
@@ -289,6 +282,5 @@ def completion(context: click.Context, shell: str) -> None:
     """
     chosen = get_completion_class(shell)
     assert chosen is not None
-    script = chosen(context.find_root().command, {}, "infinimem", COMPLETION).source()
-    out = context.ensure_object(Options).out
-    out.result({"shell": shell, "script": script}, lambda: click.echo(script))
+    script = chosen(click.get_current_context().find_root().command, {}, "infinimem", COMPLETION).source()
+    options.out.result({"shell": shell, "script": script}, lambda: click.echo(script))

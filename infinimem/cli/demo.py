@@ -9,9 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Options, command
 from infinimem.cli.output import Output
 from infinimem.importers import read_turns
 from infinimem.llm.base import Reply, Task
@@ -45,8 +43,7 @@ class _Demonstrator(OfflineClient):
         return reply
 
 
-@click.command(cls=Command)
-@pass_options
+@command()
 def demo(options: Options) -> None:
     """Needs no key."""
     out = options.out

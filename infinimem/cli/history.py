@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Command, Options, document_ids, numbers, pass_options
+from infinimem.cli.options import Options, command, document_ids, numbers
 from infinimem.cli.output import Output, ago
 from infinimem.errors import UsageError
 from infinimem.markdown.signature import parse_entry
@@ -62,9 +62,8 @@ def unsigned(line: str) -> str:
     return f"{mark}[{entry.seq}] {entry.text}" if entry else line
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("seq", type=click.IntRange(min=1))
-@pass_options
 def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
@@ -87,9 +86,8 @@ def _show_events(out: Output, events: Iterable[Event]) -> None:
         before = event.text or before
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("target", metavar="ID[:LINE]", shell_complete=document_ids)
-@pass_options
 def blame(options: Options, target: str) -> None:
     name, colon, line = target.rpartition(":")
     if colon and not (name and line.isascii() and line.isdigit() and len(line) < 10):
@@ -100,10 +98,8 @@ def blame(options: Options, target: str) -> None:
 
 
 def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
-    """Print a line's words, and below who said and put them there; in a pipe all in one line.
-
-    Of a whole document derived lines in a row are one line for people.
-    """
+    """Print a line's words, and below who put them there; in a pipe in one line. Of a whole document derived
+    lines in a row are one line for people."""
     if not out.for_people:
         out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
         return
@@ -145,9 +141,8 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
     return came, said + more
 
 
-@click.command(cls=Command)
+@command()
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
-@pass_options
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().receipts()[::-1][:limit]
@@ -164,10 +159,9 @@ def log(options: Options, limit: int | None) -> None:
             out.say("no receipts: nothing was consolidated yet")
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("receipt", metavar="[RECEIPT]", required=False)
 @click.option("--together", is_flag=True, help="Also undo the later receipts that moved the same lines.")
-@pass_options
 def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
     out = options.out
@@ -177,10 +171,9 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
             show_receipt(out, one)
 
 
-@click.command(cls=Command)
+@command()
 @click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
 @click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
-@pass_options
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
     """7 is what receipt 7 withheld, 7:12,15 two lines of it. What cannot be done any more is shown once."""
     out, memory = options.out, options.reading()
@@ -202,12 +195,20 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
 
 
 def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
+    from infinimem.operations.review import CODES
+
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
         out.line(f"{item}: withheld by receipt {item}, {counted(len(lines), 'line')}", "bold")
         for row in lines:
-            _show_item(out, row)
+            words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+            by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
+            void = f"; void: {row.void}" if row.void else ""
+            way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
+            out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
+            out.line(f"    - {row.text}", "red")
+            out.line(f"    + {row.by_text}", "green")
         shown += len(lines)
     if shown:
         out.say(
@@ -217,26 +218,13 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
         out.say("nothing awaits review")
 
 
-def _show_item(out: Output, row: ReviewItem) -> None:
-    from infinimem.operations.review import CODES
-
-    words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
-    by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
-    void = f"; void: {row.void}" if row.void else ""
-    way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
-    out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
-    out.line(f"    - {row.text}", "red")
-    out.line(f"    + {row.by_text}", "green")
-
-
-@click.command(cls=Command)
+@command()
 @click.option("--seq", "seqs", metavar="N[,N…]", help="Lines by number.")
 @click.option("--match", metavar="PATTERN", help="Lines that match a pattern (RE2, any case).")
 @click.option("--source", type=click.Choice(SOURCES), help="All lines from a source.")
 @click.option("--session", metavar="NAME", help="All turns of a session; with --source, only that source's.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_options
 def forget(
     options: Options,
     seqs: str | None,
@@ -274,10 +262,9 @@ def forget(
     out.result(forgotten_json(done), lambda: _show_forgotten(out, done, typed))
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("name", metavar="DOC", shell_complete=document_ids)
 @click.argument("new")
-@pass_options
 def rename(options: Options, name: str, new: str) -> None:
     """NEW is its title from now on; lines, notes and what people wrote stay as they are."""
     out = options.out

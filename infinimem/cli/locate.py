@@ -47,11 +47,8 @@ def locate(option: str | None, cwd: Path) -> Location:
 
 
 def or_notes(place: Location, cwd: Path) -> Location:
-    """Return the current folder, if notes lie in it, instead of a default library that nobody made yet.
-
-    Never the home folder nor one above it: much lies there, and nobody asked for it. UsageError if there are
-    so many files that the folder must be named.
-    """
+    """Return the current folder, if notes lie in it, instead of a default library that nobody made yet; never
+    the home folder nor one above it. UsageError if it has so many files that it must be named."""
     home = Path(os.environ.get("HOME") or "/").resolve()
     if not place.is_default or place.path.is_dir() or home.is_relative_to(cwd.resolve()):
         return place
@@ -85,10 +82,7 @@ def configuration_of(library: Path) -> Configuration:
 
 
 def run(event: str, option: str | None = None, say: Say | None = None) -> None:
-    """Do what an event asks for, and print what it shows; its JSON is on standard input.
-
-    `say` prints what is wrong, a line each; None writes to standard error.
-    """
+    """Do what an event on standard input asks for, and print what it shows; `say` prints what is wrong."""
     from infinimem.hooks.answer import RECALLS, REMEMBERS, answer, given
 
     say = say or _say

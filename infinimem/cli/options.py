@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from infinimem.cli.commands import COMMANDS
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
 
@@ -33,6 +33,24 @@ MOST_IDS = 200
 Begin = Callable[[bool], "Memory | None"]
 """Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
+
+
+class HelpEntry(NamedTuple):
+    """A command as the help lists it: its module, what it does in a line, and calls to copy."""
+
+    module: str
+    summary: str
+    examples: list[str]
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+FIRST_STEPS: list[str] = _TABLES["first_steps"]
+GONE: Mapping[str, str] = _TABLES["gone"]
+SECTIONS = {
+    title: {name: HelpEntry(**row) for name, row in rows.items()}
+    for title, rows in _TABLES["section"].items()
+}
+COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 
 
 @dataclass
@@ -64,10 +82,8 @@ class Options:
         return or_notes(place, Path.cwd()) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
-        """Open the library without a model, so that a missing key or endpoint cannot hinder.
-
-        With `notes`, where there is no library, open the current folder of notes.
-        """
+        """Open the library, or with `notes` the current folder of them, without a model: a missing key cannot
+        hinder."""
         memory = self._open(OFFLINE, notes=notes)
         self._tell_passed_over(memory)
         return self._warned(memory)
@@ -83,10 +99,7 @@ class Options:
         return str(Path(self.project or "").expanduser().resolve()) if is_path else self.project
 
     def asking(self) -> Memory:
-        """Open the library, or the folder of notes, with a model.
-
-        Rules answer where settings that nobody trusted would choose the model.
-        """
+        """Open the library, or notes, with a model; rules answer where untrusted settings would choose it."""
         memory = self._warned(self._open(self.model, notes=True))
         if memory.library.configuration.suspends_model(self.model):
             return self._open(OFFLINE, notes=True)
@@ -107,10 +120,8 @@ class Options:
             return {**self.reading().status(), "model": f"not usable: {error}"}
 
     def serving(self) -> tuple[Memory, Begin | None]:
-        """Open the library for programs that call: one that is not this user's is read-only.
-
-        In the place of a default library that nobody made yet: an empty one, and what gives it once it is.
-        """
+        """Open the library for programs that call: one that is not this user's is read-only. In the place of
+        a default library that nobody made yet: an empty one, and what gives it once it is."""
         from infinimem.user_folders import is_mine
 
         place = self.place()
@@ -182,7 +193,7 @@ class Options:
         return memory
 
 
-pass_options = click.make_pass_decorator(Options, ensure=True)
+_pass_options = click.make_pass_decorator(Options, ensure=True)
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -210,14 +221,14 @@ def global_options() -> list[click.Option]:
     ]
 
 
-as_of_option = _shared(
+_as_of_option = _shared(
     "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
 )
 project_option = _shared(
     "--project", metavar="DIR", help="Use only what was said in this folder (its path or name) or below."
 )
 raw_option = _shared("--raw", is_flag=True, help="Show lines as they stand in the file, signatures too.")
-estimate_option = _shared(
+_estimate_option = _shared(
     "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
 )
 cap_option = _shared(
@@ -225,9 +236,14 @@ cap_option = _shared(
 )
 
 
-def snapshot_options(command: C) -> C:
+def snapshot_options(function: C) -> C:
     """Add the options that `Options.snapshot` goes by."""
-    return as_of_option(project_option(command))
+    return _as_of_option(project_option(function))
+
+
+def spending_options(function: C) -> C:
+    """Add the options of a command that calls a model."""
+    return _estimate_option(cap_option(function))
 
 
 def words(name: str, required: bool = True, metavar: str | None = None) -> Callable[[C], C]:
@@ -288,7 +304,7 @@ class Inner(click.Command):
 
 
 class Command(Inner):
-    """A command of the root; commands.py has its summary and examples, its function's docstring the rest."""
+    """A command of the root: commands.toml has summary and examples, its docstring the rest."""
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         self._listed = COMMANDS[name]
@@ -299,10 +315,21 @@ class Command(Inner):
         write_examples(formatter, self._listed.examples)
 
 
+def command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function of the invocation's `Options` a command of the root."""
+    return lambda function: click.command(name, cls=Command, **attributes)(_pass_options(function))
+
+
 class Section(Command, click.Group):
-    """A command of the root with commands of its own."""
+    """A command of the root with commands of its own, which are functions of the `Options`, too."""
 
     command_class = Inner
+
+    def command(  # type: ignore[override]  # never without a call
+        self, *args: Any, **attributes: Any
+    ) -> Callable[[Callable[..., Any]], click.Command]:
+        made = super().command(*args, **attributes)
+        return lambda function: made(_pass_options(function))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)

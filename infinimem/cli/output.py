@@ -35,10 +35,8 @@ _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10*
 
 
 def ago(time: str, today: date | None = None) -> str:
-    """Return a time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago".
-
-    What does not begin with a day as in ISO 8601 is returned unchanged.
-    """
+    """Return a time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago"; what is no day
+    unchanged."""
     try:
         days = ((today or date.today()) - date.fromisoformat(time[:10])).days
     except ValueError:
@@ -81,11 +79,8 @@ class Output:
     def line(
         self, text: str = "", style: str | None = None, hang: int = 0, marks: Marks | None = None
     ) -> None:
-        """Print a line, or several, to a pipe as they are; on a terminal in a `style`.
-
-        With `hang` a terminal breaks it between words, and begins the lines after the first this far in;
-        `marks` says what to highlight there, behind the first `hang` characters.
-        """
+        """Print a line, or several, on a terminal in a `style`, broken between words and indented by `hang`
+        from the second on; `marks` says what to highlight behind the first `hang` characters."""
         if not self.for_people:
             click.echo(text)
             return
@@ -181,10 +176,8 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that any UTF-8 stream takes and that no terminal obeys.
-
-    Control characters, what hides or reorders text and undecodable bytes become visible escapes.
-    """
+    """Return text that any UTF-8 stream takes and no terminal obeys: what controls, hides or reorders is
+    escaped."""
     return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
 
 

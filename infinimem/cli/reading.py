@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.options import (
-    Command,
     Options,
     cap_option,
+    command,
     document_ids,
-    estimate_option,
-    pass_options,
     raw_option,
     snapshot_options,
+    spending_options,
     words,
 )
 from infinimem.cli.output import Marks, Output, ago
@@ -59,14 +58,13 @@ _sources = click.option(
 )
 
 
-@click.command(cls=Command)
+@command()
 @words("query")
 @click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
 @click.option("--full", is_flag=True, help="Show sections whole, not their best lines.")
 @raw_option
 @_scope
 @snapshot_options
-@pass_options
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
     reader = options.snapshot(options.reading(notes=True))
     result = _run(reader.tools.search, query=query, k=limit, scope=scope, full=full)
@@ -81,7 +79,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
     _show(options, result, reader.view, marks)
 
 
-@click.command(cls=Command)
+@command()
 @words("pattern")
 @click.option("--doc", metavar="ID", shell_complete=document_ids, help="Search this document only.")
 @click.option(
@@ -90,7 +88,6 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @raw_option
 @_scope
 @snapshot_options
-@pass_options
 def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
     reader = options.snapshot(options.reading(notes=True))
     if doc:
@@ -109,12 +106,11 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
             options.out.say("no line has these words side by side; infinimem search finds them anywhere")
 
 
-@click.command(cls=Command)
+@command()
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Number of documents to skip.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, help="Number of documents to list.")
 @_scope
 @snapshot_options
-@pass_options
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
     tool, out = options.snapshot(options.reading(notes=True)).tools.list_docs, options.out
     result = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
@@ -130,13 +126,12 @@ def ls(options: Options, offset: int, limit: int, scope: str) -> None:
         out.say(f"{len(docs)} of {result['total']} documents")
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("doc_id", metavar="ID", shell_complete=document_ids)
 @click.argument("lines", metavar="[START:END]", required=False)
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Characters of the first line to skip.")
 @raw_option
 @snapshot_options
-@pass_options
 def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
     """Lines count from 1, the header included."""
     match = re.fullmatch(r"(\d{0,9})(:?)(\d{0,9})", lines or ":")
@@ -181,14 +176,12 @@ def _show(options: Options, result: Result, view: View, marks: Callable[[], Mark
             out.say(note)
 
 
-@click.command(cls=Command)
+@command()
 @words("question")
 @click.option("--reader", type=click.Choice(reader_names()[1:]), help="How to collect evidence.")
 @_sources
 @snapshot_options
-@estimate_option
-@cap_option
-@pass_options
+@spending_options
 def ask(options: Options, question: str, reader: str | None, sources: tuple[str, ...]) -> None:
     out, memory = options.out, options.asking()
     if options.estimate:
@@ -223,14 +216,13 @@ def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
         out.say("; ".join(filter(None, (stage, *step.asked, step.stop, step.failure))))
 
 
-@click.command(cls=Command)
+@command()
 @words("question")
 @click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most this many tokens of evidence."
 )
 @_sources
 @snapshot_options
-@pass_options
 def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
     if not question.strip():
         raise UsageError("the question is empty; ask something")
@@ -245,10 +237,9 @@ def retrieve(options: Options, question: str, budget: int | None, sources: tuple
             _show_trace(out, evidence.trace)
 
 
-@click.command(cls=Command)
+@command()
 @words("question")
 @cap_option
-@pass_options
 def compare(options: Options, question: str) -> None:
     """`rebuild --strategy NAME` makes another one keep it, too."""
     out, memory = options.out, options.asking()
@@ -310,12 +301,11 @@ def _evidence(one: Compared, everything: bool) -> list[str]:
     return [*lines, f"and {counted(left, 'piece')} more"] if left else lines
 
 
-@click.command(cls=Command)
+@command()
 @words("name", required=False, metavar="[UNIT|SEQ|QUERY]")
 @click.option(
     "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
 )
-@pass_options
 def graph(options: Options, name: str | None, hops: int) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.

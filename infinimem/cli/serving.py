@@ -15,20 +15,11 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.locate import library_of, run
-from infinimem.cli.options import (
-    OFFLINE,
-    Command,
-    Options,
-    Section,
-    cap_option,
-    pass_options,
-    project_option,
-    words,
-)
+from infinimem.cli.options import OFFLINE, Options, Section, cap_option, command, project_option, words
 from infinimem.cli.output import as_json
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.model import Turn
-from infinimem.results import answer_json, counted, recall_json
+from infinimem.results import answer_json, counted
 
 if TYPE_CHECKING:
     from infinimem.fleet.fleet import Fleet
@@ -36,13 +27,12 @@ if TYPE_CHECKING:
 URL, DATABASE, CACHE = "INFINIMEM_FLEET", "INFINIMEM_FLEET_DATABASE", "INFINIMEM_FLEET_CACHE"
 
 
-@click.command(cls=Command)
+@command()
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", show_default="any", help="Port to serve."
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
-@pass_options
 def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
@@ -79,7 +69,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
             session.used()
 
 
-@click.command(cls=Command)
+@command()
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
 @click.option("--remote", is_flag=True, help="With --http: allow an address that other machines can reach.")
 @click.option(
@@ -87,7 +77,6 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
 )
 @project_option
 @cap_option
-@pass_options
 def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:
     """They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
     over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
@@ -124,10 +113,9 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             http.serve_http(serving, address, listening, token)
 
 
-@click.command(cls=Command, context_settings={"ignore_unknown_options": True})
+@command(context_settings={"ignore_unknown_options": True})
 @click.argument("event", required=False, default="")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-@pass_options
 def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
     """Reads the hook's JSON from standard input.
 
@@ -137,30 +125,27 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
     run(event, options.library, options.out.say)  # a plain call does not come here (cli/__init__.py)
 
 
-@click.command(cls=Command)
+@command()
 @words("prompt", required=False)
 @click.option("--cwd", metavar="DIR", default=".", help="The folder that the session is in.")
-@pass_options
 def recall(options: Options, prompt: str | None, cwd: str) -> None:
     """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
     what the start of a session is shown.
     """
-    from infinimem.hooks.answer import Event
-    from infinimem.hooks.recall import Recall, said
+    from infinimem.hooks.recall import Recall
     from infinimem.memory import open_memory
 
     out, folder = options.out, Path(cwd).expanduser().resolve()
-    recalled = Recall(open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE))
-    if prompt is None:
-        text = recalled.text(Event("SessionStart", cwd=str(folder)))
-        hits = [hit for part in recalled.opening(str(folder)) for hit in part]
-    else:
-        text = recalled.text(Event("UserPromptSubmit", cwd=str(folder), prompt=prompt))
-        hits = recalled.near(said(prompt), str(folder))
-    if out.result(recall_json(text, hits)):
-        if rows := [(f"{h.score:.2f}", ", ".join(h.words), h.why or "shown", h.where, h.text) for h in hits]:
+    memory = open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE)
+    recalled = Recall(memory).preview(prompt or "", str(folder))
+    if out.result(recalled):
+        rows = [
+            (f"{one['score']:.2f}", ", ".join(one["words"]), one["why"] or "shown", one["where"], one["text"])
+            for one in recalled["lines"]
+        ]
+        if rows:
             out.table(("score", "words", "why", "where", "line"), rows)
-        out.line(text or "nothing is injected")
+        out.line(recalled["text"] or "nothing is injected")
 
 
 # ── many libraries in an object store: docs/FLEET.md ────────────────────────────────────────────
@@ -188,7 +173,6 @@ def _opened(options: Options) -> Fleet:
 
 
 @fleet.command()
-@pass_options
 def init(options: Options) -> None:
     """Make the database's tables, and see that the bucket is there."""
     with _opened(options) as opened:
@@ -206,7 +190,6 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @words("text")
 @click.option("--key", help="What comes twice with the same key is recorded once.")
 @click.option("--session", metavar="NAME", help="Name of the conversation.")
-@pass_options
 def append(options: Options, name: str, text: str, key: str | None, session: str | None) -> None:
     """Keep TEXT for LIBRARY; a worker draws from it. With `-`, TEXT is read from standard input."""
     text = sys.stdin.read() if text == "-" else text
@@ -220,7 +203,6 @@ def append(options: Options, name: str, text: str, key: str | None, session: str
 @fleet.command()
 @_library
 @words("question")
-@pass_options
 def ask(options: Options, name: str, question: str) -> None:
     """Answer a question from LIBRARY, as its newest head has it."""
     from infinimem.cli.reading import show_answer
@@ -233,7 +215,6 @@ def ask(options: Options, name: str, question: str) -> None:
 @fleet.command()
 @click.option("--concurrency", type=click.IntRange(1, 1000), default=20, help="Libraries at a time.")
 @click.option("--drain", is_flag=True, help="Stop when nothing is due.")
-@pass_options
 def worker(options: Options, concurrency: int, drain: bool) -> None:
     """Consolidate what is due, until stopped. The model is this process's own (INFINIMEM_MODEL)."""
     import asyncio  # as `--help` imports this module
@@ -251,7 +232,6 @@ def worker(options: Options, concurrency: int, drain: bool) -> None:
 
 
 @fleet.command()
-@pass_options
 def status(options: Options) -> None:
     """Count the libraries that are due, running and failed. Also says how long the oldest has been due."""
     with _opened(options) as opened:
@@ -261,7 +241,6 @@ def status(options: Options) -> None:
 
 
 @fleet.command()
-@pass_options
 def requeue(options: Options) -> None:
     """Make each library due whose inbox is not empty. For after a loss of the database."""
     with _opened(options) as opened:
@@ -273,7 +252,6 @@ def requeue(options: Options) -> None:
 @fleet.command()
 @_library
 @_folder
-@pass_options
 def export(options: Options, name: str, folder: Path) -> None:
     """Write LIBRARY to the new folder DIR, to look at or edit."""
     with _opened(options) as opened:
@@ -284,7 +262,6 @@ def export(options: Options, name: str, folder: Path) -> None:
 @fleet.command(name="import")
 @_library
 @_folder
-@pass_options
 def import_(options: Options, name: str, folder: Path) -> None:
     """Bring DIR, edited, back into LIBRARY, or in as a new one."""
     with _opened(options) as opened:
@@ -297,7 +274,6 @@ def import_(options: Options, name: str, folder: Path) -> None:
 @_library
 @words("pattern")
 @click.option("--yes", is_flag=True, help="Do it; without, only show what would go.")
-@pass_options
 def forget(options: Options, name: str, pattern: str, yes: bool) -> None:
     """Remove lines of LIBRARY that match PATTERN for good. Head, inbox and caches are rid of them."""
     out = options.out

@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem.cli.history import show_receipt, unsigned
-from infinimem.cli.options import (
-    OFFLINE,
-    Command,
-    Options,
-    cap_option,
-    estimate_option,
-    numbers,
-    pass_options,
-    raw_option,
-    words,
-)
+from infinimem.cli.options import OFFLINE, Options, command, numbers, raw_option, spending_options, words
 from infinimem.cli.output import Output
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json
 from infinimem.store.folders import LEFT_OUT
-from infinimem.store.state.lists import newly_unanswered, unanswered_message
+from infinimem.store.state import newly_unanswered, unanswered_message
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey
@@ -39,9 +29,8 @@ MAX_STDIN = 64 * 2**20
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@click.command(cls=Command)
+@command()
 @click.argument("directory", metavar="[DIR]", required=False)
-@pass_options
 def init(options: Options, directory: str | None) -> None:
     """DIR defaults to --library, then to the current folder; it is created if missing. Notes in it are not
     changed.
@@ -53,7 +42,7 @@ def init(options: Options, directory: str | None) -> None:
     options.out.result({"library": library}, lambda: options.out.line(library))
 
 
-@click.command(cls=Command)
+@command()
 @words("text")
 @click.option(
     "--role", type=click.Choice(["user", "assistant", "tool", "system"]), default="user", help="Who said it."
@@ -62,9 +51,7 @@ def init(options: Options, directory: str | None) -> None:
 @click.option("--session", help="Name of the conversation.")
 @click.option("--time", help="When it was said, ISO 8601.")
 @click.option("--key", help="Idempotency key: recorded once.")
-@estimate_option
-@cap_option
-@pass_options
+@spending_options
 def add(options: Options, /, text: str, **about: Any) -> None:
     """`-` reads the message from standard input."""
     if text == "-":
@@ -131,14 +118,12 @@ def _end(
         click.get_current_context().exit(3)
 
 
-@click.command("import", cls=Command)
+@command("import")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--format", "format_", metavar="NAME", help="The format; recognised if not given.")
 @click.option("--only", metavar="NAME", help="Only this conversation, by id or title.")
 @click.option("--record", is_flag=True, help="Record only; extract entries later.")
-@estimate_option
-@cap_option
-@pass_options
+@spending_options
 def import_(options: Options, path: Path, format_: str | None, only: str | None, record: bool) -> None:
     """The format is recognised: exports of ChatGPT, Claude, Gemini, mem0, WhatsApp, Telegram and Slack (as
     downloaded), the MCP memory server's file, session logs of Claude Code and Codex, mails (mbox, eml), chat
@@ -216,16 +201,14 @@ def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: in
         out.say("recorded only: the next add, import or consolidate extracts entries")
 
 
-@click.command(cls=Command)
+@command()
 @click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
 @click.option("--as-of", "repeated", metavar="RECEIPT", help="With --check: the consolidation to repeat.")
 @click.option("--check", is_flag=True, help="Say whether the same replies give the same bytes.")
 @click.option("--retry", is_flag=True, help="Ask again about turns that were given up or left.")
 @click.option("--leave", metavar="N[,N…]", help="Turns to leave as they were said.")
 @raw_option
-@estimate_option
-@cap_option
-@pass_options
+@spending_options
 def consolidate(
     options: Options, dry_run: bool, repeated: str | None, check: bool, retry: bool, leave: str | None
 ) -> None:
@@ -274,10 +257,8 @@ def consolidate(
     _end(options, {"receipt": receipt_json(receipt)}, show, failed)
 
 
-@click.command(cls=Command)
-@estimate_option
-@cap_option
-@pass_options
+@command()
+@spending_options
 def rebuild(options: Options) -> None:
     """Lines stay in their topics, and what was said is not changed."""
     out, memory = options.out, options.writing()

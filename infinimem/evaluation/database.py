@@ -46,11 +46,7 @@ class OtherRun(UsageError):
 
 
 class Database:
-    """What a run has done so far; threads may share it.
-
-    Args:
-        rows: the open file.
-    """
+    """What a run has done so far; threads may share it."""
 
     def __init__(self, rows: sqlite3.Connection) -> None:
         self._rows = rows
@@ -62,28 +58,23 @@ class Database:
         """Write a record down, unless one of the same question or case is."""
         key = (record.method, record.case)
         with self._lock, self._rows:
-            if isinstance(record, Result):
-                self._add_result(record)
-            elif key not in self.made:
+            if isinstance(record, Result) and (*key, record.question.id) not in self.asked:
+                question, drawn = record.question, record.drawn
+                shown = sum(item.tokens for item in drawn.found)
+                text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
+                about = (question.id, question.category, question.counted, record.seconds, shown)
+                cells = (*key, *about, drawn.failed, text)
+                new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cells)
+                scores = [(new.lastrowid, *pair) for pair in record.scores.items()]
+                self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
+                self._spend(*key, question.id, record.usage)
+                self.asked.add((*key, question.id))
+            elif isinstance(record, Ingested) and key not in self.made:
                 texts = (json.dumps(record.sizes), json.dumps(record.written))
                 row = (*key, record.seconds, record.turns, record.disk, *texts)
                 self._rows.execute("INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", row)
                 self._spend(*key, "", record.usage)
                 self.made.add(key)
-
-    def _add_result(self, result: Result) -> None:
-        question, drawn = result.question, result.drawn
-        key = (result.method, result.case, question.id)
-        if key in self.asked:
-            return
-        shown = sum(item.tokens for item in drawn.found)
-        text = json.dumps({**asdict(drawn), "verdicts": result.verdicts})
-        row = (*key, question.category, question.counted, result.seconds, shown, drawn.failed, text)
-        new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        scores = [(new.lastrowid, *pair) for pair in result.scores.items()]
-        self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
-        self._spend(*key, result.usage)
-        self.asked.add(key)
 
     def _spend(self, method: str, case: str, question: str, usage: Mapping[str, Usage]) -> None:
         rows = [
@@ -95,17 +86,10 @@ class Database:
 
 @contextmanager
 def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iterator[Database]:
-    """Open the file of a run, or of one that has not begun yet.
+    """Open the file of a run, or of one that has not begun; to `write`, as the only process that does.
 
-    Args:
-        folder: of the run.
-        config: what is asked for, and a run that goes on must ask for again.
-        write: be the only process that adds to it; else nothing is written.
-
-    Raises:
-        UsageError: the folder is no run's.
-        OtherRun: it is another one's.
-        LockTimeout: another process writes to it.
+    UsageError if the folder is no run's, OtherRun if it was asked for with another `config`, LockTimeout if
+    another process writes to it.
     """
     path = folder / FILE
     is_there = path.exists()
@@ -123,11 +107,7 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
 
 @contextmanager
 def read(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of a run to look at it.
-
-    Raises:
-        UsageError: the folder holds no run, or nothing was asked yet.
-    """
+    """Open the file of a run to look at it; UsageError if there is none, or nothing was asked yet."""
     if not (folder / FILE).is_file():
         raise UsageError(f"{folder} holds no run that can be read: name the folder of one")
     with _connected(folder / FILE) as rows:

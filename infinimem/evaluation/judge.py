@@ -55,29 +55,18 @@ _TELLING = 10
 
 
 def grades(question: Question) -> list[str]:
-    """The measures by which an answer is graded."""
     if question.rubric:
         return ["judge rubric"]
     return ["judge strict", "judge lenient", *(["judge parts"] if question.parts else ())]
 
 
 def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
-    """Grade an answer. Where its words settle it no model is asked; the generous rule is asked for only where
-    the strict one said no, for it lets pass whatever that does. All items of a rubric are asked at once, and
-    the score is the share that is met; so are, for a measure of their own, the parts of a list of which an
-    answer gives not all.
+    """Grade an answer: return the raw verdicts by rule, and the scores of those that could be read.
 
-    Args:
-        llm: answers the tasks.
-        question: with its expected answers, or its rubric.
-        answer: as the method gave it.
-
-    Returns:
-        The verdicts by rule: {"correct", "reason", "text", "usage"}, where `correct` is None for a reply that
-        could not be read and `failure` says why; and the scores of those that could ("judge strict").
-
-    Raises:
-        ModelUnavailable: the model does not answer.
+    Where its words settle it no model is asked; the generous rule is asked for only where the strict one said
+    no, for it lets pass whatever that does. All items of a rubric are asked at once, and the score is the
+    share that is met; so are, for a measure of their own, the parts of a list of which an answer gives not
+    all. A verdict has "correct", None for a reply that could not be read, "reason", "text", "usage".
     """
     kind = _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
     told = {"question": question.text, "kind": kind, "answer": answer}
@@ -126,12 +115,7 @@ def _plainly_right(question: Question, answer: str) -> str:
 
 
 def indifferent(means: Mapping[str, float], questions: int) -> str | None:
-    """What to say of a judge that passed, or failed, every answer of every method.
-
-    Args:
-        means: of its strict verdicts, by method.
-        questions: that were graded, of each method.
-    """
+    """Say so of a judge that passed, or failed, every answer of every method, by its strict verdicts."""
     if len(means) < 2 or questions < _TELLING or set(means.values()) not in ({0.0}, {1.0}):
         return None
     what = "passed" if 1.0 in means.values() else "failed"

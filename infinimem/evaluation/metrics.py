@@ -52,16 +52,10 @@ def reciprocal_rank(ranked: Iterable[Hashable], gold: Collection[Hashable]) -> f
 def measures(
     ranked: Iterable[Hashable], gold: Collection[Hashable], cuts: Iterable[int] = CUTS, label: str = ""
 ) -> dict[str, float]:
-    """Return all measures of a ranking by rank.
+    """Return all measures of a ranking by rank, their names behind `label`.
 
-    Args:
-        ranked: ids, best first; one that comes twice counts where it comes first.
-        gold: what should be found; not empty.
-        cuts: ranks.
-        label: set before the names.
-
-    Returns:
-        For each k "R@k" (recall), "N@k" (nDCG), "hit@k" (whether any is there), "all@k" (whether all are).
+    For each k "R@k" (recall), "N@k" (nDCG), "hit@k" (whether any is there), "all@k" (whether all are). An id
+    that comes twice counts where it comes first; `gold` is not empty.
     """
     hits = [item in gold for item in dict.fromkeys(ranked)]
     scores = {}
@@ -215,15 +209,10 @@ def percentile(values: Iterable[float], share: float) -> float:
 def paired_difference(
     differences: Sequence[float], resamples: int = 10_000, seed: int = 7
 ) -> dict[str, float]:
-    """Return the mean of two methods' differences over the same questions, and where it lies (bootstrap).
+    """Return the mean of two methods' differences over the same questions, and where it lies.
 
-    Args:
-        differences: one method's score of each question, less the other's.
-        resamples: how often questions are drawn with replacement.
-        seed: the same seed gives the same interval.
-
-    Returns:
-        "mean", and "low" and "high", between which 95 % of the resamples lie (Efron and Tibshirani, 1993).
+    "low" and "high" hold 95 % of the resamples between them (bootstrap; Efron and Tibshirani, 1993); the same
+    seed gives the same interval.
     """
     import numpy as np
 

@@ -15,18 +15,13 @@ class Question:
     """A question with what is known to answer it.
 
     Args:
-        id: unique in its data set.
-        text: as it is asked.
-        category: by which results are grouped.
-        expected: answers, any of which counts.
-        turns: ids of the turns that hold the evidence; none where the data set names none.
-        sessions: ids of the sessions that do.
-        asked: ISO date of the question, where it has one.
-        counted: whether it is in the means over all categories.
+        category: by which results are grouped; `counted`: whether it is in the means over all of them.
+        expected: answers, any of which counts; `parts`: of one that is a list.
+        turns: ids of the turns that hold the evidence; `sessions`: of their sessions. Both where known.
+        asked: ISO date.
         answerable: whether the memory holds an answer.
         scored: whether the data set's own scorer looks at its retrieval.
         rubric: what a good answer says or does, where answers are graded item by item.
-        parts: of an expected answer that is a list.
     """
 
     id: str
@@ -45,13 +40,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Case:
-    """A history and the questions to it.
+    """A history, in the order in which it was said, and the questions to it; each turn has a `turn` id.
 
-    Args:
-        name: unique in its data set, fit for a file's name.
-        turns: in the order in which they were said; each has a `turn` id.
-        questions: asked when all was said.
-        notes: a folder of notes, by path, where the history is one; `turns` are then its blocks.
+    `name` is fit for a file's; of a folder of `notes`, by path, `turns` are the blocks.
     """
 
     name: str
@@ -62,13 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """A piece that a method found.
-
-    Args:
-        text: as an answerer is shown it.
-        turns: ids of the turns that it holds or cites.
-        tokens: of the text.
-    """
+    """A piece that a method found, as an answerer is shown it, and the turns that it holds or cites."""
 
     text: str
     turns: tuple[str, ...]
@@ -77,16 +62,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What writing one case cost and left.
-
-    Args:
-        usage: tokens and calls by phase (a language task's name).
-        seconds: of wall clock.
-        sizes: tokens of each document that was made.
-        written: what became of what was said (methods/library.py: written_of).
-        turns: that were taken in.
-        disk: bytes of the library's files.
-    """
+    """What writing one case cost (tokens by phase, seconds on the clock) and left: tokens of each document
+    made, bytes on disk, and what became of what was said (methods/library.py: written_of)."""
 
     method: str
     case: str
@@ -100,13 +77,11 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a method made of a question.
+    """What a method made of a question, best first; `answer` is None where none was asked for.
 
     Args:
-        found: best first.
-        answer: None where none was asked for.
         steps: of the reader, as its trace tells them; the last one of an answer names the lines cited.
-        failed: why the answerer's reply could not be used (llm/base.py: Failure); None where it could.
+        failed: why the answerer's reply could not be used (llm/base.py: Failure).
     """
 
     found: tuple[Found, ...]
@@ -123,7 +98,6 @@ class Result:
         drawn: what stands in for an answer that failed is scored 0, and nothing is judged.
         scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
         verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
-        usage: tokens and calls by phase.
         seconds: of finding and answering, without the judge.
     """
 
@@ -143,11 +117,7 @@ class Benchmark(Protocol):
     name: str
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """Yield the cases of the official file, with at most `limit` questions of each category.
-
-        Raises:
-            UsageError: a file cannot be read or is not as it should be.
-        """
+        """Yield the cases of the official file, with at most `limit` questions of each category."""
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Return measures of a ranking, by name ("R@5"); none for a question without known evidence."""

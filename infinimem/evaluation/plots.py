@@ -26,15 +26,7 @@ Methods = Mapping[str, Any]
 
 
 def draw(report: Mapping[str, Any], folder: Path) -> dict[str, str] | None:
-    """Draw what a run has figures for.
-
-    Args:
-        report: what report.json holds.
-        folder: where the PNG files go.
-
-    Returns:
-        The title of each picture, by its file's name; None where matplotlib is not installed.
-    """
+    """Draw what a run has figures for into PNG files; return titles by file name, None without matplotlib."""
     try:
         import matplotlib
     except ImportError:

@@ -57,16 +57,9 @@ Report = Mapping[str, Any]
 
 
 def write_report(folder: Path) -> dict[str, Any]:
-    """Write report.md, report.json and the plots beside the run's file.
+    """Write report.md, report.json and the plots beside a run's file, as far as it is; UsageError if none.
 
-    Args:
-        folder: of the run; one that has not ended is reported as far as it is.
-
-    Returns:
-        What report.json holds; `columns` and `rows` are its short table.
-
-    Raises:
-        UsageError: the folder holds no run.
+    Return what report.json holds; `columns` and `rows` are its short table.
     """
     with read(folder) as rows:
         report = _figures(rows)
@@ -259,7 +252,6 @@ def _said(value: Any) -> str:
 
 
 def _tables(report: Report) -> list[str]:
-    """Those that the run has figures for."""
     methods, measures = report["methods"], [name for name in HEADLINE if name in report["measures"]]
     compared = [name for name in _COMPARED if name in measures]
     tables = [
@@ -273,7 +265,6 @@ def _tables(report: Report) -> list[str]:
         _phases(methods),
         _documents(methods),
         _written(methods),
-        _everything(methods, measures),
     ]
     return [table for table in tables if table]
 
@@ -302,7 +293,7 @@ def _difference(of: Mapping[str, float] | None) -> str:
 
 def _by_category(methods: Report, measure: str) -> str:
     shown = {
-        name: _in_brackets(name, of)
+        name: name if of["counted"] else f"({name})"
         for one in methods.values()
         for name, of in one["categories"].items()
         if measure in of["mean"]
@@ -403,16 +394,6 @@ def _written(methods: Report) -> str:
     return _table("What was written", columns, _rows(methods, cells), note)
 
 
-def _everything(methods: Report, measures: Sequence[str]) -> str:
-    rows = [
-        [name, _in_brackets(category, of), f"{of['questions']}", *_percents(of["mean"], measures)]
-        for name, one in methods.items()
-        for category, of in one["categories"].items()
-        if of["questions"]
-    ]
-    return _table("Every category", ["method", "category", "questions", *measures], rows)
-
-
 def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:
     """A row for each method that has cells."""
     rows = {name: [str(cell) for cell in cells(one)] for name, one in methods.items()}
@@ -427,10 +408,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], no
     lines = [columns, marks, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return "\n\n".join(filter(None, (f"## {title}", note, text)))
-
-
-def _in_brackets(category: str, of: Report) -> str:
-    return category if of["counted"] else f"({category})"
 
 
 def _percents(values: Mapping[str, float], measures: Iterable[str]) -> Iterator[str]:

@@ -29,9 +29,8 @@ from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import Spec, parse_all
 from infinimem.evaluation.model import Benchmark, Case, Method, Question, Result
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
-from infinimem.llm.base import LLM
+from infinimem.llm.base import LLM, in_order
 from infinimem.llm.connect import OFFLINE
-from infinimem.llm.parallel import in_order
 from infinimem.llm.replies import Cached
 
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
@@ -48,18 +47,8 @@ Step = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, as `infinimem bench` takes it (docs/CLI.md).
-
-    Args:
-        data: the official file.
-        methods: names with their settings.
-        out: folder of the run.
-        embedder: name of the run's; None for what each method takes by itself.
-        corrections: file of label corrections, which the benchmark has read.
-        budget: tokens of evidence of an answer.
-        max_tokens: what this start of the run may spend.
-        run: number of the run; another one asks the models anew.
-    """
+    """What is asked for, as `infinimem bench` takes it (docs/CLI.md). `max_tokens` caps this start of the
+    run; `run` is its number: another one asks the models anew."""
 
     data: Path
     methods: Sequence[str]
@@ -87,20 +76,13 @@ class Ended:
 
 
 class Run:
-    """A run that is ready to start, or to go on.
-
-    Args:
-        request: what is asked for.
-        benchmark: the data set.
-
-    Raises:
-        UsageError: a method or an embedder is wrong.
-        ModelNotConfigured: an embedder's package or files are missing.
-    """
+    """A run that is ready to start, or to go on. UsageError if a method or an embedder is wrong,
+    ModelNotConfigured if an embedder's package or files are missing."""
 
     def __init__(self, request: Request, benchmark: Benchmark) -> None:
         self._request = request
         self._benchmark = benchmark
+        self._lock = Lock()
         self._specs = parse_all(request.methods)
         self._spending = Spending(request.max_tokens)
         self._embedders = Embedders(request.embedder, self._spending)
@@ -108,11 +90,7 @@ class Run:
         self._vectors = {text: embedder for text, embedder in found.items() if embedder is not None}
 
     def estimate(self) -> Estimate:
-        """What is still to be done and what it will take; nothing is written.
-
-        Raises:
-            UsageError: the folder holds another run.
-        """
+        """Return what is still to be done and what it will take; UsageError in another run's folder."""
         request = self._request
         models = {"keeper": request.keeper, "answerer": request.answerer, "judge": request.judge}
         asked = [name for name, llm in models.items() if llm.name != OFFLINE]
@@ -124,15 +102,9 @@ class Run:
         return found
 
     def start(self, step: Step, total: int) -> Ended:
-        """Do what is not done yet.
+        """Do what is not done yet; `step` is told how far it is, of `total` questions and cases.
 
-        Args:
-            step: told how far it is.
-            total: steps in all: questions and cases as `estimate` counts them.
-
-        Raises:
-            ModelUnavailable: a model is gone, or the cap is spent; what is done is kept.
-            UsageError: the folder holds another run.
+        ModelUnavailable if a model is gone, or the cap is spent; what is done is kept.
         """
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
@@ -140,12 +112,13 @@ class Run:
             models = (request.keeper, request.answerer, request.judge)
             keeper, answerer, judge = map(self._client, models)
             means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
-            steps = count(1)
-            work = _Work(request, self._benchmark, means, rows, lambda: step(next(steps), total))
+            steps, self._failed = count(1), 0
+            self._rows, self._means, self._making = rows, means, Making(means)
+            self._step: Callable[[], None] = lambda: step(next(steps), total)
             try:
                 left = self._left(rows)
                 while some := list(islice(left, request.jobs)):  # each holds libraries
-                    do = partial(work.do, max(1, request.jobs // len(some)))
+                    do = partial(self._do, max(1, request.jobs // len(some)))
                     stop = partial(self._spending.stop, "the run was interrupted")
                     in_order(do, some, request.jobs, stop)
             except ModelUnavailable as error:
@@ -153,9 +126,9 @@ class Run:
                     f"{str(error).rstrip('.')}; {len(rows.asked)} questions are done and kept in {out}, the "
                     "same command goes on from there"
                 ) from error
-            if not request.keep and not work.failed:
+            if not request.keep and not self._failed:
                 shutil.rmtree(means.work, ignore_errors=True)
-            return Ended(len(rows.asked), work.failed)
+            return Ended(len(rows.asked), self._failed)
 
     def config(self) -> dict[str, Any]:
         """What makes the run the run that it is."""
@@ -189,7 +162,6 @@ class Run:
         return Metered(kept, self._spending)
 
     def _left(self, rows: Database) -> Iterator[_Left]:
-        """Cases with the methods that have questions left."""
         for case in self._benchmark.cases(self._request.data, self._request.limit):
             left = [
                 (spec, asked)
@@ -199,37 +171,7 @@ class Run:
             if left:
                 yield case, left
 
-
-def _file(path: Path) -> dict[str, str]:
-    """A file's name and digest; of a folder that of the files in it, by name."""
-    if path.is_dir():
-        files = sorted(found for found in path.rglob("*") if found.is_file())
-        inside = [(str(found.relative_to(path)), _file(found)) for found in files]
-        return {"file": path.name, "sha256": hashlib.sha256(repr(inside).encode()).hexdigest()}
-    try:
-        with path.open("rb") as file:
-            return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; --data names the official file") from error
-
-
-class _Work:
-    """A run under way; `step` is told of each case and question that is done."""
-
-    def __init__(
-        self, request: Request, benchmark: Benchmark, means: Means, rows: Database, step: Callable[[], None]
-    ) -> None:
-        self.failed = 0
-        self._request = request
-        self._benchmark = benchmark
-        self._means = means
-        self._rows = rows
-        self._step = step
-        self._making = Making(means)
-        self._lock = Lock()
-
-    def do(self, workers: int, of: _Left) -> None:
-        """Take in a case by each method, and ask the questions that are left."""
+    def _do(self, workers: int, of: _Left) -> None:
         case, left = of
         opened = in_order(lambda one: self._take_in(one[0], case), left, workers)
         asked = [
@@ -271,7 +213,7 @@ class _Work:
             row = {"method": spec.text, "case": case.name, "question": question, "error": why}
             with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-                self.failed += 1
+                self._failed += 1
 
     def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
         began = time.perf_counter()
@@ -293,3 +235,16 @@ class _Work:
         kept = (*drawn.found[:_KEPT], *(replace(item, text="") for item in rest))
         drawn = replace(drawn, found=kept)
         return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)
+
+
+def _file(path: Path) -> dict[str, str]:
+    """A file's name and digest; of a folder that of the files in it, by name."""
+    if path.is_dir():
+        files = sorted(found for found in path.rglob("*") if found.is_file())
+        inside = [(str(found.relative_to(path)), _file(found)) for found in files]
+        return {"file": path.name, "sha256": hashlib.sha256(repr(inside).encode()).hexdigest()}
+    try:
+        with path.open("rb") as file:
+            return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; --data names the official file") from error

@@ -4,7 +4,7 @@ The estimate knows the sizes of turns and questions; the rest are the shapes of 
 (infinimem/estimate.py), and models differ in how much they say.
 
 Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
-the account of what it works on, and threads that it starts for it (llm/parallel.py) book there too.
+the account of what it works on, and threads that it starts for it (llm/base.py) book there too.
 """
 
 from __future__ import annotations
@@ -38,11 +38,7 @@ EMBEDDING = "embedding"
 
 
 class Spending:
-    """The purse of a run.
-
-    Args:
-        ceiling: tokens, in and out; once they are spent, nothing is begun. None for no ceiling.
-    """
+    """The purse of a run: once `ceiling` tokens are spent, in and out, nothing is begun."""
 
     def __init__(self, ceiling: int | None = None) -> None:
         self.total = Usage()
@@ -83,11 +79,7 @@ class Spending:
         self._stopped = why
 
     def demand(self) -> None:
-        """Raise where no further call may be made.
-
-        Raises:
-            SpendingCapReached: someone called `stop`, or the ceiling is reached.
-        """
+        """Raise SpendingCapReached where no further call may be made."""
         if self._stopped:
             raise SpendingCapReached(self._stopped)
         if self.total.tokens >= self._ceiling and not self._is_question.get():
@@ -107,10 +99,8 @@ def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
 class Metered(Wrapper):
     """A client whose calls are booked; any number of threads may share it.
 
-    Args:
-        llm: answers. What it had kept takes nothing of the ceiling, nor do the offline rules, of which the
-            prompt that a model would have been sent is booked, and their reply.
-        spending: of the run.
+    Kept replies take nothing of the ceiling, nor do the offline rules, of which the prompt that a model would
+    have been sent is booked, and their reply.
     """
 
     def __init__(self, llm: LLM, spending: Spending) -> None:
@@ -118,11 +108,7 @@ class Metered(Wrapper):
         self._spending = spending
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Ask once; see `LLM.complete`.
-
-        Raises:
-            SpendingCapReached: nothing was sent.
-        """
+        """Ask once; SpendingCapReached if nothing was sent."""
         self._spending.demand()
         reply = self._llm.complete(task, variables)
         if self._llm.name != OFFLINE:
@@ -136,12 +122,7 @@ class Metered(Wrapper):
 
 
 class Booked:
-    """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own.
-
-    Args:
-        embedder: makes the vectors, and counts in `usage` what they take.
-        spending: of the run.
-    """
+    """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own."""
 
     def __init__(self, embedder: Embedder, spending: Spending) -> None:
         self.name, self.semantic = embedder.name, embedder.semantic
@@ -156,11 +137,7 @@ class Booked:
         return size
 
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
-        """See `Embedder.embed`.
-
-        Raises:
-            SpendingCapReached: nothing was sent.
-        """
+        """See `Embedder.embed`; SpendingCapReached if nothing was sent."""
         self._spending.demand()
         with self._booking():
             vectors: Matrix = self._embedder.embed(texts, kind)
@@ -185,16 +162,13 @@ _TEXTS = 256
 
 @dataclass
 class Estimate:
-    """Sums up cases as they come.
+    """Sums up cases as they come, by method and phase: making, embedding, reading, answering, judging.
 
     Args:
         paid: which of "keeper", "answerer" and "judge" take tokens.
         budget: tokens of evidence of an answer.
-        retrieval_only: nothing is answered or judged.
         embeds: texts of the methods whose vectors take tokens.
-        questions: still to be asked, over all methods.
-        cases: still to be taken in, over all methods.
-        usage: by method and phase: "making", "embedding", "reading", "answering" or "judging".
+        questions: still to be asked, and `cases` still to be taken in, over all methods.
     """
 
     paid: Collection[str]
@@ -211,13 +185,7 @@ class Estimate:
         left: Iterable[tuple[Spec, Sequence[Question]]],
         taken_in: Collection[tuple[str, str]],
     ) -> None:
-        """Count one case.
-
-        Args:
-            case: its turns are what is read.
-            left: for each method the questions still to be asked.
-            taken_in: the methods and cases whose libraries are made.
-        """
+        """Count the questions `left` of a case by method; those `taken_in` have their libraries."""
         size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
         made: set[str] = set()
         for spec, questions in left:

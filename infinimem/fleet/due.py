@@ -100,8 +100,8 @@ class Due:
             _job(self._opened(), library).defer(library=library, wait=1)
 
     def status(self) -> dict[str, Any]:
-        """Count libraries that are due (of these `waiting` for their next try), running, failed for good, and
-        workers; tell for how many seconds the oldest has been due. FleetError as of `mark`."""
+        """Count libraries that are due (of these `waiting` for their next try), running, failed, and workers;
+        tell for how many seconds the oldest has been due."""
         with _told():
             found: dict[str, Any] = self._opened().connector.execute_query_one(_STATUS)
             return found
@@ -109,10 +109,8 @@ class Due:
     async def work(
         self, serve: Serve, requeue: Callable[[], object], concurrency: int, lease: float, wait: bool
     ) -> None:
-        """Serve what is due, until cancelled; while the database does not answer, that is waited for.
-
-        `serve` and `requeue` are called in threads; the rest is as of `Fleet.work`.
-        """
+        """Serve what is due, as `Fleet.work`; a database that does not answer is waited for. `serve` and
+        `requeue` are called in threads."""
         with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
             while True:
                 try:
@@ -147,10 +145,8 @@ class Due:
 
 
 async def _to_its_end(work: Awaitable[Any], stop: Callable[[], object] | None = None) -> None:
-    """Await some work, and once cancelled its end; it is told by `stop`, or cancelled.
-
-    Python 3.11 loses a cancellation that meets a connection just as the pool has it ready.
-    """
+    """Await some work, and once cancelled its end, told by `stop`: Python 3.11 loses a cancellation that
+    meets a connection just as the pool has it ready."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -203,10 +199,7 @@ def _tasks(
 
 
 async def _reap(app: App, lease: float) -> None:
-    """Make due again what a worker had that gives no sign of life.
-
-    By a new job: the worker may only be late, and takes the old one out when it comes to its end.
-    """
+    """Make due again what a silent worker had, by a new job: it may only be late, and ends the old one."""
     manager = app.job_manager
     while True:
         with suppress(ConnectorException):  # at the next look

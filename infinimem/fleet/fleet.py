@@ -47,17 +47,14 @@ T = TypeVar("T")
 def open_fleet(
     url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
 ) -> Fleet:
-    """Open a fleet of libraries. Nothing is connected before it is used.
-
-    LibraryError if there is no folder for a cache, ModelNotConfigured if the model needs a key and there is
-    none.
+    """Open a fleet of libraries; nothing is connected before it is used. LibraryError if there is no folder
+    for a cache, ModelNotConfigured if the model needs a key and there is none.
 
     Args:
         url: of its place in an object store, s3://BUCKET/PREFIX (else UsageError); keys come from AWS_….
         database: URL of a PostgreSQL database of its own.
         cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
-        model: its name, "offline", or a client; None takes the environment's and the user's, else "offline".
-            What a library's own settings say of models and servers never counts.
+        model: its name, or a client; None takes the environment's and the user's, never a library's.
     """
     if model is None or isinstance(model, str):
         model = connect(model, configuration().settings.llm)
@@ -91,10 +88,10 @@ class Fleet:
     def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
         """Keep what was said, durably, and make the library due; one that is new is made by the worker.
 
-        No model is asked, no worker waited for. With a `key`, for turns without one of their own, what came
-        twice is recorded once. Returns whether the database took notice; if not, the next look through the
-        store does (due.EVERY). UsageError if the name or a turn is none, and nothing is kept; FleetError if
-        the store cannot be reached: with a key the same call may be made again.
+        With a `key`, for turns without one of their own, what came twice is recorded once. Returns whether
+        the database took notice; if not, the next look through the store does (due.EVERY). UsageError if the
+        name or a turn is none; FleetError if the store cannot be reached: with a key the same call may be
+        made again.
         """
         checked(library)
         name, said = ulid(), tuple(turns)
@@ -113,11 +110,8 @@ class Fleet:
 
     @contextmanager
     def open(self, library: str) -> Iterator[Memory]:
-        """Give the library as its head is now, to ask and search; every write is refused.
-
-        What waits in the inbox is not in it yet. UsageError if the name is none, LibraryError if there is no
-        such library or its head is refused, FleetError if the store cannot be reached.
-        """
+        """Give the library as its head is now, without what waits, to ask and search; every write is refused.
+        LibraryError if there is none or its head is refused, FleetError if the store cannot be reached."""
 
         def newer(known: str) -> Head | None:
             head = self.home.fetch(library, known)
@@ -128,9 +122,7 @@ class Fleet:
             yield open_memory(place.tree, model=self._llm, read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox, with its arguments and errors; no cache keeps for long what is
-        no head (places.KEPT). What would go of the head, `Memory.forget` of an `open` library tells, with
-        `dry_run`."""
+        """`Memory.forget` for head and inbox, with its arguments; caches lose it after places.KEPT."""
 
         waits = True
         while waits:  # all that was said is recorded first
@@ -152,11 +144,8 @@ class Fleet:
         write_out(demand(self.home.fetch(checked(library)), library), folder)
 
     def import_(self, library: str, folder: Path) -> int:
-        """Bring a folder into the fleet, and return how many files of the head are others now.
-
-        It becomes a new library, or brings what was changed in it since `export` wrote it. LibraryError, and
-        nothing done, if it was not exported from the library of this name, or a file was changed in both.
-        """
+        """Bring a folder in, as a new library or with what was changed in it since `export` wrote it; return
+        how many files differ now. LibraryError if it is another library's, or a file was changed in both."""
 
         def attempt() -> int:
             head = self.home.fetch(checked(library))
@@ -171,11 +160,7 @@ class Fleet:
         return _anew(library, attempt)
 
     def requeue(self) -> int:
-        """Make every library due that has something in its inbox; gives how many. The database may be new.
-
-        Raises:
-            FleetError: store or database cannot be reached.
-        """
+        """Make every library due that has something in its inbox, and count them; the database may be new."""
         found = self.home.waiting()
         for library in found:
             self.due.mark(library)
@@ -186,11 +171,8 @@ class Fleet:
         return self.due.status()
 
     async def work(self, concurrency: int = 20, lease: float = LEASE, wait: bool = True) -> None:
-        """Consolidate what is due, until cancelled, or with `wait` off until nothing is.
-
-        So many libraries at a time: they mostly wait for the model. After `lease` seconds without a sign of
-        life others take over.
-        """
+        """Consolidate what is due, so many libraries at a time, until cancelled, or with `wait` off until
+        nothing is. After `lease` seconds without a sign of life others take over."""
 
         async def sweep() -> None:  # also where nothing is due, what was forgotten elsewhere leaves the cache
             while True:
@@ -204,20 +186,15 @@ class Fleet:
             sweeping.cancel()
 
     def serve(self, library: str) -> bool:
-        """Consolidate one library, as `Memory.observe` does, and commit; return whether there is more to do.
-
-        After a FleetError or ModelError nothing is lost, and it may be tried again; LibraryError: a bad head.
-        """
+        """Consolidate one library and commit; return whether there is more to do. After a FleetError or
+        ModelError it may be tried again; LibraryError: a bad head."""
         self._places.sweep()
         return self._changed(
             checked(library), lambda memory: memory.draw() if memory.view.uncited() else None
         )[1]
 
     def _changed(self, library: str, act: Callable[[Memory], T | None]) -> tuple[T | None, bool]:
-        """Record what is in the inbox, do something, and commit; anew where another was first.
-
-        Gives what `act` gave, None if there was nothing to do, and whether there is more in the inbox.
-        """
+        """Record the inbox, act, and commit, anew where another was first; return also whether more waits."""
         llm = Cached(self._llm)
 
         def attempt() -> tuple[T | None, bool]:

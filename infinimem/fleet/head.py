@@ -15,24 +15,23 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from infinimem.errors import LibraryError
+from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.folders import is_inside
-from infinimem.store.state import sequence
 
 MAX_HEAD, MAX_FILES = 256 << 20, 300_000
 """Bytes of a head, and files in it; a larger library is not for a fleet."""
 EXPORTED = ".infinimem/exported"
 _MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
-_HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock")
+_BESIDE = tuple(f"{state.PATH}-{end}" for end in state.BESIDE)
+_HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock", *_BESIDE)
 _HERE_BELOW = (".git/", ".infinimem/displaced/", ".infinimem/tx/")
 
 
 @dataclass(frozen=True)
 class Head:
     """A library as it stands in the store: its contents by path, and the inbox objects whose turns are in it.
-
-    `etag` is "" for one that is not there; `version` is the object's, where the store keeps versions.
-    """
+    `etag` is "" for one that is not there; `version` is the object's, where the store keeps versions."""
 
     etag: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -71,10 +70,8 @@ def folder_files(root: Path) -> dict[str, bytes]:
 
 
 def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes:
-    """Return the bytes of a head; LibraryError if it is too large, or a name cannot be written.
-
-    `commit` is a name that no other commit has, so that no two have one ETag.
-    """
+    """Return the bytes of a head, under a name that no other commit has; LibraryError if it is too large, or
+    a name cannot be written."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as made:
         for path, data in sorted(files.items()):

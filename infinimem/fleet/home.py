@@ -38,8 +38,7 @@ class Moved(Exception):
 
 
 class Listing(NamedTuple):
-    """What there is of a library: ETag of its head, "" where there is none; names of its objects in the order
-    of their making. What is called otherwise is not ours."""
+    """ETag of a library's head, "" where there is none, and names of its objects as they were made."""
 
     etag: str
     inbox: list[str]
@@ -64,10 +63,7 @@ def checked(library: str) -> str:
 
 
 class Home:
-    """The store of a fleet, at s3://BUCKET/PREFIX (else UsageError).
-
-    Keys, region and endpoint come from the environment (AWS_…).
-    """
+    """The store of a fleet, at s3://BUCKET/PREFIX (else UsageError); keys and endpoint are in AWS_…."""
 
     def __init__(self, url: str) -> None:
         parts = _URL.match(url)
@@ -77,8 +73,7 @@ class Home:
         self.store: Any = S3Store(parts[1], prefix=parts[2].strip("/") or None, retry_config=RETRIES)
 
     def fetch(self, library: str, known: str = "") -> Head | None:
-        """Return the head, in one request; None where the one with the ETag `known` is still the head, one
-        without an ETag where there is none. LibraryError if it is no head, or hostile."""
+        """Return the head, in one request; None if `known` is its ETag, an empty one if there is none."""
         try:
             data, meta = self._get(f"{library}/head.zip", known)
         except FileNotFoundError:

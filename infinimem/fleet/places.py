@@ -30,9 +30,9 @@ from tempfile import mkdtemp
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.fleet.head import EXPORTED, Head, folder_files
 from infinimem.settings import SETTINGS
+from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained
-from infinimem.store.state import sequence
 from infinimem.user_folders import delete_cache
 
 SWEEP, KEPT = 60.0, 600.0
@@ -62,11 +62,8 @@ def write_out(head: Head, folder: Path) -> None:
 
 
 def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
-    """Return what the head, without an ETag where there is none, becomes by a folder that `write_out` wrote.
-
-    Where there is no head that may be any library. LibraryError if it was not written out from this library,
-    or a file was changed in both.
-    """
+    """Return what the head becomes by a folder that `write_out` wrote, or where there is none by any library.
+    LibraryError if it was not written out from this library, or a file was changed in both."""
     found = folder_files(folder)
     if SETTINGS not in found:
         raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")
@@ -138,6 +135,7 @@ class Places:
                     if stale:
                         _delete(stale.tree)
                     lay_out(head.files, place.tree)
+                    state.check(Files(place.tree), claim=True)
                 place.head = replace(head, files={})
             assert place is not None
             yield place

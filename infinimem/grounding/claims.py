@@ -73,15 +73,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 def unsupported(text: str, origins: Iterable[str]) -> list[str]:
-    """What `text` claims that its origins do not hold, or deny (docs/FORMAT.md, One law).
-
-    Args:
-        text: a sentence that a model phrased.
-        origins: what was said, with the names of those who said it.
-
-    Returns:
-        Lines such as 'number 14'; empty when all is borne out.
-    """
+    """Return what a model's sentence claims that its origins (with speakers' names) do not hold: 'number
+    14'."""
     origins = list(origins)
     missing = []
     for kind, items in claims(text).items():
@@ -107,7 +100,7 @@ class _Clause(NamedTuple):
 
 
 def _loses_negation(text: str, origins: Sequence[str]) -> bool:
-    """Whether a retelling says plainly what its origin denies.
+    """Tell whether a retelling says plainly what its origin denies.
 
     It does where all clauses of the origin that share most words with one of its clauses negate some of these
     words, and nothing in the retelling that draws on them negates.
@@ -196,26 +189,19 @@ def is_duplicate(one: str, other: str) -> bool:
 
 
 def lasts(text: str) -> bool:
-    """Whether a text states, in English, what is so on one day as on another: "My bike is red".
-
-    What is dated or measured, and any event, is not; in doubt nothing is.
-    """
+    """Tell whether a text states, in English, what is so on one day as on another: "My bike is red"."""
     passes = _PASSING.search(text) or tells_of_past(text)
     return not passes and _LASTING.search(text) is not None
 
 
 def is_repetition(one: Entry, other: Entry) -> bool:
-    """Whether two lines say the same, of the same day where it is not of what lasts. One thing that is said
-    twice on a day, or a turn that was imported twice, is; what has no time may be of another day."""
+    """Tell whether two lines say the same, of the same day unless it lasts; none has no day."""
     same_day = bool(one.time and other.time) and str(one.time)[:10] == str(other.time)[:10]
     return is_duplicate(one.text, other.text) and (same_day or (lasts(one.text) and lasts(other.text)))
 
 
 def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
-    """For every line that repeats another its seq, and that of the one which stays.
-
-    Of a group the most trusted stays, then the one with the highest seq.
-    """
+    """Return for every line that repeats another its seq, and that of the most trusted and newest of them."""
     rivals: dict[tuple[object, ...], list[list[Entry]]] = {}
     for entry in entries:
         groups = rivals.setdefault(_alike(entry), [])
@@ -232,8 +218,7 @@ def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
 
 
 def _alike(entry: Entry) -> tuple[object, ...]:
-    """Equal for lines that may repeat each other: of one speaker, of one day or of what lasts, and with the
-    same telling terms in their order, which "A beat B" and "B beat A" have not."""
+    """Return what is equal for lines that may repeat each other; "A beat B" and "B beat A" do not."""
     terms = tokens(entry.text)
     day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
     telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text

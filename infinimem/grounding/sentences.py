@@ -4,27 +4,21 @@ what a question asks for: a fact that holds now, where no pattern of another lis
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from infinimem.terms import MONTHS, STOP_WORDS, tokens
 
 
 @cache
-def _lists() -> Mapping[str, frozenset[str]]:
+def listed(name: str) -> frozenset[str]:
+    """Return the items of a list in english.txt."""
     text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
     parts = (part.partition("\n") for part in text.split("\n# ")[1:])
-    return {
-        head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
-        for head, _, items in parts
-    }
-
-
-def listed(name: str) -> frozenset[str]:
-    """The items of a list in english.txt."""
-    return _lists()[name]
+    items = next(items for head, _, items in parts if head.partition(":")[0] == name)
+    return frozenset(filter(None, re.split(r",\s+|\n", items)))
 
 
 @cache
@@ -41,13 +35,8 @@ def common_terms() -> frozenset[str]:
 
 
 def asks(what: Literal["all", "past", "when", "my words"], question: str) -> bool:
-    """Whether a question asks for something.
-
-    Args:
-        what: "all", the order of things or how something went, which no single line tells; "past", what held
-            before, what changed, whether something ever was; "when", a time; "my words", what the user said
-            and not what was replied.
-    """
+    """Tell whether a question asks for "all", the order of things or how something went; for the "past";
+    for a time ("when"); or for what the user said and not what was replied ("my words")."""
     return re.search(any_of(f"asks {what}"), question, re.IGNORECASE) is not None
 
 
@@ -63,20 +52,7 @@ _NUMBER = re.compile(
     rf"[\"'“‘(\[]?(?:\d|(?:{'|'.join(MONTHS)}|Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b)"
 )
 _NUMERAL = re.compile(r"\s*\(?\d{1,6}\.")
-_ORDINAL = re.compile(r"\A\s*\(?\d{1,6}[.):]\s+")
 _SPEAKER = re.compile(r"\A([^\W\d_][\w .'’-]{0,39}): ")
-
-
-class Said(NamedTuple):
-    """A text and who said it ("" if that is not known)."""
-
-    speaker: str
-    text: str
-
-    @property
-    def line(self) -> str:
-        """The text after its speaker's name."""
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -93,11 +69,6 @@ def sentences(text: str) -> Iterator[str]:
         start = end
     if sentence := text[start:].strip():
         yield sentence
-
-
-def strip_ordinal(text: str) -> str:
-    """A list item without its number: "12. The capital …"."""
-    return _ORDINAL.sub("", text, count=1)
 
 
 def split_speaker(line: str) -> tuple[str, str]:

@@ -1,12 +1,9 @@
 """When something happened: the form of an entry's `when`, and what English words say of it.
 
-A `when` is a day, a month, a year (`2023-07-03`, `2023-07`, `2023`) or an interval of two of these, both ends
-included (`2023-08-20/2023-08-26`). Words are read against the day on which they were said: "last month", said
-on 2023-08-27, is `2023-07`. Weeks begin on Monday. What more than one day, month or year may be meant by
-("next Friday") is recognised, so that a `when` can be held against it, but settles nothing.
-
-The libraries that read dates give a point in time for each of these, take "we" for Wednesday, and lose
-whether a day, a month or a year was meant; so the words are listed here.
+A `when` is a day, a month, a year (`2023-07-03`, `2023-07`, `2023`) or an interval of two of these. Words are
+read against the day on which they were said: "last month", said on 2023-08-27, is `2023-07`. What more than
+one may be meant by ("next Friday") is recognised, but settles nothing. The libraries that read dates give a
+point in time for each of these, and lose whether a day, a month or a year was meant.
 """
 
 from __future__ import annotations
@@ -60,8 +57,7 @@ def day_of(time: str | None) -> date | None:
 
 
 def settled(text: str, said: date | None) -> str | None:
-    """The `when` that the words of a text settle; None where they name no time, the day itself, several
-    times, or one that is not sure."""
+    """Return the `when` that the words of a text settle; None if it is the day itself, or not sure."""
     times = {mention.spans for mention in mentions(text, said)} if said else set()
     spans = times.pop() if len(times) == 1 else ()
     return when_of(spans[0]) if len(spans) == 1 and spans[0] != (said, said) else None
@@ -74,14 +70,11 @@ def is_outdated(when: str, text: str, said: date | None) -> bool:
 
 
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
-    """Whether words can mean a `when`.
+    """Tell whether words can mean a `when`, given the texts that it was drawn from, each with the day on
+    which it was said.
 
     It must share a day with a time that they name, give or take a seventh of its length and a day: people
     round. Where words tell of time in a way that is not known here ("in my childhood"), any may be meant.
-
-    Args:
-        when: a well-formed one.
-        told: texts that it was drawn from, each with the day on which it was said.
     """
     span = span_of(when)
     if span is None:
@@ -129,7 +122,6 @@ def _period(text: str) -> Span:
 
 
 def _around(day: date, unit: str) -> Span:
-    """The day, week, weekend, month or year of a day."""
     if unit == "day":
         return day, day
     if unit == "month":
@@ -141,7 +133,6 @@ def _around(day: date, unit: str) -> Span:
 
 
 def _away(said: date, unit: str, count: int) -> Span:
-    """The day, week, weekend, month or year that is so many away."""
     if unit in ("month", "year"):
         year, month = divmod(said.year * 12 + said.month - 1 + count * (12 if unit == "year" else 1), 12)
         return _around(date(year, month + 1, 1), unit)
@@ -183,10 +174,8 @@ def _tenses(text: str) -> list[str | None]:
 
 
 def _past(match: re.Match[str]) -> bool | None:
-    """Whether the verb that governs a date tells of the past, or of what is to come; None where none does.
-
-    It stands before the date in the same clause; where none does and the date comes first, right behind it.
-    """
+    """Tell whether the verb that governs a date tells of the past, or of what is to come; None where none
+    does. It stands before the date in the same clause; else, if the date comes first, right behind it."""
     before = match.string[max(0, match.start() - NEARBY) : match.start()]
     after = match.string[match.end() : match.end() + NEARBY]
     if _OTHER_TIMES.search(before) or _OTHER_TIMES.search(after):

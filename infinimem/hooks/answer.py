@@ -49,8 +49,8 @@ start of the session missed."""
 
 
 class Event(NamedTuple):
-    """A hook's occasion: one of `EVENTS`, the session's id, folder and log, and what the person typed (its
-    middle left out where it is long). What the input lacks is empty."""
+    """A hook's occasion, one of `EVENTS`, with what the input says of it: the session's id, folder and log,
+    and what the person typed, its middle left out where it is long."""
 
     name: str
     session: str = ""
@@ -92,10 +92,7 @@ class Rendezvous(NamedTuple):
 
 
 def rendezvous(library: Path) -> Rendezvous | None:
-    """Return the meeting place of a library; None if there can be none, or its folder is someone else's.
-
-    A program that was installed anew meets nobody of the old one.
-    """
+    """Return a library's meeting place; None if its folder is someone else's."""
     folder = _folder()
     if folder is None:
         return None
@@ -130,11 +127,8 @@ def _folder() -> Path | None:
 
 @contextmanager
 def held(path: Path, wait: bool) -> Iterator[int | None]:
-    """Hold a lock while the block runs; the kernel frees that of a killed process.
-
-    Yields the lock's descriptor (a process that is given it holds the lock as well), or None at once if
-    somebody else holds it and nobody wants to wait.
-    """
+    """Yield the descriptor of a lock, which any process that is given it holds as well, or None if it is
+    taken and not waited for; the kernel frees that of a killed process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
@@ -149,10 +143,8 @@ def held(path: Path, wait: bool) -> Iterator[int | None]:
 
 def answer(event: Event, library: Path, is_default: bool) -> str:
     """Do what an event asks for; return what the hook prints, JSON with recalled memory or nothing.
-
-    A library that nobody named (`is_default`) may be missing, and is made when something is to be remembered.
-    ValueError, in one line, if another one is not a library.
-    """
+    ValueError if what is named is no library; one that nobody named is made when
+    something is to be remembered."""
     if event.name not in RECALLS:
         if not event.transcript or not Path(event.transcript).is_file():
             return ""  # a session in which nothing was said has none

@@ -32,11 +32,8 @@ written behind the session's back."""
 
 
 def serve(library: Path, first: Event, idle: float = IDLE, alone: bool = False) -> None:
-    """Answer until nobody asked for `idle` seconds; end at once if another process does it already.
-
-    The first event found nobody and cannot be told any more, so a session's start is owed to it. Whoever
-    starts the process `alone` took the lock for it.
-    """
+    """Answer until nobody asked for `idle` seconds; end at once if another process does it already. The
+    `first` event found nobody, so a session's start is owed to it; who starts it `alone` took its lock."""
     from infinimem.hooks.recall import Recall
     from infinimem.memory import open_memory
 
@@ -89,11 +86,8 @@ def _answer_all(listener: socket.socket, library: Path, recall: Recall, idle: fl
 
 
 def remember(library: Path, transcript: Path, create: bool = False) -> int:
-    """Bring in what a log holds that is new, and return how many turns that is. Two at once take turns.
-
-    InfinimemError if the log or the library is not usable, or the model does not answer: then what was said
-    is recorded, and drawn from the next time.
-    """
+    """Bring in what a log holds that is new, and return how many turns that is. InfinimemError if log,
+    library or model is not usable: what was recorded is drawn from the next time."""
     from infinimem.importers import survey
     from infinimem.memory import open_memory
 

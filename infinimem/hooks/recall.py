@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import Any
 
 from infinimem.errors import InfinimemError
 from infinimem.grounding.sentences import common_terms
@@ -42,16 +43,7 @@ KIN, WEAK, WORK, DAY = 0.7, 0.4, 0.5, 0.3
 everyday work; a day of the week. A rare word weighs 1, and in its own project any."""
 SEVERAL = 2  # words of one matter that count beside each other
 
-_WORK = """
-add api app argument assert branch bug build call case check class client code column command commit config
-copy create data default delete dependency directory document edit empty error example exception fail field
-file fix folder format function host import index input install issue item json key library line list log loop
-machine merge method migration module name null number object open option output package page param
-parameter parse path pipeline print project prompt property pull push query refactor release remove rename
-replace report repo repository request response return review row run schema script server service setting
-setup show source spec sql start state string syntax table task test text tool trace traceback type update
-use user utf value variable version view warning web website write
-"""
+_WORK = Path(__file__).with_name("work.txt").read_text(encoding="utf-8")
 _DAYS = " ".join(DAYS)
 _MONTHS = " ".join(MONTHS)
 _PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
@@ -85,9 +77,8 @@ def _common() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a prompt is about: the words that can tell something, with their worth; codes such as GL-0417, as
-    terms with a space between; whether the person asks for themselves, or says nothing but what to look
-    for."""
+    """The words of a prompt that can tell something, with their worth; codes such as GL-0417, as terms with a
+    space between; whether the person asks for themselves, or says nothing but what to look for."""
 
     terms: Mapping[str, float]
     codes: frozenset[str] = frozenset()
@@ -134,14 +125,8 @@ def spaced(text: str) -> str:
 def score(
     asked: Asked, line: Sequence[str], here: bool, rare: Callable[[str], bool]
 ) -> tuple[float, list[str]]:
-    """Return how much a line has to do with a prompt, as a share of what it needs, and the words that count.
-
-    Args:
-        asked: the prompt.
-        line: the terms of the line, in its order.
-        here: whether it was said in the prompt's project.
-        rare: whether few lines hold a term.
-    """
+    """Return how much a line, given by its terms, has to do with a prompt, as a share of what it needs, and
+    the words that count; `here`: said in the prompt's project, `rare`: whether few lines hold a term."""
     whole = f" {' '.join(line)} "
     counted = dict.fromkeys(sorted(code for code in asked.codes if f" {code} " in whole))
     weight = NEEDED * len(counted)
@@ -168,8 +153,7 @@ def _weight(term: str, telling: bool) -> float:
 
 @dataclass(frozen=True)
 class Hit:
-    """A line that came near, as it is shown: where it stands ("topics/home:13"), its rank, the words of the
-    prompt that it holds, and why it is not shown ("" if it is)."""
+    """A line that came near, its rank, its words of the prompt, and why it is not shown ("" if it is)."""
 
     where: str
     text: str
@@ -200,6 +184,15 @@ class Recall:
             return "\n".join(filter(None, (start, prompt)))
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
+
+    def preview(self, prompt: str, cwd: str) -> dict[str, Any]:
+        """Return what hooks show of a prompt, or without one of a session's start, and what came near."""
+        if prompt:
+            event, hits = Event("UserPromptSubmit", cwd=cwd, prompt=prompt), self.near(said(prompt), cwd)
+        else:
+            of, newest = self.opening(cwd)
+            event, hits = Event("SessionStart", cwd=cwd), of + newest
+        return {"text": self.text(event), "lines": [asdict(hit) for hit in hits]}
 
     def arrived(self, event: Event) -> None:
         """The text was taken: with it the session's start."""

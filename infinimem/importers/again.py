@@ -1,11 +1,8 @@
 """Notes that are imported again: what is new in them, and which turns they no longer hold.
 
-In: what notes hold now, and the library. Out: turns to record, turns that are gone. Promise: evidence stays,
-and a note that did not change, or only its name or place, brings nothing.
-
-A turn of a note keeps the path of its file (`note`). A file whose path is unknown is a note that was recorded
-under another path if it holds the same. If that file is gone and they share half of the shorter one, it takes
-the other's place.
+Evidence stays, and a note that did not change, or only its name or place, brings nothing. A file whose path
+is unknown is a note that was recorded under another path if it holds the same; or if that file is gone and
+they share half of the shorter one.
 """
 
 from __future__ import annotations
@@ -76,7 +73,6 @@ class Again:
 
 
 def _moved(contents: Contents, known: Contents) -> dict[str, str]:
-    """Return for notes of unknown paths those under which they were recorded."""
     holding: dict[bytes, list[str]] = {}
     for note in known.keys() - contents.keys():
         for about in known[note]:
@@ -110,8 +106,7 @@ def _live(view: View) -> Iterator[Located]:
 
 
 def set_aside(library: Library, gone: Set[int]) -> Receipt | None:
-    """Archive what was drawn only from turns that their notes no longer hold, except what people edited or
-    pinned. The turns stay recorded, and nothing is drawn from them any more."""
+    """Archive what was drawn only from turns that their notes lost, unless people edited or pinned it."""
     library.adopt_edits()
     view, moves = library.view(), list[Move]()
     if pending := tuple(place.seq for place in view.uncited(gone)):

@@ -1,19 +1,18 @@
 """JSON formats: data sets, memories of other programs, Gemini, messages with a role, ChatGPT, Claude, and the
 session logs of Claude Code and Codex.
 
-Of an exported conversation only the branch that the person last saw is read. Of a log what the person typed
-comes in, words of a refusal and answers to questions too, and what the assistant said; no calls of tools,
-thinking, sub-agents, or what the program put in. All that is left out is counted.
+docs/IMPORTS.md says what comes in; all that is left out is counted.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from infinimem.errors import UsageError
 from infinimem.importers import fields, markdown
 from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
 from infinimem.importers.messengers import text_of_html
@@ -39,7 +38,6 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _talk(record: Json) -> Json:
-    """Return the sessions of an entry of the official list, or of a conversation alone."""
     return record["conversation"] if has(record, conversation=dict) else record
 
 
@@ -52,8 +50,7 @@ LOCOMO = Format(lambda record: bool(_numbers(record)), _locomo, fields.named_by(
 
 
 def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the history of a question in the order of its dates, as a memory is written; turn ids are those
-    of the benchmark's own scorer: session id, "_", position from 1."""
+    """Yield the history of a question by its dates; turn ids are those of the benchmark's own scorer."""
     lists = (rows(record.get(f"haystack_{name}")) for name in ("sessions", "session_ids", "dates"))
     dated = [
         (fields.moment(date) or "", number, as_name(name) or f"{stem}-{number}", rows(session))
@@ -91,9 +88,7 @@ def _is_mem0(record: Any) -> bool:
 
 
 def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield memories as get_all() and its pages give them: a list, or an object with it under `results`. A
-    model drew each from a talk, so an assistant said it; one that was changed under its id is another
-    statement."""
+    """Yield memories as get_all() and its pages give them; a model drew each, so an assistant said it."""
     for memory in (one for record in records for one in rows(at(record, "results")) or [record]):
         owner = next((name for key in _OWNERS if (name := as_name(at(memory, key)))), None)
         time = iso(at(memory, "updated_at") or at(memory, "created_at"))
@@ -110,8 +105,8 @@ def _is_mcp(record: Any) -> bool:
 
 
 def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the MCP memory server's graph: an entity or a relation a line, or what its read_graph gives. An
-    observation says little without the name of its entity ("prefers tea"), which is set before it."""
+    """Yield an entity or a relation a line, or what read_graph gives. An observation says little without
+    the name of its entity ("prefers tea"), which is set before it."""
     if "entities" in record:
         for part in (*record["entities"], *record["relations"]):
             if _is_mcp(part):
@@ -146,8 +141,7 @@ def _is_gemini(record: Json) -> bool:
 
 
 def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield Google Takeout's My Activity of Gemini Apps: what was asked and what was answered, newest first
-    in the file and oldest first here. A record belongs to no conversation: a day is a session."""
+    """Yield My Activity of Gemini Apps, newest first in the file, oldest first here; a day is a session."""
     known: list[Json] = []
     for record in fields.objects(records, skipped):
         if _is_gemini(record):
@@ -199,11 +193,8 @@ def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
 
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield OpenAI's shape and the usual variations on it: one message, or an object with a list of them.
-
-    Fields of `Turn` (speaker, time, session, turn, key) are read too, so that anything can be brought in by
-    writing one JSON object a line. System prompts, tool calls and what answers a tool call are left out.
-    """
+    """Yield OpenAI's shape and variations on it: one message, or an object with a list; fields of `Turn`
+    too."""
     session, time, inner = _openai_names(record, stem)[0], iso(first(record, *fields.TIME)), _listed(record)
     for message in [record] if inner is None else fields.open_branch(inner, None, skipped):
         if not _is_openai(message):
@@ -221,6 +212,30 @@ def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 OPENAI = Format(_is_openai, _openai, _openai_names)
+
+Message = Mapping[str, Any]
+"""`{"role": …, "content": …}`; content is a text or a list of parts. Fields of `Turn` may stand beside."""
+
+
+def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
+    """Yield turns unchanged, and messages as turns; parts of messages may be objects of the APIs' SDKs.
+    UsageError if a message has no role or no content, or its role is unknown."""
+    for message in said:
+        if not isinstance(message, Mapping):
+            yield message
+            continue
+        role = message.get("role")
+        if not isinstance(role, str) or message.keys().isdisjoint(("content", "tool_calls")):
+            raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
+        if role.lower() not in fields.ROLES:
+            raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
+        if fields.ROLES[role.lower()] == "tool":
+            continue
+        content = message.get("content")
+        if isinstance(content, list | tuple):
+            content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
+        told = _openai({**message, "content": content or ""}, "", Counter())
+        yield from (turn for turn in told if turn.text.strip())
 
 
 # ── ChatGPT ─────────────────────────────────────────────────────────────────────────────────────
@@ -422,8 +437,7 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
 
 
 def _spoken(record: Json, asked: set[str], skipped: Skipped) -> Any:
-    """Return the content of a record in which somebody spoke; None for titles, snapshots of files and events.
-    `asked` gathers the ids of calls that ask the person."""
+    """Return the content of a record in which somebody spoke, or None; `asked` gathers calls that ask."""
     message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
     if record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn"):
         return record["content"] if has(record, content=str) else None
@@ -490,8 +504,8 @@ def _is_codex(record: Json) -> bool:
 
 
 def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads alone.
-    Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
+    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads
+    alone. Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
     session, of_agent = "", False
     time = cwd = branch = None
     spoken: list[Turn] = []
@@ -534,7 +548,6 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
 
 
 def _given(content: Any, skipped: Skipped) -> list[Any]:
-    """Return the parts of a message that the person gave."""
     parts = [at(part, "text") or part for part in rows(content) or [content]]
     injected = [isinstance(part, str) and bool(_INJECTED.match(part)) for part in parts]
     skipped[fields.PROMPTS] += sum(injected)

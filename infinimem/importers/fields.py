@@ -79,8 +79,8 @@ _SECONDS = re.compile(r"\d{9,16}(?:\.\d*)?", re.ASCII)
 
 
 def iso(value: Any) -> str | None:
-    """Return ISO 8601 of a date, a date-time, or seconds or milliseconds since 1970; None for anything else.
-    To the second, zoned if the source is."""
+    """Return ISO 8601, to the second, of a date, a date-time, or seconds or milliseconds since 1970, or
+    None."""
     try:
         if isinstance(value, str):
             text = value.strip()
@@ -182,11 +182,9 @@ class Format:
     """A JSON format: a conversation a record, or a log, whose records need each other and are read as a
     whole.
 
-    Attributes:
-        matches: whether a record is of the format; for a log, whether only one of this program has it.
-        turns: of a record, or of all of a log; takes it, the stem that names what has no name, and a counter
-            of what is left out.
-        names: of a record and the stem, the id of the conversation, and its title if it has one.
+    `turns` of a record, or of all of a log, takes the stem that names what has no name, and a counter of what
+    is left out; `names` gives a conversation's id, and its title if it has one. Only a log's own program has
+    what `matches`.
     """
 
     matches: Callable[[Json], bool]
@@ -220,8 +218,7 @@ _KEYS = re.compile(
 
 
 def day_of(text: str) -> str | None:
-    """Return ISO 8601 of the first day that is written in a text, or None. Day and month before the year
-    count only if one of them can be no month, or both are the same."""
+    """Return ISO 8601 of the first day that is written in a text, or None if it is not sure which it is."""
     return next((day for day, _ in _days(text)), None)
 
 
@@ -254,7 +251,6 @@ def moment(text: object) -> str | None:
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the days near the beginning of a text, and how each is written."""
     for form in _FORMS:
         for match in form.finditer(text[:1000]):
             parts = match.groupdict()
@@ -313,9 +309,8 @@ BEGIN, END = "<infinimem-recall>", "</infinimem-recall>"
 def without_recalled(text: str) -> tuple[str, int]:
     """Return the text without memory that was shown to a model, and how many passages there were.
 
-    Only what stands between the lines `BEGIN` and `END` goes. A program may set words of its own before the
-    first mark, on its line ("hook says: …"): they stay. A mark alone on its line is never recalled text, so
-    that the last of these begins the block; a line of it may well end with a mark.
+    A program may set words of its own before the first mark, on its line: they stay. A mark alone on its line
+    is never recalled text, so that the last of these begins the block; a line of it may well end with a mark.
     """
     if BEGIN not in text:
         return text, 0

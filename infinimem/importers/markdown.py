@@ -1,12 +1,8 @@
 """Markdown and plain text: a turn for each list item (with what is nested in it), paragraph and code block.
 
-A heading is context: "peanuts" below "Allergies" becomes "Allergies: peanuts". One with nothing below it is a
-turn, for it says something by itself. Otherwise text is kept as it stands, without the list marker ("1986. A
-good year" begins no list and keeps its year). A date in a heading, the header or the file's name dates what
-stands below. Where paragraphs begin with `User:` and `Assistant:` the file is a transcript without context.
-
-Obsidian's and basic-memory's notes are Markdown: links to notes become their words, a relation of
-basic-memory (`- works_at [[Nordlicht]]`) a sentence about the note. A note is about its title.
+A heading is context: "peanuts" below "Allergies" becomes "Allergies: peanuts"; one with nothing below it is a
+turn. Otherwise text is kept as it stands, without the list marker ("1986. A good year" begins no list and
+keeps its year). docs/IMPORTS.md says what becomes of dates, transcripts, links and relations.
 """
 
 from __future__ import annotations
@@ -62,16 +58,8 @@ def turns(
     time: str | None = None,
     role: str = "user",
 ) -> Iterator[Turn]:
-    """Yield the turns of a document.
-
-    Args:
-        text: the whole of it.
-        stem: name of the file, which becomes the session.
-        skipped: counts what is left out.
-        title: what the note is about, if its name tells; the `title` of its header goes before.
-        time: ISO 8601, of what no date in the text, the header or `stem` dates.
-        role: who wrote it.
-    """
+    """Yield the turns of a document; `stem` becomes the session, `title` and `time` hold if it tells no
+    other."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     header = read_header(lines)
     skipped["headers"] += bool(header.end and header.problem)
@@ -143,8 +131,7 @@ def _heading(block: _Block) -> tuple[str, int]:
 
 
 def _plain(text: str, skipped: Skipped) -> str:
-    """Show links between notes as their words, and what is embedded by its name; code as it stands. A text
-    that only shows something has none."""
+    """Show links between notes as their words, and what is embedded by its name; code as it stands."""
     if "[[" not in text and " ^" not in text:
         return text
     parts = _CODE.split(text)

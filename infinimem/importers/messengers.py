@@ -1,7 +1,5 @@
 """Messages between people: Telegram, Slack, WhatsApp (a session is a day of a chat), mails (it is a thread).
 
-Of a mail what its sender wrote comes in: quoted mails, signatures and the history of a reply go, for the
-mails themselves are in the mailbox. A mail without plain text has its HTML read as text.
 Sources: core.telegram.org/import-export; slack.com/help/articles/220556107 (how to read Slack data exports).
 """
 
@@ -144,12 +142,6 @@ def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
     return f"{label} ({target})" if label and label not in target else target.removeprefix("mailto:")
 
 
-def is_of_slack(record: Json) -> bool:
-    """Return whether a record is one of the export's lists, or a message of a channel's day."""
-    person, channel = {"team_id", "profile"} <= record.keys(), {"members", "created"} <= record.keys()
-    return person or channel or ("ts" in record and record.get("type") == "message")
-
-
 # ── WhatsApp ────────────────────────────────────────────────────────────────────────────────────
 
 _BEGIN = re.compile(
@@ -182,11 +174,7 @@ def is_whatsapp(head: str) -> bool:
 
 
 def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of `_chat.txt` of an iPhone, or `WhatsApp Chat with NAME.txt` of Android.
-
-    A message is a line that begins with a time, and the lines below it. What the program says has no sender
-    (Android), or begins with a left-to-right mark (iPhone).
-    """
+    """Yield the turns of an exported chat; what the program says has no sender, or begins with a mark."""
     text = text.replace("\r\n", "\n")
     begun = list(_BEGIN.finditer(text))
     days = _days_by_date(dict.fromkeys(one[1] for one in begun))
@@ -210,8 +198,7 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
-    """Return the days of dates as they are written, in the order in which all are days, and none is before
-    the last one."""
+    """Return the days of dates as written, in the order in which all are days, and none before the last."""
 
     def read(date: str, order: str) -> str | None:
         with suppress(ValueError):
@@ -286,8 +273,8 @@ def is_mail(head: str) -> bool:
 
 
 def mail_turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a mailbox or of one mail; `stem` names one without a subject. Lines have their ends,
-    and bytes that are no UTF-8 as lone surrogates, for a mail says its own encoding."""
+    """Yield the turns of a mailbox or of one mail; lines have their ends, and bytes that are no UTF-8 as
+    lone surrogates, for a mail says its own encoding."""
     from email import message_from_bytes  # not before there is a mail: it loads slowly
 
     for number, text in enumerate(_mails(lines), 1):
@@ -319,7 +306,6 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
-    """Return what was written, below its subject if that is new."""
     from email.utils import parseaddr, parsedate_to_datetime
 
     subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
@@ -346,7 +332,6 @@ def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
 
 
 def _written(text: str) -> str:
-    """Strip quotes, the line that tells of them, history and signature from a mail."""
     kept: list[str] = []
     for line in _QUOTES.sub("", text.replace("\r\n", "\n")).split("\n"):
         if line in ("-- ", "--") or (_HISTORY.fullmatch(line) and any(kept)):
@@ -361,7 +346,6 @@ def _header(message: Message, name: str) -> str:
 
 
 def _decoded(value: object) -> str:
-    """Decode the words of a header; replace what is neither encoded nor UTF-8."""
     from email.header import decode_header, make_header
 
     text = str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -409,8 +393,8 @@ MAX_TAGS = 2**20
 
 
 def text_of_html(html: str) -> str:
-    """Return the words of a page or a fragment as plain text, with lines where a reader sees lines, without
-    quoted mails; ImportFormatError if it holds more than `MAX_TAGS` tags."""
+    """Return the words of a page or a fragment, with lines where a reader sees lines, without quoted
+    mails; ImportFormatError if it holds more than `MAX_TAGS` tags."""
     if html.count("<") > MAX_TAGS:
         raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
     parts: list[str] = []

@@ -1,5 +1,4 @@
-"""Recognise a file or what a folder holds, and read its turns. Knows the families, not what they look like
-inside.
+"""Recognise a file or what a folder holds, and read its turns.
 
 What is imported is read twice: first to check it and to count the turns, then to record them. No more than
 one record and one batch of turns is held at a time, and of a session log its turns: some may be taken back.
@@ -22,7 +21,7 @@ from typing import Any
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import exports, fields, markdown, messengers, reading
 from infinimem.importers.again import passage
-from infinimem.importers.fields import Format, Json, Skipped
+from infinimem.importers.fields import Format, Skipped
 from infinimem.importers.reading import Source
 from infinimem.model import Turn
 from infinimem.settings import SETTINGS
@@ -110,8 +109,9 @@ class Import:
         if self.wanted not in (None, "markdown", kind):
             to_do = "leave --format out, and it is recognised"
             raise ImportFormatError(f"{source.name} is not {self.wanted}: {to_do}")
-        if self.wanted is None and (why := why_text(source.head)):
-            raise ImportFormatError(f"{source.name} is {why}")
+        if self.wanted is None and _NO_NOTE.match(source.head):
+            to_do = "save its text, or have the program export JSON"
+            raise ImportFormatError(f"{source.name} is a web page, or another program's document: {to_do}")
         if (kind := self.wanted or kind) == "mail":
             lines = reading.lines(source, self.path.name)
             return kind, self._of(messengers.mail_turns(lines, self.stem, self.skipped))
@@ -124,7 +124,6 @@ class Import:
         return kind, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
 
     def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Return those of the session, or of the chat (a day of which is a session), that was asked for."""
         return (turn for turn in turns if self.wants(turn.session, _DAY.sub("", turn.session or "")))
 
     def _of_json(self, kind: Format, values: Iterable[Any]) -> Iterator[Turn]:
@@ -166,13 +165,11 @@ def read_turns(
     stem: str | None = None,
     folder: Path | None = None,
 ) -> Import:
-    """Open a file and say what it is; its turns follow as they are asked for.
+    """Open a file (plain, .zip, .gz or .xz) and say what it is; its turns follow as they are asked for.
 
-    Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
-    interrupted) adds only what is new.
+    Every turn has a key or an id, so that bringing the same file in again adds only what is new.
 
     Args:
-        path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
         format: one of `formats()`; None recognises it by content.
         only: one conversation of several, by its id or title (docs/IMPORTS.md).
         stem: what names a session that has no name; None takes the file's name.
@@ -222,7 +219,9 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
     first = leading[0] if leading else None
     if kind is None and isinstance(first, ImportFormatError):
         raise first
-    why = why_record(first) if not wanted and isinstance(first, dict) else None
+    why = ""
+    if isinstance(first, dict) and not wanted:
+        why = next((_NO_CHATS[keys] for keys in _NO_CHATS if first.keys() >= set(keys)), "")
     if kind and not (why and kind == "openai"):  # which takes what has a role or a sender, and a text
         return kind, known[kind], chain(leading, values)
     asked, to_do = wanted or "of a known format", 'write one {"role": …, "content": …} a line to import it'
@@ -245,8 +244,8 @@ def _known(wanted: str | None) -> dict[str, Format]:
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
     """Make every turn recognisable when it comes again, and leave out empty ones.
 
-    A turn with its source's own id is (the store goes by session and id); one without gets a key. Equal
-    messages of one session are told apart by their order, different ones under one id by a longer id.
+    One without its source's own id gets a key. Equal messages of one session are told apart by their order,
+    different ones under one id by a longer id.
     """
     times: Counter[bytes] = Counter()
     words: dict[bytes, bytes] = {}
@@ -281,60 +280,27 @@ def _digest(*parts: str | None) -> bytes:
 
 # ── what looks like a format and is not ─────────────────────────────────────────────────────────
 
-_HTML = re.compile(
-    r"\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+_NO_NOTE = re.compile(
+    r"\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype html|html|head|body)\b"
+    r"|\{\\rtf|%PDF-|BEGIN:VC|---\n(?:.*?\n)??excalidraw-plugin:",
+    re.IGNORECASE | re.DOTALL,
 )
-_PAGES = {
-    "My Activity": "Google's My Activity as a web page: ask Takeout for that of Gemini Apps as JSON",
-    "Exported Data": "Telegram's export as a web page: export again as JSON, and give result.json",
-    "ChatGPT Data Export": "ChatGPT's export as a web page: give conversations.json, or the zip as it came",
-}
-_OTHER_TEXTS = {
-    "{\\rtf": "a document in RTF: save it as plain text",
-    "BEGIN:VCARD": "an address book: names and numbers are no memory",
-    "BEGIN:VCALENDAR": "a calendar: write what matters of it as a note",
-    "%PDF-": "a PDF: save its text",
-}
-
-
-def why_text(head: str) -> str | None:
-    """Return what a text is that is not a note, by its beginning; None if nothing is known against it."""
-    if head.startswith("---") and "\nexcalidraw-plugin:" in head:
-        return "a drawing (Excalidraw): write what it shows as a note"
-    if _HTML.match(head):
-        page = next((why for name, why in _PAGES.items() if name in head), None)
-        return page or "a web page: save its text, or have the program export JSON"
-    return next((why for begin, why in _OTHER_TEXTS.items() if head.startswith(begin)), None)
-
-
-_CHATGPT = "another file of ChatGPT's export: give conversations.json, or the zip as it came"
-_TELEGRAM = "an export of Telegram without messages: export again with the chats"
-_GOOGLE = "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone"
-_ACCOUNT = "the account of Claude's export: give conversations.json, memories.json or projects.json"
-_RECORDS = {
+_SLACK = "one file of a Slack export: give the export's folder or zip"
+_ANOTHER = "another file of an export: give conversations.json, or the zip as it came"
+_NO_CHATS = {
+    **dict.fromkeys((("team_id", "profile"), ("members", "created"), ("ts", "type", "text")), _SLACK),
+    **dict.fromkeys((("chatgpt_plus_user",), ("conversation_id", "is_anonymous")), _ANOTHER),
+    ("uuid", "full_name", "email_address"): _ANOTHER,
     ("guild", "channel"): 'a Discord export, which is not read: write one {"role": …, "content": …} a line',
-    ("header", "title", "time", "products"): _GOOGLE,
-    ("chatgpt_plus_user",): _CHATGPT,
-    ("conversation_id", "is_anonymous"): _CHATGPT,
-    ("uuid", "full_name", "email_address"): _ACCOUNT,
-    ("personal_information",): _TELEGRAM,
+    ("header", "title", "time", "products"): "My Activity of another program: ask Takeout for Gemini Apps",
+    ("about", "chats"): "an export of Telegram without messages: export again with the chats",
 }
-"""Keys of records that tell what they are."""
-
-
-def why_record(record: Json) -> str | None:
-    """Return what a JSON file is by one of its records, if a program is known that writes such; else None."""
-    if messengers.is_of_slack(record):
-        return "one file of a Slack export: give the export's folder or zip"
-    if isinstance(record.get("chats"), dict):
-        return _TELEGRAM
-    return next((why for keys, why in _RECORDS.items() if record.keys() >= set(keys)), None)
+"""Keys of records that tell what a JSON file is, and what to give instead."""
 
 
 @dataclass
 class Survey:
-    """What an import would bring in: `skipped` counts by reason, `left_out` gives the reason by file, `notes`
-    the passages of a note by path."""
+    """What an import would bring in; `notes` has the passages of a note by path."""
 
     formats: tuple[str, ...] = ()
     turns: int = 0
@@ -345,8 +311,7 @@ class Survey:
     _readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
-        """Yield the turns, by the files' names, in portions to record one after another; an import that was
-        interrupted is simply run again. ImportFormatError if a file changed since."""
+        """Yield the turns in portions to record; ImportFormatError if a file changed since."""
         batch: list[Turn] = []
         size = 0
         for read in self._readings:
@@ -382,14 +347,8 @@ def survey(
     only: str | None = None,
     progress: Progress | None = None,
 ) -> Survey:
-    """Read a file, or every file of a folder that is recognised, and say what it holds.
-
-    Args:
-        path: a file, or a folder. Hidden files and folders of it are passed over; what cannot be read,
-            libraries, links and special files are left out, and what is no note in a folder of notes
-            (docs/FORMAT.md).
-        format, only: as of `read_turns`, for all.
-        progress: called with the turns read so far, and 0 (the total is not known yet).
+    """Read a file, or every file of a folder that is recognised, and say what it holds; arguments as of
+    `read_turns`, and what is called with the turns read so far, and 0 (the total is not known yet).
 
     Raises:
         UsageError: no such format, `only` for Markdown, or a folder of a library.

@@ -1,7 +1,6 @@
 """A file's text and JSON records, read in bounded memory, and which files of an export hold what was said.
 
-Plain, zipped (an export as it was downloaded), gzip and xz files are told apart by their first bytes. A
-folder can be an export too (Slack's). All text is UTF-8 but that of mails, which say their own encodings.
+Plain, zipped, gzip and xz files are told apart by their first bytes. All text is UTF-8 but that of mails.
 JSON is decoded one record at a time: an element of a top-level list, a line of JSONL, or the one object.
 """
 
@@ -70,15 +69,10 @@ class Source:
 def opened(
     path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
 ) -> Iterator[Iterator[Source]]:
-    """Give the file's text: one source, or of an export of many files one for each that is read.
+    """Give a file's text: one source, or of an export (also a folder) one for each file that is read.
 
-    Args:
-        path: the file, or the folder of an export; it may be a link, for a person named it.
-        skipped: counts the members of a zip that are passed over.
-        folder: what the person named instead, if the file was found below: then no link is followed.
-
-    Raises:
-        ImportFormatError: the file cannot be read, is binary or damaged; inside the `with` block, too.
+    The path may be a link, for a person named it, unless it was found below `folder`. What is passed over of
+    a zip is counted. ImportFormatError if it cannot be read, is binary or damaged; in the block, too.
     """
     name, skipped = path.name, Counter() if skipped is None else skipped
     with explained(path), ExitStack() as stack:
@@ -217,8 +211,7 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
     """Yield the JSON values of a source, which is never held whole: elements of its top-level list, or values
     one after the other; if lenient, for a damaged line of JSONL its error.
 
-    ImportFormatError, with the file's name, if the JSON is damaged or cut off, a record is longer than
-    `MAX_RECORD`, or all of it than `MAX_FILE`.
+    ImportFormatError, with the file's name, if the JSON is damaged, or a record or all of it too long.
     """
     window = _Window(source, name)
     in_list = window.peek() == "["

@@ -6,9 +6,9 @@ A client never raises for what a model answered, only where it cannot be reached
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from infinimem.model import Usage
 
@@ -21,15 +21,12 @@ CUT = ("TRUNCATED", "TOO_LONG")
 
 @dataclass(frozen=True)
 class Task:
-    """A language task: what is asked, of whom it is asked is the client's affair.
+    """A language task, by the name of its template, prompts/<name>.md in the package `prompts`.
 
     Args:
-        name: also the name of its template, prompts/<name>.md.
         variables: the names that its template uses, no more and no less.
         schema: JSON schema of the reply, an object.
         rule: "module:function" that answers without a model, given the variables.
-        max_tokens: limit of the reply.
-        prompts: the package that holds the template.
         logprobs: whether the log probabilities of the reply's tokens are wanted, where a server gives them.
     """
 
@@ -44,12 +41,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. `data` fits the task's schema, or is None and `failure` says why.
-
-    `text` is the raw reply, kept so that a rejected one can be looked at; `logprobs` its tokens with the
-    natural logarithms of their probabilities, where the task asks for them and the server tells; `kept`
-    whether nobody was asked, because it lay there (llm/replies.py). `usage` is then what it once took.
-    """
+    """What came back. `data` fits the task's schema, or is None and `failure` says why; `text` is the raw
+    reply, `logprobs` its tokens with the natural logarithms of their probabilities. If it was `kept`
+    nobody was asked, and `usage` is what it once took."""
 
     data: Mapping[str, Any] | None
     failure: Failure | None = None
@@ -68,11 +62,7 @@ class LLM(Protocol):
     def name(self) -> str: ...
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Ask once.
-
-        Args:
-            task: the task; `variables` must hold exactly the names that it lists.
-            variables: strings, or JSON values (rendered as JSON into the prompt).
+        """Ask once; `variables` (strings, or JSON values) hold exactly the names that the task lists.
 
         Raises:
             ValueError: a variable is missing or unused.
@@ -83,11 +73,7 @@ class LLM(Protocol):
 
 
 class Wrapper:
-    """Goes by the name of the client that it asks; what derives from it says how it asks.
-
-    Args:
-        llm: the client.
-    """
+    """Goes by the name of the client that it asks; what derives from it says how it asks."""
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
@@ -95,3 +81,33 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self._llm.name
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(
+    call: Callable[[Item], Result],
+    items: Sequence[Item],
+    workers: int,
+    ended: Callable[[], object] = lambda: None,
+) -> list[Result]:
+    """Return the result of a call for each item, whatever the order in which they end, `workers` at a time.
+
+    Each runs in a copy of the caller's context. After an error or a Ctrl-C `ended` is called before calls
+    under way are waited for, what the first item raised is raised, and calls that have not begun never do.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+
+    if workers < 2 or len(items) < 2:
+        return [call(item) for item in items]
+    with ThreadPoolExecutor(min(workers, len(items))) as pool:
+        waiting = [pool.submit(copy_context().run, call, item) for item in items]
+        try:
+            return [one.result() for one in waiting]
+        except BaseException:
+            ended()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -18,12 +18,8 @@ OFFLINE = "offline"
 
 
 def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
-    """The client for a model.
-
-    Args:
-        model: its name, or "offline"; None takes the settings, then "offline". A client of the openai package
-            asks the model that the settings name.
-        settings: [llm] in force.
+    """Return the client for a model by name, or "offline"; None takes the settings, then "offline". A client
+    of the openai package asks the model that the settings name.
 
     Raises:
         ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
@@ -51,11 +47,7 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
 
 
 def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -> LLM:
-    """The client for a model, where no setting that nobody trusted would choose it or its server.
-
-    Raises:
-        ModelNotConfigured: see `connect`.
-    """
+    """Return the client for a model, unless a setting that nobody trusted would choose it or its server."""
     if found.suspends_model(model if isinstance(model, str) else None):
         why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
         return Nobody("not trusted", None, NotTrusted(why))

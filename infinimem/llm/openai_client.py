@@ -84,11 +84,7 @@ class Dialect:
 class OpenAIClient:
     """A model behind the chat completions API, or the Responses API if it answers that alone.
 
-    Args:
-        model: name that the server knows.
-        base_url: of the API; default is $OPENAI_BASE_URL, then OpenAI itself.
-        api_key: default is $OPENAI_API_KEY; servers at a `base_url` may do without.
-        timeout, retries, client: see remote.endpoint.Endpoint.
+    Address and key are those of OPENAI_BASE_URL and OPENAI_API_KEY unless given; all else as of `Endpoint`.
 
     Raises:
         ModelNotConfigured: no key where one is needed, or a `base_url` that is none.
@@ -175,7 +171,6 @@ class OpenAIClient:
 
 
 def _as_choice(response: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a response of the Responses API as the choice of a completion."""
     output = response.get("output")
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     contents = [item.get("content") for item in items if item.get("type") == "message"]
@@ -190,7 +185,6 @@ def _as_choice(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(content: Any) -> list[tuple[str, str]]:
-    """Return a message's content, a text or a list of parts, as kinds and texts."""
     parts = content if isinstance(content, list) else [content]
     rows = (part if isinstance(part, dict) else {"text": part} for part in parts)
     pairs = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
@@ -209,7 +203,6 @@ def _instead(choice: Mapping[str, Any], kinds: AbstractSet[str], empty: bool) ->
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-    """Return the tokens of a choice with their log probabilities, where the server tells them."""
     try:
         rows = at(choice, "logprobs", "content") or ()
         return tuple((str(row["token"]), float(row["logprob"])) for row in rows)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -26,16 +26,8 @@ Fault = tuple[Failure, str]
 
 
 def read(text: str, schema: Mapping[str, Any]) -> Reply:
-    """Read a reply.
-
-    Args:
-        text: what the model wrote.
-        schema: JSON schema of an object.
-
-    Returns:
-        A reply with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and
-        `detail`.
-    """
+    """Read a reply: one with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL,
+    SCHEMA_FAIL) and `detail`."""
     if len(text) > MAX_REPLY:
         return Reply(None, "TRUNCATED", f"the reply is longer than {MAX_REPLY} characters", text[:MAX_REPLY])
     said = _THINKING.sub("", text)
@@ -43,21 +35,14 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
         kind: Failure = "REASONING" if text.strip() else "EMPTY"
         return Reply(None, kind, KINDS[kind], text)
     fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
-    for candidate in _candidates(said):
+    braced = said[max(said.find("{"), 0) : said.rfind("}") + 1]
+    for candidate in filter(None, (said, *_FENCE.findall(said), braced)):
         data, problem = _parse(candidate, schema)
         if problem is None:
             return Reply(data, text=text)
         if problem[0] == "SCHEMA_FAIL" or fault[0] != "SCHEMA_FAIL":
             fault = problem
     return Reply(None, *fault, text)
-
-
-def _candidates(text: str) -> Iterator[str]:
-    yield text
-    yield from _FENCE.findall(text)
-    start, end = text.find("{"), text.rfind("}")
-    if 0 <= start < end:
-        yield text[start : end + 1]
 
 
 def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Fault | None]:
@@ -79,10 +64,8 @@ def _refuse(name: str) -> None:
 
 
 def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
-    """What servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
-
-    Lone surrogates, which JSON can spell but no file can hold, become U+FFFD.
-    """
+    """Mend what servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
+    Lone surrogates, which JSON can spell but no file can hold, become U+FFFD."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     kind = schema.get("type")

@@ -36,12 +36,8 @@ _TOOK = ("calls", "tokens_in", "tokens_out")
 class Cached(Wrapper):
     """A client that is asked only what was not asked before, up to a cap. Several threads may ask.
 
-    `usage` is what all replies took, those too that were kept; `spent` what was asked for.
-
-    Args:
-        llm: is asked.
-        folder: of the replies; None keeps none outside of `within`.
-        run: the same question in another run is another request.
+    `usage` is what all replies took, those too that were kept; `spent` what was asked for. Without a folder
+    none are kept outside of `within`; the same question in another `run` is another request.
     """
 
     def __init__(self, llm: LLM, folder: Path | None = None, run: int = 1) -> None:
@@ -59,7 +55,7 @@ class Cached(Wrapper):
         return getattr(self._llm, "base_url", None)
 
     def silent(self) -> Nobody:
-        """A client of the same name and address that asks nobody."""
+        """Return a client of the same name and address that asks nobody."""
         return Nobody(self.name, self.address, ModelUnavailable(f"a reply of {self.name} is kept no more"))
 
     @contextmanager
@@ -77,10 +73,8 @@ class Cached(Wrapper):
     def within(self, folder: Path | None, days: float = inf, size: float = inf) -> Iterator[None]:
         """For the time of the block, keep replies in a folder; where they are kept in one already, there.
 
-        Args:
-            folder: for its owner alone. One that somebody deletes meanwhile is not made anew.
-            days, size: where a reply was added, those go that nobody used for so many days, and the oldest
-                beyond so many MiB.
+        One that somebody deletes meanwhile is not made anew. Where a reply was added, those go that nobody
+        used for so many days, and the oldest beyond so many MiB.
         """
         if folder is None or self._folder.get():
             yield
@@ -121,7 +115,7 @@ class Cached(Wrapper):
         return self._llm.complete(task, variables)
 
     def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:
-        """What decides the reply; how the server wants to be asked (openai_client.Dialect) does not."""
+        """Return what decides the reply; how the server wants to be asked (Dialect) does not."""
         from infinimem.llm import tasks
 
         prompt = tasks.render(task, variables)
@@ -136,12 +130,7 @@ class Cached(Wrapper):
 
 
 class Nobody:
-    """Stands for a model that is not to be asked.
-
-    Args:
-        name, base_url: of the model.
-        why: it is not.
-    """
+    """Stands for a model that is not to be asked, and why."""
 
     def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
         self.name, self.base_url, self._why = name, base_url, why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
@@ -26,31 +27,35 @@ class Call(NamedTuple):
 class ScriptedLLM:
     """Answers each task from a script and records the calls.
 
-    Args:
-        scripts: task name to its answers in order, or to a function of the task's variables that answers
-            any number of calls. Dicts and texts are read like a real model's reply, so a script can be
-            wrong in every way that a model can.
-        name: what receipts call it.
+    A script is a task's answers in order, or a function of its variables that answers any number of calls.
+    Dicts and texts are read like a real model's reply, so a script can be wrong in every way that a model
+    can.
     """
 
     def __init__(self, scripts: Mapping[str, Script], *, name: str = "scripted") -> None:
         self.name = name
         self.calls: list[Call] = []
         self._scripts = dict(scripts)
-        self._played: dict[str, int] = {}
+        self._played = Counter[str]()
         self._lock = Lock()
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Answer from the script.
-
-        Raises:
-            AssertionError: the script has no (further) answer for this task.
-            ValueError: a variable is missing or unused.
-            Exception: the one that the script holds.
-        """
+        """Answer from the script, or raise what it holds; AssertionError if it has no further answer for this
+        task."""
         tasks.check(task.name, task.variables, variables)
         self.calls.append(Call(task.name, variables))
-        answer = self._next(task.name, variables)
+        script = self._scripts.get(task.name, ())
+        if callable(script):
+            answer = script(variables)
+        else:
+            with self._lock:
+                played = self._played[task.name]
+                self._played[task.name] += 1
+            if played >= len(script):
+                raise AssertionError(
+                    f"script of task {task.name!r}: {len(script)} answers, call {played + 1} came"
+                )
+            answer = script[played]
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Reply):
@@ -58,16 +63,3 @@ class ScriptedLLM:
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         reply = reading.read(text, task.schema)
         return Reply(reply.data, reply.failure, reply.detail, reply.text, Usage(calls=1))
-
-    def _next(self, task: str, variables: Mapping[str, Any]) -> Answer:
-        script = self._scripts.get(task, ())
-        if callable(script):
-            return script(variables)
-        with self._lock:
-            played = self._played.get(task, 0)
-            if played >= len(script):
-                raise AssertionError(
-                    f"script of task {task!r}: {len(script)} answers, call {played + 1} came"
-                )
-            self._played[task] = played + 1
-        return script[played]

@@ -17,14 +17,16 @@ Shapes that several tasks share:
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
 
 from infinimem.llm.base import Task
-from infinimem.llm.shown import shown
+from infinimem.markdown.characters import name as name_of
+from infinimem.markdown.characters import one_line
 from infinimem.model import Entry
 
 Schema = dict[str, Any]
@@ -36,7 +38,7 @@ TEXTS: Schema = {"type": "array", "items": TEXT}
 
 
 def object_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
-    """An object with exactly these properties; strict servers ask that none is optional."""
+    """Return an object with exactly these properties; strict servers ask that none is optional."""
     return {
         "type": "object",
         "properties": properties,
@@ -50,26 +52,14 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
 
 
 def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
-    """A task of ours.
-
-    Args:
-        name: its own and its template's.
-        variables: their names.
-        max_tokens: limit of the reply.
-        rule: "file:function" in llm/offline/.
-        properties: those of the reply, all required.
-    """
+    """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
+    reply."""
     rule = f"infinimem.llm.offline.{rule}"
     return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens)
 
 
 def turn(entry: Entry, text: str) -> dict[str, str | None]:
-    """The shape `turn`.
-
-    Args:
-        entry: the turn.
-        text: what it says, or the part of it that is shown.
-    """
+    """Return the shape `turn` of an entry, with the part of its text that is shown."""
     speaker = entry.fields.get("speaker")
     return {"id": str(entry.seq), "role": entry.role, "speaker": speaker, "time": entry.time, "text": text}
 
@@ -127,12 +117,7 @@ class Prompt(NamedTuple):
 
 @cache
 def template(name: str, package: str = "infinimem.prompts") -> Prompt:
-    """The two halves of <name>.md, unfilled.
-
-    Raises:
-        FileNotFoundError: there is no such template.
-        ValueError: it has no line `---` between instructions and material.
-    """
+    """Return the two halves of <name>.md, unfilled."""
     text = (resources.files(package) / f"{name}.md").read_text(encoding="utf-8")
     system, rule, user = text.partition(_RULE)
     if not rule:
@@ -146,7 +131,7 @@ def placeholders(task: Task) -> frozenset[str]:
 
 
 def _for(task: Task) -> Prompt:
-    """Its template, with the sections `{{#name}}` to `{{/name}}` whose variable it has, and no others."""
+    """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
     halves = (
         _SECTION.sub(lambda m: m[2] if m[1] in task.variables else "", half)
         for half in template(task.name, task.prompts)
@@ -155,25 +140,13 @@ def _for(task: Task) -> Prompt:
 
 
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
-    """Fill a task's template.
-
-    Args:
-        task: the task.
-        variables: as `shown` tells them. Placeholders inside values are text like any other.
-
-    Raises:
-        ValueError: a variable is missing, or the template does not use it.
-    """
+    """Fill a task's template with variables as `shown` tells them; placeholders inside values are text."""
     check(task.name, placeholders(task), variables)
     return Prompt(*(_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in _for(task)))
 
 
 def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> None:
-    """Refuse a call whose variables are not exactly the expected ones.
-
-    Raises:
-        ValueError: names what is missing and what is unused.
-    """
+    """Refuse a call whose variables are not exactly the expected ones, with a ValueError that names them."""
     wanted = set(expected)
     faults = [
         f"{what}: {', '.join(sorted(names))}"
@@ -182,3 +155,90 @@ def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> N
     ]
     if faults:
         raise ValueError(f"variables of task {name!r} do not fit its template; {'; '.join(faults)}")
+
+
+# ── values as a model is shown them ─────────────────────────────────────────────────────────────
+# A line costs half of its JSON and says the same: `[517] 2023-05-18 Ann (AI): text (when 2023-04)`.
+
+_json = partial(json.dumps, ensure_ascii=False)
+_NOTED = ("when", "refers", "label", "superseded_by")
+_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_INDENT = "\n" + 8 * " "
+"""Before what goes on on another line: no text can pass for a line of its own."""
+
+
+def shown(value: Any) -> str:
+    """Return a variable of a prompt: a string as it is, or JSON values, in which whatever has an id and a
+    text, or a summary, is told in a line, and lists of such below what they belong to. Of what has `told`,
+    these lines are shown, and all else is for programs."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and value:
+        return "\n".join("\n".join(_lines(item)) for item in value)
+    return "\n".join(_lines(value))
+
+
+def _lines(value: Any) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        yield _json(value)
+    elif "told" in value:
+        first, *rest = map(one_line, value["told"])
+        yield from (first, *(f"  {line}" for line in rest))
+    elif _is_said(value):
+        yield _line(value)
+    elif "span" in value:
+        yield one_line(f"{value['doc_id']} {value['span']}")
+        yield from _evidence(value["lines"])
+    elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
+        yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
+    else:
+        told = {key: item for key, item in value.items() if not _has_said(item)}
+        is_heading = told.keys() == {"heading"}
+        yield f"# {one_line(told['heading'])}" if is_heading else _json(told)
+        for rows in filter(_has_said, value.values()):
+            yield from (f"  {line}" for row in rows for line in _lines(row))
+
+
+def _has_said(value: Any) -> bool:
+    """Whether a list holds lines, at whatever depth."""
+    return isinstance(value, list | tuple) and any(
+        isinstance(item, Mapping) and (_is_said(item) or any(map(_has_said, item.values()))) for item in value
+    )
+
+
+def _is_said(value: Mapping[str, Any]) -> bool:
+    return {"id", "text"} <= value.keys() and "keywords" not in value
+
+
+def _evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of a document: of a line's day and speaker what the line above it does not share."""
+    above = None
+    for row in rows:
+        if "text" in row:
+            yield _line(row, above)
+            above = row
+        else:
+            yield from _lines(row)
+
+
+def _line(row: Mapping[str, Any], above: Mapping[str, Any] | None = None) -> str:
+    text, speaker = row["text"], row.get("speaker") or ""
+    if speaker and text.startswith(f"{speaker}:"):
+        text = text[len(speaker) + 1 :].lstrip()
+    head = _head(row)
+    if above and (day := _day(row)) == _day(above):
+        head = "-" if head == _head(above) else head.removeprefix(day).lstrip()
+    notes = ", ".join(f"{key.replace('_', ' ')} {row[key]}" for key in _NOTED if row.get(key))
+    told = _BREAK.sub(_INDENT, text) + (f" ({notes})" if notes else "")
+    begin = f"[{row['id']}] {head}".rstrip()
+    return f"{begin} {told}" if head == "-" else f"{begin}: {told}"
+
+
+def _day(row: Mapping[str, Any]) -> str:
+    return (row.get("time") or "")[:10]
+
+
+def _head(row: Mapping[str, Any]) -> str:
+    source = row.get("source") or row.get("role") or "user"
+    who = (name_of(row.get("speaker") or ""), "" if source in ("user", "human") else f"({source})")
+    return " ".join(filter(None, (_day(row), *who)))

@@ -29,47 +29,41 @@ def token_of(chosen: str | None) -> str:
 
 
 def make_app(server: Any, names: list[str], token: str) -> Any:
-    """Make the ASGI application of a server behind the token; clients may call `names`, exactly."""
+    """Make the ASGI application of a server that lets through who carries the token and calls it by one of
+    `names`, exactly."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,
         max_sessions=MAX_SESSIONS,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # _Guard does
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `refused` does
     )
-    return _Guard(inner, names, token)
+
+    async def guard(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            if status := refused(scope["headers"], names):
+                await reply(send, status, "the server is not called so, or not from there", _PLAIN)
+                return
+            if not _admits(scope["headers"], token):
+                needed = "a token is needed: Authorization: Bearer TOKEN"
+                await reply(send, 401, needed, {**_PLAIN, "www-authenticate": "Bearer"})
+                return
+        if scope["type"] in ("http", "lifespan"):
+            await inner(scope, receive, send)
+
+    return guard
+
+
+def _admits(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
+    """Compare the token in the same time for every wrong one."""
+    given = [value for name, value in headers if name.lower() == b"authorization"]
+    if len(given) != 1:
+        return False
+    scheme, _, token = given[0].partition(b" ")
+    return hmac.compare_digest(token, wanted.encode("ascii")) and scheme.lower() == b"bearer"
 
 
 def serve_http(server: Any, address: str, listening: socket.socket, token: str) -> None:
     """Serve until the process is told to end."""
     serve(make_app(server, names(address, listening), token), listening)
-
-
-class _Guard:
-    """Lets through who carries the token; the comparison takes the same time for every wrong one."""
-
-    def __init__(self, app: Any, names: list[str], token: str) -> None:
-        self._app = app
-        self._names = names
-        self._token = token.encode("ascii")
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            status = refused(scope["headers"], self._names)
-            if status is None and self._admits(scope["headers"]):
-                await self._app(scope, receive, send)
-            elif status is None:
-                needed = "a token is needed: Authorization: Bearer TOKEN"
-                await reply(send, 401, needed, {**_PLAIN, "www-authenticate": "Bearer"})
-            else:
-                await reply(send, status, "the server is not called so, or not from there", _PLAIN)
-
-    def _admits(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        given = [value for name, value in headers if name.lower() == b"authorization"]
-        if len(given) != 1:
-            return False
-        scheme, _, token = given[0].partition(b" ")
-        return hmac.compare_digest(token, self._token) and scheme.lower() == b"bearer"

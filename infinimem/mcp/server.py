@@ -16,28 +16,10 @@ from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
-from mcp import MCPError
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-    Tool,
-    ToolAnnotations,
-)
 
 from infinimem.errors import InfinimemError, LibraryError
 from infinimem.log import log
@@ -57,6 +39,7 @@ NOTHING = "nothing is remembered yet: there is no library; `remember` makes it, 
 
 Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
+_Page: TypeAlias = types.PaginatedRequestParams | None
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
@@ -65,9 +48,9 @@ PAGE = 100
 MAX_URI = 4000
 MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
 
-_TEMPLATES = ListResourceTemplatesResult(
+_TEMPLATES = types.ListResourceTemplatesResult(
     resource_templates=[
-        ResourceTemplate(
+        types.ResourceTemplate(
             name="document",
             title="Document",
             uri_template=f"{_PREFIX}{{+id}}",
@@ -78,15 +61,15 @@ _TEMPLATES = ListResourceTemplatesResult(
 )
 
 
-def listed(offer: Offer) -> Tool:
+def listed(offer: Offer) -> types.Tool:
     """Describe a tool as the protocol lists it."""
-    return Tool(
+    return types.Tool(
         name=offer.tool.name,
         title=offer.title,
         description=offer.tool.description,
         input_schema=dict(offer.tool.parameters),
         output_schema=dict(offer.output),
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             title=offer.title,
             read_only_hint=not offer.writes,
             destructive_hint=False,
@@ -96,7 +79,7 @@ def listed(offer: Offer) -> Tool:
     )
 
 
-def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
+def _called(offer: Offer, arguments: Mapping[str, Any]) -> types.CallToolResult:
     """Give a tool's result as text for a model, fenced and labelled, and as data; or one line of failure."""
     try:
         result = offer.tool.run(arguments)
@@ -105,8 +88,8 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
         result = {"error": _unexpected(error)}
     if "error" in result:
         return _failed(shown(" ".join(str(result["error"]).split())))
-    content = [TextContent(text=offer.tool.told(result))]
-    return CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
+    content = [types.TextContent(text=offer.tool.told(result))]
+    return types.CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
 
 
 class _Served:
@@ -131,14 +114,14 @@ class _Served:
         """Return a tool; MCPError if there is none so named, LibraryError if there is no library for it."""
         if name not in self.offered:
             listed = ", ".join(self.offered)
-            raise MCPError(INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
         if not self.look(make=self.offered[name].writes):
             raise LibraryError(NOTHING)
         return self.offered[name]
 
 
-def _failed(line: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=line)], is_error=True)
+def _failed(line: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=line)], is_error=True)
 
 
 def make_server(
@@ -147,20 +130,18 @@ def make_server(
     """Make a server that any number of clients may call at once.
 
     Args:
-        memory: the library.
         trust_user: whether a client may record the user's words as the user's.
         project: read only what was said there (`Reader.within`).
-        begin: if `memory` only stands for a library that nobody made yet: gives it once it is there, and if
-            told True, as by the first thing that is remembered, makes it.
+        begin: if `memory` stands for a library that nobody made yet: gives it once it is there, or makes it.
     """
     served = _Served(memory, trust_user, project, begin)
-    tools = ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
+    tools = types.ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
     asking = anyio.CapacityLimiter(ASKING)
 
-    async def list_tools(ctx: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(ctx: _Context, params: _Page) -> types.ListToolsResult:
         return tools
 
-    async def call_tool(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             offer = served.offer(params.name)
         except InfinimemError as error:
@@ -174,16 +155,16 @@ def make_server(
             group.cancel_scope.cancel()
         return result
 
-    async def list_resources(ctx: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(ctx: _Context, params: _Page) -> types.ListResourcesResult:
         served.look()
         return await _read(_list_resources, served.reading, params.cursor if params else None)
 
-    async def list_templates(
-        ctx: _Context, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+    async def list_templates(ctx: _Context, params: _Page) -> types.ListResourceTemplatesResult:
         return _TEMPLATES
 
-    async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        ctx: _Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         served.look()
         return await _read(_read_resource, served.reading, params.uri)
 
@@ -222,7 +203,7 @@ async def _read(work: Callable[[View, _A], _T], memory: Reader, wanted: _A) -> _
             raise
         except Exception as error:
             log.debug("a resource failed", exc_info=True)
-            raise MCPError(INTERNAL_ERROR, _unexpected(error)) from None
+            raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
 
     return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
@@ -246,14 +227,14 @@ def serve_stdio(server: Server[Any]) -> None:
         anyio.run(serve)
 
 
-def _list_resources(view: View, cursor: str | None) -> ListResourcesResult:
+def _list_resources(view: View, cursor: str | None) -> types.ListResourcesResult:
     """List a page of the documents of the default scope; the page before named the cursor, else MCPError."""
     if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise MCPError(INVALID_PARAMS, "this cursor is none; list again from the start")
+        raise MCPError(types.INVALID_PARAMS, "this cursor is none; list again from the start")
     ids, start = view.ids(), int(cursor or 0)
     rows = [(doc_id, view.document(doc_id)) for doc_id in ids[start : start + PAGE]]
     resources = [
-        Resource(
+        types.Resource(
             name=doc_id,
             uri=_PREFIX + quote(doc_id, errors="surrogateescape"),
             description=shown(document.summary) or None,
@@ -262,20 +243,24 @@ def _list_resources(view: View, cursor: str | None) -> ListResourcesResult:
         for doc_id, document in rows
     ]
     more = str(start + PAGE) if start + PAGE < len(ids) else None
-    return ListResourcesResult(resources=resources, next_cursor=more)
+    return types.ListResourcesResult(resources=resources, next_cursor=more)
 
 
-def _read_resource(view: View, uri: str) -> ReadResourceResult:
+def _read_resource(view: View, uri: str) -> types.ReadResourceResult:
     """Give a document's text, control characters made visible. Its address is looked up like any id, never
     joined; MCPError if no document has it, or it cannot be read."""
     if not uri.startswith(_PREFIX) or len(uri) > MAX_URI:
-        raise MCPError(INVALID_PARAMS, f"this is no document of the memory; addresses begin with {_PREFIX}")
+        raise MCPError(
+            types.INVALID_PARAMS, f"this is no document of the memory; addresses begin with {_PREFIX}"
+        )
     try:
         document = view.document(view.resolve(unquote(uri.removeprefix(_PREFIX), errors="surrogateescape")))
         text = document.text(1, len(document.lines))
     except LibraryError as error:
-        raise MCPError(INVALID_PARAMS, shown(str(error))) from error
+        raise MCPError(types.INVALID_PARAMS, shown(str(error))) from error
     if len(text) > MAX_TEXT:
-        raise MCPError(INVALID_PARAMS, f"{document.id} is too long for one reading; use read_lines")
+        raise MCPError(types.INVALID_PARAMS, f"{document.id} is too long for one reading; use read_lines")
     safe = "\n".join(visible(clean_text(line)) for line in text.split("\n"))
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=MARKDOWN, text=safe)])
+    return types.ReadResourceResult(
+        contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=safe)]
+    )

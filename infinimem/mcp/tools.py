@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text, visible
 from infinimem.memory import Memory
 from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
-from infinimem.store.state.lists import unanswered_message
+from infinimem.store.state import unanswered_message
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
 
@@ -49,14 +49,11 @@ _SHOWN: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool as a client sees it; none destroys.
+    """A tool as a client sees it, with the JSON schema of its result; none destroys.
 
     Args:
-        tool: does the work.
-        title: its name for people.
-        output: JSON schema of its result.
         asks: whether it calls the library's model and may take long.
-        writes: whether it changes the library: it adds at each call, unless the caller gives a key.
+        writes: whether it adds to the library at each call, unless the caller gives a key.
         outward: whether it may call something outside this machine's library.
     """
 
@@ -114,11 +111,8 @@ def _recorded_rows(result: Result) -> Iterator[str]:
 
 
 def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
-    """Make the tool that writes down what a client says, and draws from it what is worth keeping.
-
-    What is said is on disk before a model is asked. Of calls side by side the first draws from all that
-    waits, the others find it done. Only if `trust_user` can the caller say that a text is the user's.
-    """
+    """Make the tool that writes down what a client says before a model is asked, and draws from all that
+    waits. Only if `trust_user` can the caller say that a text is the user's."""
 
     def remember(
         text: Annotated[str, Rule(longest=50_000)],

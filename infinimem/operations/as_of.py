@@ -17,10 +17,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Receipt
 from infinimem.spec import folders
+from infinimem.store.external_edits import tracked
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE
-from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")

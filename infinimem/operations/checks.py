@@ -22,21 +22,19 @@ from infinimem.markdown.scan import fences
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Finding, Level, Located, Receipt
 from infinimem.operations.git import uncommitted
-from infinimem.operations.provenance import at, successor
+from infinimem.operations.provenance import at, recorded, successor
 from infinimem.operations.review import CODES, awaiting
-from infinimem.operations.status import stale_dependents
 from infinimem.settings import SETTINGS, shown
 from infinimem.spec import broken, folders
+from infinimem.store import sequence, state
 from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.lines import aliases_of, drawn_from, fold, former
 from infinimem.store.receipts import parse_receipt
+from infinimem.store.sequence import MARK, MAX_SEQ
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
-from infinimem.store.state import lists, sequence
-from infinimem.store.state.lists import DRAWN
-from infinimem.store.state.sequence import MARK, MAX_SEQ
 from infinimem.store.view import View
 
 LISTED = 20
@@ -361,7 +359,7 @@ def outdated(places: Iterable[Located]) -> Iterator[Located]:
 
 def stale(inspection: Inspection) -> Iterator[Finding]:
     """Find live text that depends on a superseded line."""
-    for one in stale_dependents(inspection.view) if inspection.complete else ():
+    for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
         yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
 
@@ -475,7 +473,7 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _SAVED, f"{CONFLICTS}/{path.name}")
     # A clone has no machine state at all, and needs none before it is written to.
-    lost = any(os.path.lexists(root / path) for path in (MARK, DRAWN))
+    lost = any(os.path.lexists(root / path) for path in (MARK, state.PATH))
     if lost and sequence.high_water(inspection.library.files) is None and inspection.places:
         fix = "" if inspection.crowded else REBUILT
         yield Finding("note", "the high-water mark of seqs is lost", MARK, fix)
@@ -497,8 +495,8 @@ def withheld(inspection: Inspection) -> Iterator[Finding]:
 def unanswered(inspection: Inspection) -> Iterator[Finding]:
     """Find turns about which no answer of a model was of use."""
     if failed := inspection.view.unanswered():
-        what = f"{lists.unanswered_message(failed)}; turns {listed(sorted(failed))}"
-        yield Finding("note", what, f"{lists.UNANSWERED}-{inspection.view.spec.name}")
+        what = f"{state.unanswered_message(failed)}; turns {listed(sorted(failed))}"
+        yield Finding("note", what, state.PATH)
 
 
 def uncommitted_receipts(inspection: Inspection) -> Iterator[Finding]:

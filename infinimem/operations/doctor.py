@@ -1,24 +1,106 @@
-"""`doctor` asks whether a library is sound: its errors break the format or the law. `repair` does what the
-findings' `fix` says, and only what loses nothing, through the library, under its lock.
+"""`status` counts what a library holds; `doctor` asks whether it is sound: its errors break the format or the
+law. `repair` does what the findings' `fix` says, and only what loses nothing, through the library, under its
+lock. `lint` looks for secrets, names, lines that say the same, mixed times, topics without bounds.
 
 Texts are never touched, and of signatures `when` alone, where an older version derived it: a damaged
-signature, a conflict marker or a wrong link is for a person to settle.
+signature, a conflict marker or a wrong link is for a person to settle. No finding of `lint` quotes a line;
+the patterns of secrets are those of detect-secrets (the extra `lint`); nothing is verified over the network.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+from typing import Any, NamedTuple
 
-from infinimem.model import Finding
+from infinimem import tokens
+from infinimem.grounding.claims import find_duplicates
+from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations import checks
-from infinimem.operations.lint import MOST, Check, run
-from infinimem.store.external_edits import undate
+from infinimem.operations.git import uncommitted
+from infinimem.operations.provenance import at, recorded
+from infinimem.spec import folders
+from infinimem.store.external_edits import differences, tracked, undate
 from infinimem.store.library import Library
 from infinimem.store.render import Rendered
-from infinimem.store.state import last_seen
+from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
+from infinimem.store.view import Scope, View
 
 TIMES = 4
 """Looks at a library that others write to; what is found each time is true."""
+MOST = 100
+"""Notes of one check that are listed; errors all are."""
+WINDOW, OVERLAP = 20_000, 500
+"""Characters: patterns run over windows of a text, so that none takes time with a power of its length."""
+FAR_OVER = 2
+"""A document this many times longer than `markdown_length` was not split, though it should have been."""
+HEADING_LINES = 100
+"""Entries under one heading; a section of more says nothing by its title."""
+
+_NEEDLES = {
+    "Artifactory Credentials": ("artifactory", "jfrog"),
+    "Cloudant Credentials": ("cloudant",),
+    "IBM Cloud IAM Key": ("ibm", "iam"),
+    "IBM COS HMAC Credentials": ("hmac", "cos_"),
+    "Mailchimp Access Key": ("-us",),
+    "PyPI Token": ("pypi-",),
+    "Slack Token": ("xox", "hooks.slack.com"),
+    "SoftLayer Credentials": ("softlayer", "sl_"),
+    "Stripe Access Key": ("k_live_",),
+}
+"""Of kinds of the scanner whose patterns are slow, or find much else in prose."""
+_UNFIT = frozenset(
+    ("Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", "Secret Keyword")
+)
+"""Kinds of the scanner that are made for code: in prose, checksums and addresses they find no secrets."""
+_PLACEHOLDER = re.compile(r"[<>{}$…]|(?i:example|x{6}|your[_-]|change[_-]?me|password|passwd)|(.)\1{7}")
+"""What stands in place of a secret where one is explained."""
+_ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of `doctor` or `lint`: its name, and what gives its findings.
+
+    With `notes_too` it runs also in a folder of notes, which has no infinimem.toml.
+    """
+
+    name: str
+    find: Callable[[checks.Inspection], Iterable[Finding]]
+    notes_too: bool = False
+
+
+def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST) -> list[Finding]:
+    """Return what checks find, errors first, then by place, of each check `most` notes."""
+    findings: list[Finding] = []
+    for check in those:
+        if check.notes_too or inspection.view.initialised:
+            own = dict.fromkeys(check.find(inspection))
+            notes = [finding for finding in own if finding.level == "note"]
+            findings += [finding for finding in own if finding.level == "error"] + notes[:most]
+            if more := notes[most:]:
+                what = f"{len(more)} more like this one from here on ({check.name})"
+                findings.append(replace(more[0], what=what))
+    hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
+    for doc_id in hidden:  # the name of a file may be a secret, too
+        shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
+        findings = [
+            replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))
+            for one in findings
+        ]
+    return sorted(findings, key=lambda finding: (finding.level, _place(finding.where), finding.what))
+
+
+def _place(where: str) -> tuple[str, int]:
+    name, _, line = where.rpartition(":")
+    return (name, int(line)) if name and line.isdecimal() else (where, 0)
+
 
 CHECKS = (
     Check("passed-over", checks.passed_over, notes_too=True),
@@ -77,10 +159,10 @@ def repair(library: Library) -> list[Finding]:
         library.adopt_edits()
     if checks.UNDATED in fixes:
         with library.locked() as view:
-            documents = map(view.document, last_seen.tracked(view))
+            documents = map(view.document, tracked(view))
             places = (place for document in documents for place in document.entries)
             done = undate(view, [*checks.outdated(places)])
-            notice = last_seen.differences(view, library.seen_lines(), done.documents)
+            notice = differences(view, library.seen_lines(), done.documents)
             library.commit(done, view, library.of_people("undate"), (), notice)
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]
@@ -89,3 +171,169 @@ def repair(library: Library) -> list[Finding]:
 def _kind(finding: Finding) -> tuple[str, str]:
     """What was wrong and where; a repair may move the lines of a document, so their numbers tell nothing."""
     return finding.fix, finding.where.rsplit(":", 1)[0]
+
+
+def counts(library: Library) -> dict[str, Any]:
+    """Count everything that is not one strategy's own, for people and scripts."""
+    view = library.view()
+    git = uncommitted(library.files, view) if library.settings.git and library.initialised else None
+    return {
+        "library": str(library.root),
+        **view.derived(_of_lines),
+        "unanswered": dict(Counter(one.kind for one in view.unanswered().values())),
+        "lines_awaiting_review": len(library.proposals()),
+        "git": {"waiting": len(git.receipts), "why": git.why} if git else None,
+    }
+
+
+def _of_lines(view: View, _: object, __: object) -> dict[str, Any]:
+    last = next(iter(recorded(view).latest(1)), None)
+    return {
+        "initialised": view.initialised,
+        "documents": sum(doc_id != CURRENT for doc_id in view.ids()),
+        "entries": _count(view, "default"),
+        "archived": _count(view, "archive"),
+        "evidence": _count(view, "evidence"),
+        "pending": len(view.uncited()),
+        "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
+        "receipts": len(view.below(JOURNAL)) if view.initialised else 0,
+        "based_on_superseded": len(recorded(view).stale()),
+    }
+
+
+def _count(view: View, scope: Scope) -> int:
+    """Count the signed lines of a scope; only people's notes are read for it."""
+    known = dict(view.lines.all("select name, entries from document where rank is not null"))
+    ids = (one for one in view.ids(scope) if view.is_note(one) or not one.startswith(folders().ledgers))
+    return sum(known[one] if one in known else len(view.document(one).entries) for one in ids)
+
+
+# ── lint ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lint(view: View) -> list[Finding]:
+    """Return what `lint` finds; its `fix` is what a person can do."""
+    return run(LINT, checks.Inspection.of(view))
+
+
+class Detector(NamedTuple):
+    """What finds the secrets of a kind in a text that holds one of these needles, whatever their case."""
+
+    kind: str
+    needles: tuple[str, ...]
+    find: Callable[[str], Iterable[str]]
+
+
+@cache
+def scanner() -> tuple[Detector, ...]:
+    """Return the detectors of the extra `lint`, made once; none if it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of requests, about packages beside it; no request is made
+            from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+    except ImportError:
+        return ()
+    plugins: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
+    return tuple(
+        Detector(kind, _NEEDLES.get(kind, ()), plugins[kind]().analyze_string)
+        for kind in sorted(plugins.keys() - _UNFIT)
+    )
+
+
+def secrets(inspection: checks.Inspection) -> Iterator[Finding]:
+    """Find each line and each file name with a secret, in receipts and people's notes too."""
+    for document in inspection.documents.values():
+        if not (detectors := _detected("\n".join(document.lines), scanner())):
+            continue
+        seqs = {n: one.seq for one in document.entries for n in range(one.start_line, one.end_line + 1)}
+        for number, line in enumerate(document.lines, 1):
+            for kind in sorted({detector.kind for detector in _detected(line, detectors)}):
+                advice = "revoke it where it is used; " + (
+                    f"infinimem forget --seq {seqs[number]} removes it and all that came from it"
+                    if number in seqs
+                    else "remove it from the file"
+                )
+                yield Finding("error", f"looks like a secret: {kind}", f"{document.id}:{number}", advice)
+    for doc_id in filter(_is_secret, inspection.view.ids("all")):
+        where = doc_id.rpartition("/")[0] or "."
+        yield Finding("error", "a file's name looks like a secret", where, "rename the file")
+
+
+def _is_secret(name: str) -> bool:
+    return bool(_detected(name, scanner()))
+
+
+def _detected(text: str, detectors: Iterable[Detector]) -> list[Detector]:
+    small = text.lower()
+    likely = (one for one in detectors if not one.needles or any(needle in small for needle in one.needles))
+    windows = [text[start : start + WINDOW] for start in range(0, len(text), WINDOW - OVERLAP)]
+    return [
+        one
+        for one in likely
+        if any(not _PLACEHOLDER.search(secret) for window in windows for secret in one.find(window))
+    ]
+
+
+def unlawful_names(inspection: checks.Inspection) -> Iterator[Finding]:
+    """Find notes whose names some system cannot hold; the program's own names are portable."""
+    for doc_id in inspection.view.ids("all"):
+        if inspection.view.is_note(doc_id) and (why := unlawful(doc_id)):
+            yield Finding("note", why, doc_id, "rename the file")
+
+
+def unbounded(inspection: checks.Inspection) -> Iterator[Finding]:
+    """Find documents far over their length, headings with hundreds of entries."""
+    view = inspection.view
+    limit = getattr(view.settings.of(view.spec.settings or object), "markdown_length", inf)
+    for document in inspection.own(TOPICS):
+        size = tokens.estimate(document.body)
+        if size > FAR_OVER * limit:
+            what = f"about {size} tokens; a topic should have {limit} at most (markdown_length)"
+            advice = "infinimem consolidate splits it; split a topic that has prose of yours by hand"
+            yield Finding("note", what, document.id, advice)
+        sections: dict[str, list[Located]] = defaultdict(list)
+        for place in document.entries:
+            sections[place.headings[-1] if place.headings else ""].append(place)
+        for _, places in sorted(sections.items()):
+            if len(places) > HEADING_LINES:
+                what = f"{len(places)} entries under one heading"
+                advice = "add headings and move lines under them; moving lines by hand is safe"
+                yield Finding("note", what, at(places[0]), advice)
+
+
+def repeated(inspection: checks.Inspection) -> Iterator[Finding]:
+    """Find lines of topics that say what another one says, by the rule that consolidation goes by."""
+    if not inspection.view.spec.has_entries:
+        return
+    lines: dict[int, Located] = {}
+    for place in inspection.entries(CURRENT, TOPICS):
+        lines.setdefault(place.seq, place)
+    for seq, by in find_duplicates(place.entry for place in lines.values() if place.doc_id != CURRENT):
+        place, kept = lines[seq], lines[by]
+        what = f"line {place.seq} says what {kept.seq} ({at(kept)}) says"
+        yield Finding("note", what, at(place), "move one of them to archive/, or delete it")
+
+
+def mixed_zones(inspection: checks.Inspection) -> Iterator[Finding]:
+    """Find documents or sessions with times of which only some have a zone; dates have none."""
+    together: dict[str, list[Located]] = defaultdict(list)
+    for document in inspection.own(CURRENT, TOPICS, EVIDENCE):
+        session = document.header.values.get("session")
+        name = f"session {session}" if session else document.id
+        together[name] += (place for place in document.entries if "T" in (place.entry.time or ""))
+    for _, places in sorted(together.items()):
+        has_zone = Counter(bool(_ZONE.search(place.entry.time or "")) for place in places)
+        if has_zone[True] and has_zone[False]:
+            first = next(place for place in places if not _ZONE.search(place.entry.time or ""))
+            what = f"{has_zone[False]} times without a zone beside {has_zone[True]} with one"
+            advice = "record turns with zoned times; which of these lines is older is a guess"
+            yield Finding("note", what, at(first), advice)
+
+
+LINT = (
+    Check("secrets", secrets, notes_too=True),
+    Check("names", unlawful_names, notes_too=True),
+    Check("duplicates", repeated),
+    Check("times", mixed_zones),
+    Check("growth", unbounded),
+)

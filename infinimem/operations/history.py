@@ -15,14 +15,13 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import forgotten_in, parse_entry
-from infinimem.model import CURRENT, Located, Receipt
+from infinimem.model import CURRENT, Located
 from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
 from infinimem.spec import folders
 from infinimem.store.files import digest
 from infinimem.store.lines import aliases_of, drawn_from
-from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
-from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.state import SeenLine
 from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
@@ -203,7 +202,7 @@ def blame(
 
 def _blamed(records: Lineage, document: Document, seen: Mapping[int, SeenLine]) -> Iterator[Blamed]:
     view, doc_id = records.view, document.id
-    steps = [(r, *f[1:]) for r in records.receipts for f in r.files if f[0] == doc_id]
+    steps = records.changes(doc_id)
     by_model = doc_id.startswith(MEMORIES) and bool(steps)  # and not what a person put beside its files
     if view.is_note(doc_id) and not by_model:
         for number in range(1, len(document.lines) + 1):
@@ -276,36 +275,30 @@ def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, See
     return Blamed(place.start_line, text, "entry", place.seq, receipt, time, source, why, turns)
 
 
-def _written(
-    records: Lineage, document: Document, steps: Sequence[tuple[Receipt, str, str]]
-) -> Iterator[Blamed]:
+def _written(records: Lineage, document: Document, steps: Sequence[tuple[str, str, str]]) -> Iterator[Blamed]:
     """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person.
 
-    `steps` are receipts that changed the document, with its checksums before and after.
+    `steps` are ids of receipts that changed the document, with its checksums before and after.
     """
     doc_id, in_header = document.id, range(1, document.header.end + 1)
     texts = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
     if doc_id.startswith(JOURNAL):
-        time = next((receipt.time for receipt in records.receipts if receipt.id == doc_id), "")
+        receipt = records.receipt(doc_id)
+        time = receipt.time if receipt.id == doc_id else ""
         yield from (Blamed(number, text, "derived", None, doc_id, time) for number, text in texts)
         return
     if doc_id.startswith(EVIDENCE):
         for number, text in texts:
             yield Blamed(number, text, "derived" if number in in_header else "person")
         return
-    by: dict[str, Receipt] = {}  # the receipts that wrote lines into a document that stood there already
-    for receipt in (receipt for receipt, *_ in steps if receipt.id in records.view):
-        for reverse in reverse_diffs(records.view.document(receipt.id)):
-            if reverse.doc_id == doc_id:
-                rows = (row for hunk in reverse.hunks for row in hunk.came if row.startswith(">"))
-                by.update((row[1:], receipt) for row in rows)
     present = digest(document.to_bytes())
     chain = [*(step[1:] for step in steps), (present, present)]
     untouched = len(chain) > 1 and chain[0][0] == "-" and all(a[1] == b[0] for a, b in pairwise(chain))
-    made = next(((r.id, r.time) for r, before, _ in steps if before == "-"), ("", ""))
+    first = next((records.receipt(name) for name, before, _ in steps if before == "-"), None)
+    made = (first.id, first.time) if first else ("", "")
     titles = {heading.line for heading in document.headings}
     for number, text in texts:
-        if writer := by.get(document.lines[number - 1]):
+        if writer := records.writer(doc_id, document.lines[number - 1]):
             yield Blamed(number, text, "derived", None, writer.id, writer.time)
         elif number in in_header or number in titles or (untouched and doc_id.startswith(folders().whole)):
             yield Blamed(number, text, "derived", None, *made, why="" if untouched else "or typed since")

@@ -1,24 +1,33 @@
-"""Where each line came from, as the files and the receipts tell it. Pure, over a snapshot.
+"""Where each line came from, as the files and the receipts tell it, by rows of the index that point at them.
 
-history.py tells it as the story of a line, and line by line of a document. Receipts may be missing or
-damaged: then there is less to tell.
+    trace      seq, line, document, start: what its kind says, below
+    mention    key of what a receipt or a record names (`_key`), document; of a file its checksums
+
+A document that changed is taken in when somebody asks next: who writes pays nothing, and who asks reads no
+receipts but those that it shows. Rows hold no text. Receipts may be missing or damaged: then there is
+less to tell. history.py tells it as the story of a line, and line by line of a document.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
+from infinimem.log import log
+from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import Entry, Located, Receipt, ReceiptRow
+from infinimem.model import CURRENT, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
-from infinimem.store.lines import drawn_from
-from infinimem.store.receipts import receipts_of
-from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
-from infinimem.store.state.last_seen import tracked
+from infinimem.store.index import PORTION, STEM, Index, Lines
+from infinimem.store.lines import drawn_from, fold
+from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
+from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
+from infinimem.store.render import described
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
 
 REPLACED = ("superseded by", "duplicate of", "rewritten as")
@@ -28,21 +37,33 @@ _BY = re.compile(rf"({'|'.join(REPLACED)}) ([1-9][0-9]{{0,17}})\b", re.IGNORECAS
 _COPY = re.compile(r"renumbered from ([1-9][0-9]{0,17})\b")
 _BRINGS = ("added", "stamped", "renumbered")
 
-ByLine = Mapping[int, Sequence[Located]]
-"""Lines by one that they were drawn from, or that stands for them."""
+_JOINED = "join document d on d.id = doc"
+
+_ROW = "row"  # a receipt has a row for seq, which `line` superseded (0: none did)
+_COPIED = "copied"  # a receipt renumbered a copy of seq: it is `line` since
+_QUOTED = "quoted"  # a receipt quotes `line`, which was drawn from seq
+_DRAWN = "drawn"  # `line` was drawn from seq
+_SUPERSEDED = "superseded"  # `line`, of the archive, was superseded by seq
+_ARCHIVED = "archived"  # of seq the archive does not say that another line stands for it
+_DESCRIBED = "described"  # the summary of a topic describes seq
+_HELD = "held"  # a record names the turn seq as its evidence
+
+_Trace = tuple[str, int, int, int]
+_Mention = tuple[int, str, str]
 
 
 @dataclass(frozen=True)
 class LineStep:
-    """A row of a receipt, and the `old` line where the receipt quotes it.
-
-    `order` is the receipt's among all: two clones may have given two receipts one number.
-    """
+    """A row of a receipt, and the `old` line where the receipt quotes it."""
 
     receipt: Receipt
-    order: int
     row: ReceiptRow
     old: Entry | None
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The receipt's place among all: two clones may have given two receipts one number."""
+        return self.receipt.number, self.receipt.id
 
     @property
     def brings(self) -> bool:
@@ -64,32 +85,97 @@ class TurnRef:
     text: str
 
 
-class Lineage:
-    """What the files and the receipts, oldest first, together know of each line."""
+@dataclass(frozen=True)
+class StaleDependent:
+    """A live entry (`seq`), or a summary (None), that depends on line `on`, which line `by` superseded."""
 
-    def __init__(self, view: View, receipts: Iterable[Receipt]) -> None:
+    where: str
+    seq: int | None
+    on: int
+    by: int
+
+
+class _Told:
+    """A receipt, and what it did to each line."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self.receipt = receipt
+
+    @cached_property
+    def steps(self) -> Mapping[int, Sequence[LineStep]]:
+        quoted = {entry.seq: entry for line in self.receipt.quoted if (entry := parse_entry(line))}
+        steps: dict[int, list[LineStep]] = {}
+        for row in self.receipt.rows:
+            steps.setdefault(row.seq, []).append(LineStep(self.receipt, row, quoted.get(row.seq)))
+        return steps
+
+
+class Lineage:
+    """What the files and the receipts of a snapshot together know of each line.
+
+    Args:
+        told: receipts that were read already, by id.
+    """
+
+    def __init__(self, view: View, told: Mapping[str, _Told]) -> None:
         self.view = view
-        self.receipts = tuple(receipts)
-        self._steps: dict[int, list[LineStep]] = {}
-        self._heirs: dict[int, dict[int, str]] = {}
-        for order, receipt in enumerate(self.receipts):
-            quoted = {entry.seq: entry for line in receipt.quoted if (entry := parse_entry(line))}
-            for row in receipt.rows:
-                steps = self._steps.setdefault(row.seq, [])
-                steps.append(LineStep(receipt, order, row, quoted.get(row.seq)))
-                if heir := successor(row.why):
-                    self._heirs.setdefault(row.seq, {})[heir[1]] = heir[0]
-                elif copied := _COPY.match(row.why):
-                    self._heirs.setdefault(int(copied[1]), {})[row.seq] = row.why
+        self.told = dict(told)
+
+    @cached_property
+    def _rows(self) -> Lines:
+        try:
+            return _taken_in(self.view, self.view.index)
+        except sqlite3.Error as error:
+            log.warning("where lines come from cannot be noted (%s); it is read anew", error)
+            return _taken_in(self.view, Index(None, self.view.spec.name))
+
+    # ── receipts ────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """All receipts, oldest first; each of them is read."""
+        return tuple(map(self.receipt, self._journal))
+
+    def latest(self, most: int) -> list[Receipt]:
+        """Return the last receipts, oldest first."""
+        return [self.receipt(doc_id) for doc_id in self._journal[-most:]]
+
+    @cached_property
+    def _journal(self) -> Sequence[str]:
+        return receipt_ids(self.view) if self.view.initialised else ()
+
+    def receipt(self, doc_id: str) -> Receipt:
+        """Return one receipt."""
+        return self._read(doc_id).receipt
+
+    def _read(self, doc_id: str) -> _Told:
+        if doc_id not in self.told:
+            self.told[doc_id] = _Told(parse_receipt(self.view.document(doc_id)))
+        return self.told[doc_id]
 
     @property
     def highest(self) -> int:
-        """Return the highest seq that the files or a receipt know of; 0 for none."""
-        return max(self.view.max_seq, *self._steps, *(receipt.high for receipt in self.receipts), 0)
+        """The highest seq that the files or a receipt know of; 0 for none."""
+        rows = (row.seq for receipt in self.receipts for row in receipt.rows)
+        return max(self.view.max_seq, *rows, *(receipt.high for receipt in self.receipts), 0)
 
     def steps(self, seq: int) -> Sequence[LineStep]:
         """Return what receipts did to a line, oldest first."""
-        return self._steps.get(seq, ())
+        receipts = sorted(self._traced(_ROW, seq), key=_by_number)
+        return [step for doc_id in receipts for step in self._read(doc_id).steps.get(seq, ())]
+
+    def changes(self, doc_id: str) -> list[tuple[str, str, str]]:
+        """Return ids of receipts that changed a document, oldest first, with its checksums around each."""
+        query = f"select d.name, before, after from mention m {_JOINED} where key = ? order by m.rowid"
+        rows = self._rows.all(query, _key("file", doc_id))
+        return sorted((row for row in rows if row[0] in self.view), key=lambda row: _by_number(row[0]))
+
+    def writer(self, doc_id: str, line: str) -> Receipt | None:
+        """Return the last receipt that wrote a line, no entry, into a document that stood there already."""
+        names = self._mentioned("line", doc_id, line)
+        return self.receipt(max(names, key=_by_number)) if names else None
+
+    # ── lines ───────────────────────────────────────────────────────────────────────────────────
 
     def entry(self, seq: int) -> Entry | None:
         """Return the line as it is; one that is gone, as a receipt quoted it last."""
@@ -125,24 +211,26 @@ class Lineage:
         """Return the turns that an entry was said in."""
         return tuple(filter(None, map(self.said, self.ancestors(entry))))
 
-    @cached_property
-    def _behind(self) -> dict[str, tuple[int, ...]]:
-        """The turns behind each record of a strategy's, by document id."""
-        records = {
-            doc_id: self.view.document(doc_id)
-            for doc_id in self.view.ids("all")
-            if doc_id.startswith(folders().records) and not self.view.is_note(doc_id)
-        }
-        by_stem = {stem(doc_id): document for doc_id, document in records.items()}
-        return {doc_id: turns_behind(document, by_stem.get) for doc_id, document in records.items()}
-
     def behind(self, doc_id: str) -> list[TurnRef]:
         """Return the turns that a record comes from, as far as they are there."""
-        return [turn for seq in self._behind.get(doc_id, ()) if (turn := self.said(seq))]
+        return [turn for seq in self._turns(doc_id) if (turn := self.said(seq))]
+
+    def _turns(self, doc_id: str) -> tuple[int, ...]:
+        return turns_behind(self.view.document(doc_id), self._record)
+
+    def _record(self, name: str) -> Document | None:
+        ids = self.view.lines.named(STEM, fold(name))
+        ids = tuple(one for one in ids if stem(one) == name and one.startswith(folders().records))
+        return self.view.document(ids[-1]) if ids and not self.view.is_note(ids[-1]) else None
 
     def holding(self, seq: int) -> list[str]:
         """Return ids of the records that come from a turn."""
-        return [doc_id for doc_id, seqs in self._behind.items() if seq in seqs]
+        records, pending = set[str](), [*self._traced(_HELD, seq)]
+        while pending:
+            if (record := pending.pop()) not in records:
+                records.add(record)
+                pending += self._mentioned("record", stem(record))
+        return [doc_id for doc_id in sorted(records) if seq in self._turns(doc_id)]
 
     @staticmethod
     def replaced(place: Located | None) -> tuple[str, int] | None:
@@ -154,48 +242,192 @@ class Lineage:
         """Return lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
-        known = self._heirs.get(seq, {}).items()
-        heirs = {heir: why for heir, why in known if self.entry(heir) and not (is_live and why in REPLACED)}
+        known: dict[int, str] = {}
+        for step in self.steps(seq):
+            if heir := successor(step.row.why):
+                known[heir[1]] = heir[0]
+        for copy in self._rows.seqs("select line from trace where kind = ? and seq = ?", _COPIED, seq):
+            whys = [step.row.why for step in self.steps(copy)]
+            known.update((copy, why) for why in whys if (had := _COPY.match(why)) and int(had[1]) == seq)
+        heirs = {
+            heir: why for heir, why in known.items() if self.entry(heir) and not (is_live and why in REPLACED)
+        }
         if heir := self.replaced(place):
             heirs[heir[1]] = heir[0]
-        for citing in self.view.derived(drawn).get(seq, ()):
+        for citing in self.drawn(seq):
             heirs.setdefault(citing.seq, f"drawn from {seq}")
         return heirs
 
+    def drawn(self, seq: int) -> list[Located]:
+        """Return the lines that were drawn from one: of CURRENT, of topics, of the archive."""
+        return self._places(_DRAWN, seq)
+
+    def superseded(self, seq: int) -> list[Located]:
+        """Return the lines of the archive that one superseded, the newest first."""
+        return sorted(self._places(_SUPERSEDED, seq), key=lambda place: -place.seq)
+
+    def stale(self) -> tuple[StaleDependent, ...]:
+        """Return everything live that depends on a superseded line, by place, for a person to look at.
+
+        An entry depends on the lines that it was drawn from, a summary on those that `aux.from` names.
+        """
+        heirs = self._heirs_of_archived()
+        stale = [
+            StaleDependent(doc_id, None, seq, heirs[seq])
+            for seq in heirs
+            for doc_id in self._traced(_DESCRIBED, seq)
+        ]
+        stale += (
+            StaleDependent(at(place), place.seq, seq, heirs[seq])
+            for place in self._dependents(heirs)
+            for seq in self.ancestors(place.entry)
+            if heirs.get(seq, place.seq) != place.seq
+        )
+        return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
+
+    def _heirs_of_archived(self) -> dict[int, int]:
+        """Return superseded lines of the archive, and by which. What its headings do not say, receipts do."""
+        query = f"select line, seq from trace t {_JOINED} where kind = ? order by d.name, start"
+        heirs = dict(self._rows.all(query, _SUPERSEDED))
+        known = "exists (select 1 from trace r where r.kind = ? and r.seq = t.seq and r.line)"
+        for seq in self._rows.seqs(f"select seq from trace t where kind = ? and {known}", _ARCHIVED, _ROW):
+            steps = self.steps(seq)
+            if steps and (heir := successor(steps[-1].row.why)) and heir[0] == REPLACED[0]:
+                heirs[seq] = heir[1]
+        return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
+
+    def _dependents(self, seqs: Iterable[int]) -> list[Located]:
+        """Return the live lines that may come from some, also through others that are gone."""
+        places: dict[str, Located] = {}
+        seen, pending = set(seqs), [*seqs]
+        query = "select line from trace where kind in (?, ?) and seq = ?"
+        while pending:
+            seq = pending.pop()
+            drawn = (place for place in self.drawn(seq) if not place.doc_id.startswith(ARCHIVE))
+            places.update((at(place), place) for place in drawn)
+            fresh = set(self._rows.seqs(query, _DRAWN, _QUOTED, seq)) - seen
+            seen |= fresh
+            pending += fresh
+        return [*places.values()]
+
+    # ── rows ────────────────────────────────────────────────────────────────────────────────────
+
+    def _traced(self, kind: str, seq: int) -> list[str]:
+        query = f"select distinct d.name from trace t {_JOINED} where kind = ? and seq = ?"
+        return [row[0] for row in self._rows.all(query, kind, seq) if row[0] in self.view]
+
+    def _mentioned(self, *words: str) -> list[str]:
+        query = f"select distinct d.name from mention m {_JOINED} where key = ?"
+        return [row[0] for row in self._rows.all(query, _key(*words)) if row[0] in self.view]
+
+    def _places(self, kind: str, seq: int) -> list[Located]:
+        """Return the lines that rows of a seq point at, as `tracked` and the documents have them in order."""
+        query = f"select d.name, start from trace t {_JOINED} where kind = ? and seq = ?"
+        query += " order by d.rank = 0, d.name, start"
+        return [
+            place
+            for name, start in self._rows.all(query, kind, seq)
+            if name in self.view
+            for place in self.view.document(name).entries_in(start, start)
+            if place.start_line == start
+        ]
+
 
 def recorded(view: View) -> Lineage:
-    """Return what a snapshot tells of its lines, read once."""
+    """Return what a snapshot tells of its lines."""
     return view.derived(_recorded)
 
 
 def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None) -> Lineage:
-    if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
-        return Lineage(view, known.receipts)
-    return Lineage(view, receipts_of(view) if view.initialised else ())
+    read = known.told if known and changed is not None else {}
+    return Lineage(view, {name: told for name, told in read.items() if name not in (changed or ())})
 
 
-def superseded(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
-    """Return lines of the archive by what superseded them, for `View.derived`."""
-    if known is not None and changed is not None and not any(one.startswith(ARCHIVE) for one in changed):
-        return known
-    lines: dict[int, list[Located]] = {}
-    for doc_id in view.owned(ARCHIVE):
-        for place in view.document(doc_id).entries:
+# ── rows of documents ───────────────────────────────────────────────────────────────────────────
+
+
+def _taken_in(view: View, index: Index) -> Lines:
+    """Take in documents that changed; return what a view may ask from now on."""
+    lines = index.lines(view)
+    query = "select id, name, mtime, size, inode from document where not traced order by name"
+    due = lines.all(query) if view.initialised else []
+    for start in range(0, len(due), PORTION):
+        numbers = {
+            name: number
+            for number, name, *stamp in due[start : start + PORTION]
+            if name in view and (view.stored is None or view.stored.stamps.get(name) == tuple(stamp))
+        }
+        kinds = (CURRENT, TOPICS, ARCHIVE, JOURNAL, *folders().records)
+        ours = (name for name in numbers if name.startswith(kinds) and not view.is_note(name))
+        traces: list[tuple[int, str, int, int, int]] = []
+        mentions: list[tuple[int, int, str, str]] = []
+        for document in view.each(ours):
+            told, named = _rows_of(document)
+            traces += ((numbers[document.id], *row) for row in told)
+            mentions += ((numbers[document.id], *row) for row in named)
+        with index.writing() as db:
+            for table in ("trace", "mention"):
+                db.executemany(f"delete from {table} where doc = ?", [(one,) for one in numbers.values()])
+            db.executemany("insert into trace(doc, kind, seq, line, start) values(?, ?, ?, ?, ?)", traces)
+            db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
+            db.executemany(
+                "update document set traced = 1 where id = ?", [(one,) for one in numbers.values()]
+            )
+    return index.lines(view) if due else lines
+
+
+def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
+    """Return a document's rows, without its number."""
+    if document.id.startswith(JOURNAL):
+        receipt = parse_receipt(document)
+        return _traces(receipt), _mentions(receipt, document)
+    if document.id.startswith(folders().records):
+        named = sources_of(document)
+        held = ((_HELD, seq, 0, 0) for seq in evidence_of(document))
+        return held, ((_key("record", name), "", "") for name in named)
+    return _standing(document), ()
+
+
+def _traces(receipt: Receipt) -> Iterator[_Trace]:
+    for row in receipt.rows:
+        heir = successor(row.why)
+        yield _ROW, row.seq, heir[1] if heir and heir[0] == REPLACED[0] else 0, 0
+        if copied := _COPY.match(row.why):
+            yield _COPIED, int(copied[1]), row.seq, 0
+    for entry in filter(None, map(parse_entry, receipt.quoted)):
+        yield from ((_QUOTED, seq, entry.seq, 0) for seq in drawn_from(entry))
+
+
+def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
+    for name, before, after in receipt.files:
+        yield _key("file", name), before, after
+    names = {name for name, *_ in receipt.files} if receipt.id == document.id else ()
+    for back in reverse_diffs(document):
+        came = {row[1:] for hunk in back.hunks for row in hunk.came if row.startswith(">")}
+        yield from ((_key("line", back.doc_id, line), "", "") for line in came if back.doc_id in names)
+
+
+def _standing(document: Document) -> Iterator[_Trace]:
+    """Yield the rows of a document of signed lines."""
+    if document.id.startswith(TOPICS):
+        yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
+    for place in document.entries:
+        yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in drawn_from(place.entry))
+        if document.id.startswith(ARCHIVE):
             if heir := replaced_by(place.headings):
-                lines.setdefault(heir, []).append(place)
-    return {heir: sorted(old, key=lambda place: -place.seq) for heir, old in lines.items()}
+                yield _SUPERSEDED, heir, place.seq, place.start_line
+            elif not Lineage.replaced(place):
+                yield _ARCHIVED, place.seq, 0, place.start_line
 
 
-def drawn(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
-    """Return lines by the turns that they were drawn from, for `View.derived`."""
-    if known is not None and changed is not None and all(one.startswith(EVIDENCE) for one in changed):
-        return known
-    lines: dict[int, list[Located]] = {}
-    for doc_id in tracked(view):
-        for place in view.document(doc_id).entries:
-            for seq in drawn_from(place.entry):
-                lines.setdefault(seq, []).append(place)
-    return lines
+def _key(*words: str) -> int:
+    """Return what stands for words in a row."""
+    text = "\0".join(words).encode("utf-8", "surrogateescape")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
+
+
+def _by_number(doc_id: str) -> tuple[int, str]:
+    return number_of(doc_id), doc_id
 
 
 def successor(words: str) -> tuple[str, int] | None:

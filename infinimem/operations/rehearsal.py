@@ -18,12 +18,12 @@ from types import MappingProxyType
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt
 from infinimem.operations.as_of import Moment, as_of
+from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
 from infinimem.store.receipts import last_forget, named
 from infinimem.store.spec import JOURNAL
-from infinimem.store.state import sequence
 from infinimem.store.view import View
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
@@ -49,6 +49,7 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] = _NONE) 
                     there.stage(name, data, durable=False)
                     if info := files.lstat(name):  # how long lines have waited in the buffer may count
                         os.utime(there.root / name, ns=(info.st_mtime_ns, info.st_mtime_ns))
+        state.check(there, claim=True)
         vectors, copies = (cache_folder(one, "vectors") for one in (root, place))
         if vectors and copies:
             with suppress(OSError, shutil.Error):

@@ -18,12 +18,12 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.grounding.claims import is_repetition
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Move, Plan, Receipt
+from infinimem.store import withheld
 from infinimem.store.library import Library
 from infinimem.store.plans import REVIEW
 from infinimem.store.spec import TOPICS
-from infinimem.store.state import withheld
-from infinimem.store.state.withheld import mark
 from infinimem.store.view import Rejected, View, archive_of
+from infinimem.store.withheld import mark
 
 CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
 """Why an archiving was withheld, by the law's reason code."""

@@ -19,13 +19,13 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
+from infinimem.store.external_edits import differences, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.render import Rendered, is_emptied
-from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
 _NOTE = "takes back receipt "
@@ -95,7 +95,7 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
     with library.locked() as view:
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
-        notice = last_seen.differences(view, library.seen_lines(), done.documents)
+        notice = differences(view, library.seen_lines(), done.documents)
         notes = [f"{_NOTE}{receipt.label}"]
         if stay := sorted(gone & {row.seq for row in receipt.rows}):
             what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
@@ -114,7 +114,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
     done, later = Rendered(), list(receipts_of(view, receipt.number))
-    known = map(view.document, last_seen.tracked(view))
+    known = map(view.document, tracked(view))
     lines = {seq: tombstone(seq) for seq in gone}
     lines |= {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}

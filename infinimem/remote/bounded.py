@@ -1,9 +1,8 @@
 """A transport of httpx2 whose exchanges are bounded in time and size, whatever the server does.
 
-Each runs in a thread of its own, and its connection is cut at the deadline, which covers all of it: looking
-up the name, connecting, TLS, sending, and every byte that comes back. A reply is read up to a largest size,
-and never unpacked. What a further try may mend is raised as an error of httpx2, and the openai package tries
-again; all else as an error of ours, which it passes on.
+Each runs in a thread of its own, and its connection is cut at the deadline, which covers all of it. What a
+further try may mend is raised as an error of httpx2, and the openai package tries again; all else as an error
+of ours, which it passes on.
 """
 
 from __future__ import annotations
@@ -36,14 +35,7 @@ _NOT_SENT = ("authorization", "connection", "x-stainless-")
 class Transport(httpx2.BaseTransport):
     """Exchanges with one server, through the proxy that the environment names; several threads may use it.
 
-    Args:
-        url: of the server.
-        authorization: that header, or "" for none.
-        largest: bytes of a reply's body.
-        read: raises what is wrong with a whole answer.
-
-    Raises:
-        ModelNotConfigured: the proxy is not an HTTP proxy.
+    `read` raises what is wrong with a whole answer. ModelNotConfigured: the proxy is not an HTTP proxy.
     """
 
     def __init__(
@@ -109,14 +101,8 @@ class Transport(httpx2.BaseTransport):
 
 
 class _Exchange(threading.Thread):
-    """A request and its answer: `status`, `fields` and `body`, or a `problem`.
-
-    Args:
-        connection: not yet open.
-        send: sends the request on it.
-        seconds: for which the server may be silent.
-        largest: bytes of a body; one more is read.
-    """
+    """A request and its answer: `status`, `fields` and `body` (a byte more than the largest), or a
+    `problem`."""
 
     def __init__(
         self, connection: HTTPConnection, send: Callable[[], None], seconds: float, largest: int

@@ -1,7 +1,6 @@
 """A model server asked through the openai package: its address, the key for it, and requests to it.
 
-The package tries again; this says when it is no use. Says what goes wrong in one line without secrets; knows
-nothing of what is asked.
+The package tries again; this says when it is no use, and what goes wrong, in one line without secrets.
 """
 
 from __future__ import annotations
@@ -41,13 +40,7 @@ _TOO_LONG = re.compile(
 
 
 class Refused(Exception):
-    """The server does not take this request; another wording of it may do.
-
-    Args:
-        message: what the server says, without secrets.
-        code: the name that it gives the error, or "".
-        too_long: whether it is the length of what was sent.
-    """
+    """The server does not take this request; another wording of it may do."""
 
     def __init__(self, message: str, code: str, too_long: bool) -> None:
         super().__init__(message)
@@ -61,10 +54,7 @@ class Endpoint:
         base_url: of the API; empty for OpenAI itself.
         key: servers at a `base_url` may do without.
         client: one that is ready, with the limits, proxies and address of its owner, in place of both.
-        model: name, for advice.
-        largest: bytes of a reply.
         timeout: seconds for one try, from looking up the name to the last byte.
-        retries: further tries after the first.
         instead: what to use where there is no key, for advice.
 
     Raises:
@@ -104,14 +94,8 @@ class Endpoint:
         """The base URL without credentials and query, for files and messages."""
 
     def ask(self, call: str, request: Mapping[str, Any]) -> Any:
-        """Make a request until there is an answer.
-
-        Args:
-            call: of the openai package: "chat.completions", "responses" or "embeddings".
-            request: its arguments.
-
-        Returns:
-            The JSON that came back, whatever it is.
+        """Make a request ("chat.completions", "responses" or "embeddings") until there is an answer; return
+        its JSON.
 
         Raises:
             Refused: the request itself is not accepted.
@@ -212,11 +196,7 @@ class Endpoint:
 
 
 def _parsed(url: str) -> SplitResult:
-    """Return the parts of an address.
-
-    Raises:
-        ModelNotConfigured: it is none.
-    """
+    """Return the parts of an address; ModelNotConfigured if it is none."""
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -19,11 +19,8 @@ a later request on it."""
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that is ended if a request is not there in time.
-
-    Where there are too many, the one that has waited longest for its request makes room; if all have theirs,
-    the new one is refused. What is being answered is never cut off, however long it takes.
-    """
+    """A connection that is ended if a request is not there in time. Where there are too many, the one that
+    has waited longest for its request makes room; what is being answered is never cut off."""
 
     _waiting: ClassVar[dict[BoundedConnection, asyncio.TimerHandle]] = {}  # the oldest first
 

@@ -18,10 +18,8 @@ BACKLOG = 64  # connections that the system holds until they are accepted
 
 
 def listen(address: str, remote: bool = False) -> socket.socket:
-    """Open a socket at HOST:PORT; port 0 takes any that is free, an IPv6 address stands in brackets.
-
-    UsageError if there is no such address, it is taken, or other machines may reach it and that is not meant.
-    """
+    """Open a socket at HOST:PORT; port 0 takes any, an IPv6 address stands in brackets. UsageError if there
+    is no such address, it is taken, or other machines may reach it and that is not meant."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdecimal() and int(port) < 65536):

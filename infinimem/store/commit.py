@@ -33,8 +33,7 @@ from infinimem.store import disk
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained, is_inside, located, shows
 from infinimem.store.spec import JOURNAL
-from infinimem.store.state import last_seen
-from infinimem.store.state.last_seen import Changes, SeenLine
+from infinimem.store.state import Changes, SeenLine, note
 
 FOLDER, DISPLACED, CONFLICTS = ".infinimem/tx", ".infinimem/displaced", ".infinimem/conflicts"
 DAY = 86_400.0
@@ -249,7 +248,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
             Installation(files, amended).run()
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
-    last_seen.note(files, _noticed(files, manifest))
+    note(files, seen=_noticed(files, manifest))
     _put_aside(files, folder)
 
 

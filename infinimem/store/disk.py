@@ -1,6 +1,7 @@
 """The operating-system calls that change a disk, each once and nothing around it.
 
-All that the store writes goes through these functions, so that tests can count them and let any of them fail.
+All that the store writes goes through these functions, but what SQLite writes, so that tests can count them
+and let any of them fail.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
-from infinimem.model import Entry, Located, ReceiptRow
+from infinimem.model import CURRENT, Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.render import Rendered
-from infinimem.store.spec import ARCHIVE, EVIDENCE
-from infinimem.store.state.last_seen import SeenLine, live, tracked
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.state import Changes, SeenLine
 from infinimem.store.view import View, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
@@ -197,6 +197,49 @@ def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
     if not any(line.doc_id.startswith(EVIDENCE) for line in others):
         return others
     return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
+
+
+# ── what is to be noted as seen ─────────────────────────────────────────────────────────────────
+
+
+def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
+    """Return where lines stand that the program wrote or moved; a person's edit stays to be told."""
+    changes: Changes = {}
+    for place in places:
+        before = known.get(place.seq)
+        if not place.doc_id.startswith(EVIDENCE) and not (before and before.doc_id == place.doc_id):
+            changes[place.seq] = SeenLine(place.doc_id, before.line if before else place.entry.line)
+    return changes
+
+
+def differences(
+    view: View, known: Mapping[int, SeenLine], changed: Mapping[str, Document | None] | None = None
+) -> Changes:
+    """Return what to note so that the list says what stands in `view`, once these documents changed."""
+    documents: dict[str, Document | None] = {doc_id: view.document(doc_id) for doc_id in tracked(view)}
+    documents |= {doc_id: new for doc_id, new in (changed or {}).items() if not doc_id.startswith(EVIDENCE)}
+    now = {
+        place.seq: SeenLine(place.doc_id, place.entry.line)
+        for document in documents.values()
+        for place in (document.entries if document else ())
+    }
+    changes: Changes = {seq: line for seq, line in now.items() if known.get(seq) != line}
+    changes.update((seq, None) for seq in known if seq not in now)
+    return changes
+
+
+def tracked(view: View) -> list[str]:
+    """Return the documents whose lines are remembered: CURRENT, topics, then the archive."""
+    return [*live(view), *_own(view, ARCHIVE)]
+
+
+def live(view: View) -> list[str]:
+    """Return the documents of entries that stand: CURRENT and topics."""
+    return [*((CURRENT,) if CURRENT in view and not view.is_note(CURRENT) else ()), *_own(view, TOPICS)]
+
+
+def _own(view: View, folder: str) -> list[str]:
+    return [doc_id for doc_id in view.below(folder) if not view.is_note(doc_id)]
 
 
 # ── taken in ───────────────────────────────────────────────────────────────────────────────────

@@ -59,8 +59,9 @@ class Files:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
-        self.lists: dict[str, Any] = {}
-        """What was read of the lists of the machine state, by path (state/lists.py)."""
+        self.read_only = False
+        self.state: Any = None
+        """The connection to what is remembered of the library (state.py)."""
         self.states: dict[str, FolderState] = {}
         """Folders ("a/b/") as they are if all in them is known, but for what was `written`."""
         self.written: deque[str] = deque()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LAYOUT = 1
+LAYOUT = 2
 """Of the rows: raise it when they change, and indexes are made anew."""
 RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 """Folders of signed lines, by precedence."""
@@ -69,7 +69,16 @@ create table document(
     id integer primary key autoincrement, name text not null unique, version integer not null,
     mtime integer not null, size integer not null, inode integer not null,
     rank integer, session text, entries integer not null default 0, merged integer not null default 0,
-    ranked integer not null default 0);
+    ranked integer not null default 0, traced integer not null default 0);
+create index document_untraced on document(id) where not traced;
+create table trace(
+    kind text not null, seq integer not null, line integer not null, start integer not null,
+    doc integer not null);
+create index trace_seq on trace(kind, seq);
+create index trace_doc on trace(doc);
+create table mention(key integer not null, before text not null, after text not null, doc integer not null);
+create index mention_key on mention(key);
+create index mention_doc on mention(doc);
 create index document_version on document(version);
 create index document_session on document(session) where session is not null;
 create table gone(name text primary key, version integer not null);
@@ -436,7 +445,7 @@ class Index:
         news = since(self._drawn) if since and self._drawn is not None else None
         with _transaction(db):
             if news is None:
-                held = drawn or frozenset[int]()
+                held = frozenset(drawn or ())  # each is asked for
                 query = "select distinct seq, waiting from line l join document d on d.id = l.doc"
                 uncited = "not exists (select 1 from cite where origin = seq)"
                 rows = db.execute(f"{query} where d.rank = ? and {uncited}", (SAID,))
@@ -530,7 +539,8 @@ class _Update:
         if now.entries[: len(old)] != old or _session(before) != _session(now):
             return False
         self._db.execute(
-            "update document set version = ?, mtime = ?, size = ?, inode = ?, ranked = 0 where id = ?",
+            "update document set version = ?, mtime = ?, size = ?, inode = ?, ranked = 0, traced = 0 "
+            "where id = ?",
             (self._version, *stamp, number),
         )
         self._add(number, rank, _session(now), now.entries[len(old) :])
@@ -565,7 +575,7 @@ class _Update:
         self._moved.update(gone)
         self._asked.update(gone)
         self._asked.update(row[0] for row in db.execute("select origin from cite where doc = ?", (number,)))
-        for table in ("line", "cite", "mark", "name"):
+        for table in ("line", "cite", "mark", "name", "trace", "mention"):
             db.execute(f"delete from {table} where doc = ?", (number,))
         db.execute("delete from document where id = ?", (number,))
         db.execute("insert or replace into gone values(?, ?)", (name, self._version))

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
@@ -23,6 +24,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
+from infinimem.store import sequence, state, withheld
 from infinimem.store.commit import (
     LATEST,
     Conflict,
@@ -37,7 +39,6 @@ from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.index import Index
 from infinimem.store.spec import EVIDENCE, JOURNAL
-from infinimem.store.state import last_seen, lists, sequence, withheld
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
 from infinimem.user_folders import approve
 
@@ -55,6 +56,8 @@ RECENT, RECENT_BYTES = 100, 1 << 16
 """Notes of a larger library that a snapshot keeps, and bytes of each at most: a search asks twice for one."""
 IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 """Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""
+
+_NO_LISTS = state.Lists()
 
 Clock = Callable[[], datetime]
 
@@ -135,6 +138,7 @@ class Library:
         self.root = root
         self.clock = clock
         self.files = Files(root)
+        self.files.read_only = read_only
         settings = self.files.read(SETTINGS)
         self.initialised, self.read_only = settings is not None, read_only
         self.configuration = configuration(settings or b"", root, trusted=trust)
@@ -144,7 +148,7 @@ class Library:
         self._parsed = Parsed(self.files, self.initialised)
         needed = (*folders().owned, f"{CURRENT}.md") if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
-        self._adopted: tuple[object, Mapping[str, Document]] = None, {}
+        self._adopted: tuple[str, Mapping[str, Document]] = "", {}
         self._index = Index(str(self.files.root), self.spec.name)
         self._view: tuple[tuple[DocumentStates, object], View] | None = None
         if self.initialised and not read_only:
@@ -161,6 +165,7 @@ class Library:
             self._finish()
             recheck(self.files, self.clock().timestamp())
             if rebooted:
+                state.check(self.files)
                 sequence.mend(self.files, self.view(), self.seen_lines())
                 sequence.settle(self.files)
 
@@ -178,8 +183,7 @@ class Library:
         def keeps(spec: StrategySpec) -> bool:
             if any(view.below(folder) for folder in spec.folders):
                 return True
-            looked = lists.drawn_path(spec)  # even if it made nothing yet
-            return spec.lists_turns and self.files.exists(looked)
+            return spec.lists_turns and state.read(self.files, spec).drawn is not None
 
         seen = [self]
         for spec in strategies().values() if self.initialised else ():
@@ -205,30 +209,30 @@ class Library:
     def view(self) -> View:
         """Return the library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
-        drawn = lists.read_drawn(self.files, self.spec) if self.initialised else None
-        refused = lists.read_refused(self.files) if self.initialised else frozenset[int]()
-        unanswered = lists.read_unanswered(self.files, self.spec) if self.initialised else {}
-        state = (listing, (drawn, refused, unanswered))
+        lists = state.read(self.files, self.spec) if self.initialised else _NO_LISTS
+        now = (listing, lists)
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
-        if self._view is not None and self._view[0] == state:
+        if self._view is not None and self._view[0] == now:
             self._view[1].buffer_age = age
             return self._view[1]
         held: dict[str, Document] = {}  # a view says the same as long as it lives
+        mine, parsed, fresh = ref(self), self._parsed, self.fresh  # nor does it keep the library's files open
 
         def read(doc_id: str, keep: bool = False) -> Document:
             if (known := held.get(doc_id)) is not None:
                 return known
-            document, fresh = self._parsed.load(doc_id, listing.stamps[doc_id], keep)
-            if not fresh:
-                self.fresh.doubt(f"{doc_id}.md")  # listed before this was saved
-                self._view = None
+            document, is_fresh = parsed.load(doc_id, listing.stamps[doc_id], keep)
+            if not is_fresh:
+                fresh.doubt(f"{doc_id}.md")  # listed before this was saved
+                if library := mine():
+                    library._view = None
             return document
 
         recent = lru_cache(RECENT)(read)
 
         def load(doc_id: str) -> Document:
-            if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
+            if len(listing.ids) <= HELD or parsed.owned(doc_id):
                 return held.setdefault(doc_id, read(doc_id, keep=True))
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
@@ -238,16 +242,16 @@ class Library:
             load,
             self.settings,
             initialised=self.initialised,
-            drawn=drawn,
-            refused=refused,
-            unanswered=unanswered,
+            drawn=lists.drawn,
+            refused=lists.refused,
+            unanswered=lists.unanswered,
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
-        self._view = (state, view)
+        self._view = (now, view)
         return view
 
     def receipts(self) -> tuple[Receipt, ...]:
@@ -335,17 +339,17 @@ class Library:
 
     def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was changed."""
-        from infinimem.store.external_edits import find_edits, is_unedited
+        from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked
 
         if not self.initialised:
             return None
         self.fresh.doubt()
-        seen, adopted = last_seen.read(self.files), self._adopted
-        view, known, began = self.view(), seen.lines, seen.began
-        if is_unedited(view, known, adopted[1] if adopted[0] is began else {}) or not (
-            last_seen.differences(view, known) or find_edits(view, known)
+        seen, (began, adopted) = state.SeenLines(self.files), self._adopted
+        view, known = self.view(), seen if began == seen.began else seen.load()
+        if is_unedited(view, known, adopted if began == seen.began else {}) or not (
+            differences(view, known := seen.load()) or find_edits(view, known)
         ):
-            self._adopted = began, {doc_id: view.document(doc_id) for doc_id in last_seen.tracked(view)}
+            self._adopted = seen.began, {doc_id: view.document(doc_id) for doc_id in tracked(view)}
             return None
         for _ in range(RETRIES + 1):
             with suppress(Conflict), self.locked() as view:
@@ -353,30 +357,31 @@ class Library:
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
-        from infinimem.store.external_edits import adopt, find_edits, turns_without_entries
+        from infinimem.store.external_edits import adopt, differences, find_edits, turns_without_entries
         from infinimem.store.plans import violations
 
         known = self.seen_lines()
         if not (edits := find_edits(view, known)):
-            last_seen.note(self.files, last_seen.differences(view, known))
+            state.note(self.files, seen=differences(view, known))
             return None
         first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
         done = adopt(view, edits, first)
         if wrong := violations(view, done):
             raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
         if edits.turns:  # first: a seq that no turn gets after all does no harm
-            lists.note_drawn(self.files, view, (), turns_without_entries(view, edits, first))
-        notice = last_seen.differences(view, known, done.documents)
+            drawn = {state.drawn_list(self.spec): {*turns_without_entries(view, edits, first)}}
+            state.note(self.files, drawn, lambda: view.processed)
+        notice = differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
         """Have turns left as they were said, or asked about anew, by seq."""
         with self.locked():
-            lists.note_unanswered(self.files, self.spec, kinds)
+            state.note(self.files, strategy=self.spec.name, unanswered=kinds)
 
-    def seen_lines(self) -> Mapping[int, last_seen.SeenLine]:
+    def seen_lines(self) -> Mapping[int, state.SeenLine]:
         """Return every line as it was last seen, by seq."""
-        return last_seen.read(self.files).lines
+        return state.SeenLines(self.files).load()
 
     # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
@@ -406,7 +411,8 @@ class Library:
             operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
-        from infinimem.store.plans import name_clashes, name_receipt, violations
+        from infinimem.store.external_edits import followed
+        from infinimem.store.plans import lists_after, name_clashes, name_receipt, not_yet_drawn, violations
         from infinimem.store.receipts import next_number
         from infinimem.store.render import by_heading, render
 
@@ -414,31 +420,40 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            plan = replace(plan, adds=lists.not_yet_drawn(plan.adds, view))
+            plan = replace(plan, adds=not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         head = name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
         done = render(plan, view, first, head)
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
-        receipt = None
+        receipt, known = None, state.SeenLines(self.files)
+        seen: state.Changes = {}
         if plan.op == "append" and not plan.moves and all(name == CURRENT in view for name in done.documents):
             if done.added:
                 lines = by_heading(plan.adds, first, done.added)
-                self._append(Document.parse(CURRENT, lines.encode("utf-8", "surrogateescape")))
+                tail = Document.parse(CURRENT, lines.encode("utf-8", "surrogateescape"))
+                self._append(tail)
+                seen = followed(known, tail.entries)
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)
-            notice = last_seen.followed(self.seen_lines(), moved)
+            notice = followed(known, moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
             receipt = self.commit(done, view, head, notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        lists.note_plan(self.files, view, plan)
-        lists.note_unanswered(self.files, self.spec, plan.unanswered, head.model)
+        is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
+        state.note(
+            self.files,
+            lists_after(plan, view),
+            lambda: view.processed,
+            emptied=state.drawn_list(self.spec) if is_rebuilt else None,
+            strategy=self.spec.name,
+            unanswered=plan.unanswered,
+            model=head.model,
+            seen=seen,
+        )
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
-        if receipt is None:
-            with suppress(LibraryError):  # a line that was not seen only counts as new
-                last_seen.note(self.files, last_seen.followed(self.seen_lines(), added))
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
@@ -451,7 +466,7 @@ class Library:
         return replace(self._head("people", "none", Usage(), None), op=op)
 
     def commit(
-        self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: last_seen.Changes
+        self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: state.Changes
     ) -> Receipt:
         """Write documents and the receipt as one, under the lock, for the store's own operations.
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from threading import Lock
-from typing import Any
-
-from immutables import Map
 
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
@@ -53,47 +49,6 @@ def plain(value: str) -> str:
 def fold(name: str) -> str:
     """Return a name as ids are compared: case-folded and in NFC, as file systems do."""
     return normalize("NFC", name).casefold()
-
-
-class Seqs(Set[int]):
-    """An immutable set of seqs that grows by making a larger one, which shares what both hold."""
-
-    __slots__ = ("_held", "_log", "_upto")
-    _held: Map[int, None]
-    _log: list[int]
-    _upto: int
-    _growing = Lock()
-
-    def __init__(self, seqs: Iterable[int] = (), before: Seqs | None = None) -> None:
-        new = [seq for seq in seqs if before is None or seq not in before]
-        held: Map[int, None] = Map() if before is None else before._held
-        self._held = held.update((seq, None) for seq in new)
-        with self._growing:
-            if before is not None and len(before._log) == before._upto:
-                self._log = before._log  # of all that grew from one; each reads as far as its own end
-                self._log += new
-            else:
-                self._log = [*held, *new]
-            self._upto = len(self._log)
-
-    def since(self, before: Set[int] | None) -> Sequence[int] | None:
-        """Return what was added to `before` to make this set; None if it was not made so."""
-        if isinstance(before, Seqs) and before._log is self._log and before._upto <= self._upto:
-            return self._log[before._upto : self._upto]
-        return None
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return frozenset(it)
-
-    def __contains__(self, seq: object) -> bool:
-        return seq in self._held
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._held)
-
-    def __len__(self) -> int:
-        return len(self._held)
 
 
 def aliases_of(document: Document) -> list[str]:

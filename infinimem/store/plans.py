@@ -7,7 +7,7 @@ Promise: a line or record that changed in between is never overwritten. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 
 from infinimem import law
@@ -15,7 +15,7 @@ from infinimem.grounding.claims import is_repetition
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import CURRENT, Plan, Reason, Receipt
+from infinimem.model import CURRENT, NewEntry, Plan, Reason, Receipt
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
 from infinimem.store.index import ID
@@ -23,7 +23,8 @@ from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
 from infinimem.store.receipts import format_receipt, last_forget, with_suffix
 from infinimem.store.render import Rendered
-from infinimem.store.spec import MEMORIES, TOPICS
+from infinimem.store.spec import EVIDENCE, MEMORIES, TOPICS
+from infinimem.store.state import REFUSED, drawn_list
 from infinimem.store.view import View
 
 REVIEW = "review"
@@ -43,6 +44,32 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
     roots = _WRITES.get(plan.op, now.spec.writes)
     files = (now.spec.texts,) if now.spec.has_entries and plan.op not in _WRITES else None
     return law.verify(plan, now.entry, roots, approved, same=is_repetition, files=files)
+
+
+def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:
+    """Return the new entries but those that another process has drawn from the same turns meanwhile."""
+    pending = {place.seq for place in view.uncited({seq for add in adds for seq in add.origin})}
+
+    def is_new(add: NewEntry) -> bool:
+        turns = _turns(add.origin, view)
+        return not turns or not pending.isdisjoint(turns)
+
+    return tuple(filter(is_new, adds))
+
+
+def lists_after(plan: Plan, view: View) -> dict[str, Set[int]]:
+    """Return the turns that a plan drew from, and those of which nothing was accepted, by list."""
+    turns: Set[int] = frozenset()
+    is_draft = plan.op == "append" and view.spec.has_entries
+    if is_draft:
+        turns = {*plan.empty, *plan.refused, *(seq for add in plan.adds for seq in add.origin)}
+    elif view.spec.sparse and plan.op != "rebuild":
+        turns = {*plan.empty}
+    return {drawn_list(view.spec): _turns(turns, view), REFUSED: {*plan.refused} if is_draft else frozenset()}
+
+
+def _turns(seqs: Collection[int], view: View) -> set[int]:
+    return {seq for seq in seqs if (place := view.entry(seq)) and place.doc_id.startswith(EVIDENCE)}
 
 
 def _current(plan: Plan, base: View, now: View) -> Plan:

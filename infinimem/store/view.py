@@ -280,7 +280,12 @@ class View:
     @cached_property
     def lines(self) -> Lines:
         """What the index tells of the lines of the program's own documents."""
-        return self._lines or (self.stored.index if self.stored else Index(None, self.spec.name)).lines(self)
+        return self._lines or self.index.lines(self)
+
+    @cached_property
+    def index(self) -> Index:
+        """What keeps rows of the program's own documents; one in memory where no files show the snapshot."""
+        return self.stored.index if self.stored else Index(None, self.spec.name)
 
     @property
     def max_seq(self) -> int:

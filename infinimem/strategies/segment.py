@@ -17,8 +17,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from infinimem.llm.base import LLM
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import LLM, in_order
 from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line

@@ -56,10 +56,8 @@ FORMS: Mapping[str, Handler] = {
 
 
 class Live:
-    """Tells open pages that something changed, not what: they ask again for what they show.
-
-    One thread watches for all pages, from when the first one asks. It signs nothing: to look does not write.
-    """
+    """Tells open pages that something changed; they ask again for what they show. One thread watches for all
+    pages, from when the first one asks, and signs nothing."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory

@@ -39,11 +39,8 @@ _LINK_USED = "this link was used already, or is not this server's; run infinimem
 
 
 class Session:
-    """The one browser that a server serves: the printed link carries the token, each form the CSRF token.
-
-    Args:
-        port: a browser keeps cookies by host alone, so that of another server would overwrite this one's.
-    """
+    """The one browser that a server serves: the link carries a token, each form another, the cookie the port
+    in its name, for a browser keeps cookies by host alone."""
 
     def __init__(self, port: int) -> None:
         self.token, self.csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from itertools import combinations, groupby
 from math import cos, pi, sin
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import LibraryError, UsageError
-from infinimem.hooks.answer import Event
-from infinimem.hooks.recall import Recall, said
+from infinimem.hooks.recall import Recall
 from infinimem.index.search import searcher
-from infinimem.model import Receipt, ReceiptRow
+from infinimem.model import Receipt
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Lineage, drawn, recorded, successor, superseded
+from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import (
@@ -27,7 +26,6 @@ from infinimem.results import (
     forgotten_json,
     history_json,
     log_json,
-    recall_json,
     receipt_json,
     summary,
 )
@@ -40,7 +38,7 @@ from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.compact import numbered
 from infinimem.tools.tool import scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.prose import PAGE, around, blocks, fact, sessions
+from infinimem.web.prose import PAGE, around, blocks, fact, none, sessions
 from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
 
 LATELY = 6  # changes and lines on the home page
@@ -72,7 +70,7 @@ def home(asked: Asked) -> Page:
     stamps = view.stored.stamps if view.stored and not view.initialised else {}
     saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
     shown = {
-        "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
+        "receipts": [(one, summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
         "awaiting": status["lines_awaiting_review"],
@@ -97,10 +95,13 @@ def document(asked: Asked) -> Page | Moved:
     start = asked.start
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
     gone = found.id.startswith(ARCHIVE)
-    former = {} if said or gone else view.derived(superseded)
-    marks = view.derived(drawn) if said else {}
+    records = recorded(view)
     places = found.entries_in(start, start + PAGE - 1)
-    facts = {place.start_line: fact(place, former, marks) for place in places}
+    lines_of = {
+        "former": none if said or gone else records.superseded,
+        "drawn": records.drawn if said else none,
+    }
+    facts = {place.start_line: fact(place, **lines_of) for place in places}
     headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
     shown = {
         "title": called(found.id, found.title or "".join(headings)),
@@ -121,9 +122,10 @@ def line(asked: Asked) -> Page:
     events = history(view, seq)
     place = view.entry(seq)
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
-    steps = recorded(view).steps(seq)
+    records = recorded(view)
+    steps = records.steps(seq)
     shown = {
-        "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
+        "fact": fact(place, records.superseded, records.drawn) if place else None,
         "seq": seq,
         "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
@@ -182,21 +184,6 @@ def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str
     return [(piece, hit) for piece, hit in [*found, (text[at:], False)] if piece]
 
 
-@dataclass(frozen=True)
-class Change:
-    """What a receipt did to a line ("replaced": it was archived, and another stands for it).
-
-    Args:
-        text: how it reads, or read last.
-        other: the line that stands for it; of one that was edited, how it read before.
-    """
-
-    kind: Literal["moved", "replaced", "came", "edited", "gone"]
-    row: ReceiptRow
-    text: str
-    other: str = ""
-
-
 def timeline(asked: Asked) -> Page:
     """List receipts by day, the newest first; if a document is named, of that alone."""
     about, start = asked.query.get("document", ""), asked.start
@@ -238,23 +225,23 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Lineage) -> Iterator[Change]:
-    """Yield changes by where the lines went, as a reader would ask; within it as the receipt lists them."""
+def _changes(one: Receipt, records: Lineage) -> Iterator[dict[str, Any]]:
+    """Yield what a receipt did to each line, and how that reads: by where the lines went, as a reader would
+    ask. `other` is the line that stands for one that was replaced, or how one read before it was edited."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
         entry = records.entry(row.seq)
-        text = entry.text if entry else ""
+        kind, text, other = "moved", entry.text if entry else "", ""
         old = next((s.old.text for s in records.steps(row.seq) if s.receipt is one and s.old), "")
         if heir := successor(row.why):
             by = records.entry(heir[1])
-            yield Change("replaced", row, text, by.text if by else "")
+            kind, other = "replaced", by.text if by else ""
         elif row.now in ("", "-"):
-            yield Change("gone", row, old or text)
+            kind, text = "gone", old or text
         elif row.was in ("", "-"):
-            yield Change("came", row, text)
+            kind = "came"
         elif old and old != text:
-            yield Change("edited", row, text, old)
-        else:
-            yield Change("moved", row, text)
+            kind, other = "edited", old
+        yield {"kind": kind, "row": row, "text": text, "other": other}
 
 
 def review(asked: Asked) -> Page:
@@ -276,21 +263,10 @@ def conversations(asked: Asked) -> Page:
 def recall(asked: Asked) -> Page:
     """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
     prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
-    recalled = Recall(asked.memory)
-    if prompt:
-        text = recalled.text(Event("UserPromptSubmit", cwd=folder, prompt=prompt))
-        hits = recalled.near(said(prompt), folder)
-    else:
-        text = recalled.text(Event("SessionStart", cwd=folder))
-        hits = [hit for part in recalled.opening(folder) for hit in part]
-    shown = {
-        "prompt": prompt,
-        "folder": folder,
-        "hits": hits,
-        "count": tokens.count(text),
-        "trusted": is_mine(asked.memory.library.root),
-    }
-    return Page("recall.html", recall_json(text, hits), shown)
+    recalled = Recall(asked.memory).preview(prompt, folder)
+    count, trusted = tokens.count(recalled["text"]), is_mine(asked.memory.library.root)
+    shown = {"prompt": prompt, "folder": folder, "count": count, "trusted": trusted}
+    return Page("recall.html", recalled, shown)
 
 
 def graph(asked: Asked) -> Page:

@@ -6,7 +6,7 @@ something stands in one of them. What people wrote is set as Markdown; HTML, lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -17,7 +17,7 @@ from infinimem.markdown.characters import visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import Located
-from infinimem.operations.provenance import ByLine, drawn, session_of
+from infinimem.operations.provenance import recorded, session_of
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 
@@ -60,10 +60,16 @@ class Block:
     html: str = ""
 
 
-_NOTHING: ByLine = {}
+LinesOf = Callable[[int], Sequence[Located]]
+"""Gives lines by one that they were drawn from, or that stands for them."""
 
 
-def fact(place: Located, former: ByLine = _NOTHING, drawn: ByLine = _NOTHING) -> Fact:
+def none(_: int) -> Sequence[Located]:
+    """Give no line."""
+    return ()
+
+
+def fact(place: Located, former: LinesOf = none, drawn: LinesOf = none) -> Fact:
     """Show a line; `former` and `drawn` are what provenance's `superseded` and `drawn` give."""
     entry = place.entry
     first = entry.line.partition("\n")[0]
@@ -79,15 +85,15 @@ def fact(place: Located, former: ByLine = _NOTHING, drawn: ByLine = _NOTHING) ->
         entry.role,
         first[: text_start(first)].strip(),
         tuple(map(fact, _before(place, former))),
-        tuple(map(fact, drawn.get(place.seq, ()))),
+        tuple(map(fact, drawn(place.seq))),
     )
 
 
-def _before(place: Located, former: ByLine) -> list[Located]:
+def _before(place: Located, former: LinesOf) -> list[Located]:
     """Return what a line superseded, and what that had; a person may have written a circle."""
     found, ahead = {place.seq: place}, [place.seq]
     while ahead:
-        older = [one for one in former.get(ahead.pop(), ()) if one.seq not in found]
+        older = [one for one in former(ahead.pop()) if one.seq not in found]
         found |= {one.seq: one for one in older}
         ahead += [one.seq for one in older]
     del found[place.seq]
@@ -158,12 +164,14 @@ def around(view: View, seq: int) -> tuple[Fact, ...]:
         return ()
     turns = view.document(place.doc_id).entries
     at = next(n for n, one in enumerate(turns) if one.seq == seq)
-    return tuple(fact(one, drawn=view.derived(drawn)) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
+    return tuple(
+        fact(one, drawn=recorded(view).drawn) for one in turns[max(0, at - AROUND) : at + AROUND + 1]
+    )
 
 
 def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
     """Yield conversations, each with who spoke, when, and how many of its turns were drawn from."""
-    marks = view.derived(drawn)
+    records = recorded(view)
     for doc_id in ids:
         turns = view.document(doc_id).entries
         speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
@@ -174,5 +182,5 @@ def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
             "first": turns[0].text if turns else "",
             "speakers": list(speakers),
             "turns": len(turns),
-            "drawn": sum(one.seq in marks for one in turns),
+            "drawn": sum(bool(records.drawn(one.seq)) for one in turns),
         }

@@ -70,7 +70,7 @@ def test_what_was_done_by_hand_is_taken_in_and_can_be_taken_back(
 ) -> None:
     """The next receipt names each line and quotes what it was; no word changes; undo restores every byte."""
     root = memory.library.root
-    with (root / ".infinimem/seen").open("ab") as seen:
+    with (root / ".infinimem/state.db").open("ab") as seen:
         seen.write(torn)
     paths = [root / f"{topic}.md" for topic in (A, B)]
     untouched, receipts = [path.read_text() for path in paths], memory.receipts()

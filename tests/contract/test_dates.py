@@ -113,7 +113,7 @@ def test_doctor_takes_out_dates_that_an_older_version_derived(shell: Shell) -> N
     of_model = bad[0].replace("seq=2", "seq=902").replace("origin=1", "by=model,origin=1")
     of_person = bad[0].replace("seq=2", "seq=903").replace("source=user", "source=human")
     current.write_text("\n".join([*rows[:-1], of_model, of_person, ""]))
-    (shell.library / ".infinimem" / "seen").unlink()  # as an older version left the lines
+    (shell.library / ".infinimem" / "state.db").unlink()  # as an older version left the lines
     before = current.read_bytes()
 
     found = [item for item in shell("doctor", "--json").json["findings"] if "when=" in item["what"]]

@@ -99,7 +99,7 @@ def test_a_run_after_a_dry_run_asks_nothing_and_writes_what_was_shown(tmp_path: 
     assert shown and model.calls
     there = files(tmp_path / "m")
     assert {path for path in before.keys() | there if before.get(path) != there.get(path)} == {
-        ".infinimem/usage"
+        ".infinimem/state.db"
     }
     memory, model = opened(tmp_path / "m", strategy)
     memory.consolidate()

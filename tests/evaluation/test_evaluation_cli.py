@@ -11,14 +11,6 @@ from cli_runner import Shell
 from evaluation_data import locomo_file
 from fake_server import chat, refuse, serve
 
-from infinimem.cli.bench import DATA_SETS
-from infinimem.evaluation.datasets import NAMES
-
-
-def test_the_command_knows_every_data_set() -> None:
-    """They are named twice: to import the registry would make every command slow to start."""
-    assert DATA_SETS == NAMES
-
 
 @pytest.fixture
 def data(tmp_path: Path) -> str:

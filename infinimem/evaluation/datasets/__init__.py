@@ -14,15 +14,9 @@ NAMES = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam"
 
 
 def benchmark(name: str, corrections: Path | None = None, split: str | None = None) -> Benchmark:
-    """A data set by its name.
+    """Return a data set by one of `NAMES`; UsageError if there is none, or it is given what it does not take.
 
-    Args:
-        name: one of `NAMES`.
-        corrections: a published audit of LoCoMo's labels; taken by no other.
-        split: which half of the questions about notes, "dev" or "held"; no other data set is split.
-
-    Raises:
-        UsageError: there is no such data set, or one is given what it does not take.
+    `corrections` is a published audit of LoCoMo's labels; `split` is "dev" or "held", of notes alone.
     """
     if name not in NAMES:
         raise UsageError(f"no data set {name!r}: use one of {', '.join(NAMES)}")

@@ -61,11 +61,8 @@ def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
 class LoCoMo:
     """Ten long conversations of two people, with questions about them (Maharana and others, 2024).
 
-    The official file, locomo10.json, or a part of it. Its labels are mended as docs/BENCHMARKS.md tells.
-
-    Args:
-        corrections: a published audit's file: a list of objects that name a question (`question`,
-            `golden_answer`) and what is right (`correct_answer`, `correct_evidence`).
+    locomo10.json, or a part of it; labels are mended as docs/BENCHMARKS.md tells, and by a published audit's
+    file: a list of objects with `question`, `golden_answer`, `correct_answer`, `correct_evidence`.
     """
 
     name = "locomo"
@@ -151,20 +148,13 @@ _FIELDS = ("question_id", "question_type", "question", "answer", "question_date"
 
 
 class LongMemEval:
-    """A question with the chat sessions of its history (Wu and others, 2025).
-
-    The official files longmemeval_s.json, longmemeval_m.json and longmemeval_oracle.json, also packed; and
-    longmemeval-mix, a stand-in of the same shape as JSON lines.
-
-    Args:
-        name: "longmemeval" or "longmemeval-mix".
-    """
+    """A question with the chat sessions of its history (Wu and others, 2025): the official files, also
+    packed, and longmemeval-mix, a stand-in of the same shape as JSON lines."""
 
     def __init__(self, name: str = "longmemeval") -> None:
         self.name = name
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each question, one at a time in memory."""
         quota = Quota(limit)
         for record in entries(path, _FIELDS, "LongMemEval"):
             name = as_text(record["question_id"])
@@ -177,12 +167,11 @@ class LongMemEval:
                 yield Case(file_name(name), said, (_longmemeval_question(record, name, category, said),))
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """Measures of a ranking; none for questions about what was never said.
+        """Return measures of a ranking; none for questions about what was never said.
 
-        Returns:
-            "R@k" and so on: sessions, whoever spoke, gold as the file names it. "own R@k": sessions as the
-            data set's own scorer sees them: what the user said, gold only with a label on it; "own turn
-            R@k": turns likewise. "turns in 1024" and so on: of all labelled turns, how many are read.
+        "R@k" and so on: sessions, whoever spoke, gold as the file names it. "own R@k": sessions as the data
+        set's own scorer sees them: what the user said, gold only with a label on it; "own turn R@k": turns
+        likewise. "turns in 1024" and so on: of all labelled turns, how many are read.
         """
         if not question.answerable or not question.sessions:
             return {}
@@ -257,14 +246,12 @@ _HOPS = {"sh": "single-hop", "mh": "multi-hop"}
 class FactConsolidation:
     """Facts that contradict each other, of which the newest counts (MemoryAgentBench, 2025).
 
-    The conflict-resolution split as a JSON list of `context`, `questions`, `answers`, `metadata`. It names no
-    evidence: what is found is scored by whether it holds an expected answer.
+    It names no evidence: what is found is scored by whether it holds an expected answer.
     """
 
     name = "factconsolidation"
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each context."""
         quota = Quota(limit)
         for record in entries(path, ("context", "questions", "answers"), "FactConsolidation"):
             if not MEMORYAGENTBENCH.matches(record):

@@ -27,26 +27,16 @@ CUTS = (5, 10)
 
 
 class Notes:
-    """The data set (evaluation/model.py: Benchmark). A turn is a block of a note; its id says where that is.
-
-    Args:
-        split: "dev", or "held" for the questions that no choice may be made by.
-    """
+    """The data set, in its half "dev", or "held" for the questions that no choice may be made by. A turn is a
+    block of a note; its id says where that is."""
 
     def __init__(self, split: str = "dev") -> None:
         self.name = "notes" if split == "dev" else f"notes-{split}"
         self._split = split
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each collection that is there.
-
-        Args:
-            path: an archive, or a folder of archives (notes_til.tar.xz) or of what they hold (til/).
-            limit: at most so many questions of each category.
-
-        Raises:
-            UsageError: there are no notes, an archive is damaged, or a note lacks a section of a label.
-        """
+        """Yield a case for each collection: of an archive, or a folder of archives (notes_til.tar.xz) or of
+        what they hold (til/). UsageError if there are no notes, or one lacks a section of a label."""
         quota, asked = Quota(limit), questions()
         found = 0
         for name in COLLECTIONS:
@@ -92,20 +82,14 @@ class Notes:
 
 
 def questions() -> list[Mapping[str, Any]]:
-    """The rows of notes.jsonl: id, split, group, question, gold.
-
-    Gold are lists of a path, a heading and, where a note has that several times, which of them (from 1).
-    """
+    """Return the rows of notes.jsonl: id, split, group, question, gold (path, heading and, where a note has
+    that several times, which of them, from 1)."""
     text = files(__package__).joinpath("notes.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
 def read(path: Path, name: str) -> dict[str, bytes]:
-    """The notes of a collection by their paths, which begin with its name; empty where it is not there.
-
-    Raises:
-        UsageError: an archive is damaged, or would write outside its folder.
-    """
+    """Return the notes of a collection by path; UsageError if its archive is damaged or leads elsewhere."""
     archive = path if path.is_file() else path / f"notes_{name}.tar.xz"
     if archive.is_file():
         found = _packed(archive)

@@ -23,15 +23,9 @@ _UNFIT = re.compile(r"[^\w.-]+")
 
 
 def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
-    """The records of a JSON list or of JSON lines, plain or packed (.gz, .xz), one after the other.
+    """Yield the records of a JSON list or of JSON lines, plain or packed (.gz, .xz), one in memory at a time.
 
-    Args:
-        path: of the file; one record is held at a time.
-        fields: that every record has.
-        what: the data set's name, for messages.
-
-    Raises:
-        UsageError: the file cannot be read, is damaged, or holds records of another shape.
+    UsageError if the file cannot be read, or a record lacks one of the `fields`; `what` names the data set.
     """
     count = 0
     try:
@@ -53,11 +47,7 @@ def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
 
 
 def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
-    """A case's turns under the ids that an imported library carries, and numbered where there are none.
-
-    Raises:
-        UsageError: no turn has any text.
-    """
+    """Return a case's turns under the ids that an imported library carries, or numbered."""
     try:
         whole = keyed(iter(found), path, Counter())
         return tuple(
@@ -74,7 +64,6 @@ def as_text(value: Any) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name that is fit for a file's."""
     return _UNFIT.sub("_", name).strip(".") or "_"
 
 
@@ -85,7 +74,6 @@ class Quota:
         self._left = defaultdict[str, float](lambda: inf if limit is None else limit)
 
     def take(self, questions: Iterable[Question]) -> tuple[Question, ...]:
-        """Those that are asked."""
         taken = []
         for question in questions:
             self._left[question.category] -= 1

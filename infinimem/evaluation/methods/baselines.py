@@ -43,7 +43,7 @@ class Baseline:
         self._spec = spec
         self._means = means
         self._case = Case("", (), ())
-        self._rank: Ranker = _nothing
+        self._rank: Ranker = lambda question: ()
 
     def ingest(self, case: Case) -> Ingested:
         """Take in a history: rank functions are made, no language model is called."""
@@ -56,29 +56,26 @@ class Baseline:
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question) -> Drawn:
-        """The turns in their order."""
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        """An answer from the turns that fit; `full` shows them all."""
         now = now_of(self._case, question)
         if self._spec.name == "none":
-            return self._unaided(question, now)
+            variables = {"question": question.text, "evidence": [], "now": now}
+            reply = self._means.answerer.complete(tasks.ANSWER, variables)  # `answer` would not ask it
+            text = str(reply.data["answer"]).strip() if reply.data else ""
+            return Drawn((), text, ({"cited": []},), failure_of(reply))
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
         else:
-            items = pack(items, budget, _shown_tokens(items))
+            longest: dict[str, int] = {}  # with its speaker, so that nothing packed is cut off afterwards
+            for item in items:
+                longest[item.text] = max(tokens.count(said(item)), longest.get(item.text, 0))
+            items = pack(items, budget, longest.__getitem__)
         if self._spec.name == "recent":  # read in the order in which it was said
             items = items[::-1]
         return drawn(self._means.answerer, question, now, Evidence(tuple(items)), self._turn_of, budget)
-
-    def _unaided(self, question: Question, now: str) -> Drawn:
-        """What the model says without evidence; `answer` would not even ask it."""
-        variables = {"question": question.text, "evidence": [], "now": now}
-        reply = self._means.answerer.complete(tasks.ANSWER, variables)
-        text = str(reply.data["answer"]).strip() if reply.data else ""
-        return Drawn((), text, ({"cited": []},), failure_of(reply))
 
     def _items(self, question: Question) -> list[Retrieved]:
         ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))
@@ -104,18 +101,6 @@ def said(turn: Turn | Retrieved) -> str:
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
 
 
-def _shown_tokens(items: Sequence[Retrieved]) -> Callable[[str], int]:
-    """Counts a turn with its speaker, so that nothing that was packed is cut off afterwards."""
-    longest: dict[str, int] = {}
-    for item in items:
-        longest[item.text] = max(tokens.count(said(item)), longest.get(item.text, 0))
-    return longest.__getitem__
-
-
-def _nothing(question: str) -> Sequence[int]:
-    return ()
-
-
 def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
     language = str(spec.settings.get("search", {}).get("language", "english"))
     if spec.name == "full":
@@ -132,7 +117,7 @@ def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
         return _dense(turns, means.embedders.dense(spec.embedder))
     if spec.name == "hybrid":
         return _fused(_bm25(turns, language), _dense(turns, means.embedders.dense(spec.embedder)))
-    return _nothing
+    return lambda question: ()
 
 
 def _grep(turns: Sequence[Turn]) -> Ranker:
@@ -176,7 +161,7 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
     rows = [words.tokens(said(turn)) for turn in turns]
     bags = [frozenset(row) for row in rows]
     if not any(bags):
-        return _nothing
+        return lambda question: ()
     from rank_bm25 import BM25Okapi
 
     engine = BM25Okapi(rows)

@@ -35,7 +35,6 @@ _LIMIT = 50
 
 
 def method(spec: Spec, means: Means, making: Making) -> Method:
-    """A method, holding no case yet."""
     if spec.way is None:
         return Baseline(spec, means)
     kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
@@ -53,7 +52,6 @@ class LibraryMethod:
         self._making = making
 
     def ingest(self, case: Case) -> Ingested:
-        """Make the library, or open one that is made."""
         made = self._making.make(self._spec, case)
         self._case = case
         self._memory = self._making.open(self._spec, case)
@@ -66,12 +64,10 @@ class LibraryMethod:
         return replace(made, method=self._spec.text, written=written)
 
     def retrieve(self, question: Question) -> Drawn:
-        """What is ranked."""
         evidence = self._read(question, self._way.ranked_by, ALL)
         return Drawn(found_of(evidence.items, self._turn_of), steps=asdict(evidence)["trace"])
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        """An answer from what the reader finds."""
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         more = search(self._memory.view, question.text, self._way.answered_by or "")
@@ -84,10 +80,7 @@ class LibraryMethod:
 
 
 class NotesSearch:
-    """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded, nothing extracted.
-
-    Without settings of the method the folder holds notes and nothing else.
-    """
+    """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded."""
 
     def __init__(self, spec: Spec, means: Means, making: Making) -> None:
         self._spec = spec
@@ -95,11 +88,7 @@ class NotesSearch:
         self._making = making
 
     def ingest(self, case: Case) -> Ingested:
-        """Write the notes out and index them.
-
-        Raises:
-            UsageError: the case has none.
-        """
+        """Write the notes out and index them; UsageError if the case has none."""
         if not case.notes:
             raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
         folder = self._making.folder(self._spec, case)
@@ -143,7 +132,6 @@ class Making:
         self._made: dict[Path, Ingested] = {}
 
     def folder(self, spec: Spec, case: Case) -> Path:
-        """Of the library."""
         return self._means.work / spec.library / case.name
 
     def make(self, spec: Spec, case: Case) -> Ingested:
@@ -163,7 +151,6 @@ class Making:
             return self._open(spec, folder, building=False)
 
     def remove(self, spec: Spec, case: Case) -> None:
-        """Delete the library."""
         folder = self.folder(spec, case)
         self._made.pop(folder, None)
         delete_cache(str(folder.absolute()))

@@ -38,12 +38,7 @@ _KEPT = 1 << 26
 
 @dataclass(frozen=True)
 class Means:
-    """What methods work with.
-
-    Args:
-        work: folder of the libraries that are made.
-        keeper: the model that keeps memories; `answerer` reads them, `judge` grades.
-    """
+    """What methods work with; libraries are made in the folder `work`, by the model `keeper`."""
 
     work: Path
     keeper: LLM
@@ -57,12 +52,9 @@ class Means:
 
 
 class Embedders:
-    """Connects to embedders by name, to each once; threads may share them.
+    """Connects to embedders by name ("openai/MODEL" with one), to each once; threads may share them.
 
-    Args:
-        name: of the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself. A model
-            may follow: "openai/NAME".
-        spending: of the run, where vectors that are paid for are booked.
+    `name` is the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
     """
 
     def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
@@ -159,17 +151,7 @@ def drawn(
     budget: int,
     search: Search | None = None,
 ) -> Drawn:
-    """An answer from evidence, of which so many tokens are shown.
-
-    Args:
-        llm: the answerer.
-        question: what is asked.
-        now: the date of the question.
-        evidence: best first.
-        turn_of: the turn's id of each seq.
-        budget: tokens.
-        search: shows the answerer more where it asks for it.
-    """
+    """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
     heard = _Heard(llm)
     answered = answering.answer(heard, question.text, evidence, now, budget, search)
     cited = {"cited": [citation.text for citation in answered.citations]}
@@ -190,7 +172,6 @@ class _Heard(Wrapper):
     failed: str | None = None
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`."""
         reply = self._llm.complete(task, variables)
         self.failed = failure_of(reply)
         return reply

@@ -46,14 +46,7 @@ Groups = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Spec:
-    """A method with its settings.
-
-    Args:
-        text: as it was asked for.
-        name: one of `NAMES`.
-        settings: by group of infinimem.toml.
-        embedder: its name; None for the run's.
-    """
+    """A method with its settings by group of infinimem.toml; `embedder` None stands for the run's."""
 
     text: str
     name: str
@@ -62,7 +55,6 @@ class Spec:
 
     @property
     def way(self) -> Way | None:
-        """How it works, if it is one of the project's own."""
         return OWN.get(self.name)
 
     @property
@@ -90,12 +82,10 @@ class Spec:
 
     @property
     def takes_embedder(self) -> bool:
-        """Whether its vectors come from an embedder that can be named."""
         return self.name in OWN or "embedder" in BASELINES[self.name]
 
     @property
     def parsed(self) -> Settings:
-        """All settings, those that it names and the defaults."""
         return parse_settings(self.toml().encode(), f"method {self.name}")
 
     def toml(self, building: bool = False) -> str:
@@ -119,15 +109,8 @@ class Spec:
 
 
 def parse(text: str) -> Spec:
-    """A method and its settings.
-
-    Args:
-        text: a name, and `:key=value` for each setting; a key is that of infinimem.toml, as `group.key` where
-            two groups have it.
-
-    Raises:
-        UsageError: an unknown name or key, or a value that does not fit; the line lists what there is.
-    """
+    """Return a method and its settings: a name, and `:key=value` for each; a key is that of infinimem.toml,
+    as `group.key` where two groups have it. UsageError, with what there is, if one is unknown."""
     name, *parts = (part.strip() for part in text.strip().split(":"))
     if name not in NAMES:
         raise UsageError(f"no method is called {name!r}; there are {_KNOWN}")
@@ -153,11 +136,7 @@ def parse(text: str) -> Spec:
 
 
 def parse_all(texts: Sequence[str]) -> tuple[Spec, ...]:
-    """Several methods, or groups of them.
-
-    Raises:
-        UsageError: as `parse`; none at all, or one of them twice.
-    """
+    """Return several methods, or groups of them; UsageError for none at all, or one of them twice."""
     specs = tuple(parse(text) for text in _spelled_out(texts) if text.strip())
     if not specs:
         raise UsageError(f"no method is named; there are {_KNOWN}")
@@ -168,11 +147,7 @@ def parse_all(texts: Sequence[str]) -> tuple[Spec, ...]:
 
 
 def _spelled_out(methods: Sequence[str]) -> list[str]:
-    """The methods, each group in its place as those that it stands for.
-
-    Settings behind a group's name go to each of them that does not have its own; one that was named before is
-    not named again.
-    """
+    """Set for each group the methods that it stands for, its settings behind theirs; none twice."""
     found: list[str] = []
     for method in methods:
         name, *settings = method.strip().split(":")
@@ -188,7 +163,6 @@ def _spelled_out(methods: Sequence[str]) -> list[str]:
 
 
 def _place(name: str, key: str) -> tuple[str, str]:
-    """Group and name of a setting."""
     if name not in OWN:
         if key in BASELINES[name]:
             return "search", key

@@ -16,11 +16,7 @@ class OfflineClient:
     name = "offline"
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Answer by the task's rules.
-
-        Raises:
-            ValueError: a variable is missing or unused.
-        """
+        """Answer by the task's rules; ValueError if a variable is missing or unused."""
         from infinimem.llm import tasks
 
         tasks.check(task.name, task.variables, variables)

@@ -82,7 +82,6 @@ def _date(time: str) -> str:
 
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:
-    """The lines of a document; those of a note by paragraph and item."""
     title = re.sub(rf"(.*/)?(?:{folders().names}\Z)?", "", doc.get("doc_id") or "", count=1).replace("-", " ")
     lines, after, heading = list[_Line](), "", ""
     for row in doc["lines"]:

@@ -120,8 +120,8 @@ def standing(sentence: str) -> str | None:
 
 
 def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
-    """What a person's sentence is worth: 0 for a question or request, which ends what stands together; 1 for
-    what says something only between others; 2 for what states something by itself."""
+    """Return 0 for a question or request, which ends what stands together; 1 for what says something only
+    between others; 2 for what states something by itself."""
     said = bare = fact_text(sentence)
     if said != sentence:
         return 2  # what a picture shows
@@ -176,10 +176,7 @@ class Word(NamedTuple):
 
 @lru_cache(maxsize=1 << 13)
 def content_words(text: str) -> tuple[Word, ...]:
-    """The words that say what a text is about, in its order; numbers and common words are none of them.
-
-    A noun is told by what stands before and behind it, and by how it ends.
-    """
+    """Return the words that say what a text is about, in its order; no numbers and no common words."""
     found = [*_WORD.finditer(text)]
     terms = [_term(match.group()) for match in found]
     joined = [text[one.end() : other.start()] == " " for one, other in pairwise(found)]

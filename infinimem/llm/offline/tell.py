@@ -35,7 +35,6 @@ EPISODE, TOPIC = 6, 4
 
 
 def _always(**reply: Any) -> Callable[[Mapping[str, Any]], Answer]:
-    """A rule that claims nothing."""
     return lambda variables: deepcopy(reply)
 
 
@@ -110,8 +109,8 @@ def _prose(rows: Sequence[Stated]) -> str:
 
 
 def summary(facts: Rows, limit: int) -> str:
-    """One or two whole sentences of some facts, those that tell most, within so many tokens; an AI's only
-    where people stated nothing."""
+    """Return one or two whole sentences of some facts that tell most; an AI's only where people state
+    nothing."""
     told = (_said(fact) for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts)
     whole = ((row, sentence) for row in told for sentence in sentences(fact_text(row.text)))
     rows = list(dict.fromkeys(Stated("", "", row.speaker, one) for row, one in whole if one[-1:] != "?"))
@@ -154,7 +153,6 @@ def _described(rows: Sequence[Stated], prefix: str = "") -> Answer:
 
 
 def _title(rows: Sequence[Stated]) -> str:
-    """Who speaks, and the commonest words."""
     speakers = sorted({row.speaker for row in rows if row.speaker})
     return ": ".join(filter(None, (" and ".join(speakers), ", ".join(keywords(rows)[:TITLE]))))
 

@@ -1,28 +1,24 @@
 """Where lines go: to a topic whose title they hold, else to others with the same noun, else to their month.
 
 A line whose project or conversation has a name came with it (keep.py). All others of a buffer are looked at
-together: a noun is a topic where three lines at least have it, some of them close to each other. What points
-at the line before follows it.
+together: a noun is a topic where three lines at least have it, some of them close to each other.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
-from infinimem.grounding.sentences import sentences
-from infinimem.llm.offline.keep import ENGLISH, Word, content_terms, content_words, fact_text, short_names
+from infinimem.llm.offline.keep import Word, content_terms, content_words, fact_text, short_names
 from infinimem.llm.offline.tell import summary
 from infinimem.terms import MONTHS, fold, query_terms
 from infinimem.terms import tokens as terms_of
 
 FEWEST = 3
 """Lines of a new topic, at least."""
-TYPICAL = 4
-"""Lines of the nouns that come first: rarer ones are said by the way, commoner ones tell little apart."""
 NEAR, TOGETHER = 8, 0.4
 """Lines within which a noun that no name is comes again the same day, and how many of its lines do so."""
 NOUN = 0.25
@@ -41,8 +37,7 @@ def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `plan`: topics to the document of their title, else to a new one; what came by month
-    first as `grouped` has it."""
+    """Answer the task `plan`: topics to the document of their title, else to a new one."""
     topics: dict[str, list[Mapping[str, Any]]] = {}
     loose: list[Mapping[str, Any]] = []
     for topic in variables["topics"]:
@@ -62,31 +57,20 @@ def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[str, Any]]]:
-    """Facts by the title under which they go.
-
-    Args:
-        facts: in the order in which they were said.
-        titles: of topics that there are.
-    """
+    """Group facts, in the order in which they were said, under titles that there are, or new ones."""
     people = short_names(facts)
-    words = [
-        {word.term: word for word in _words(fact["text"]) if fold(word.surface) not in people}
-        for fact in facts
-    ]
+    telling = (content_words(fact_text(fact["text"])) for fact in facts)
+    words = [{word.term: word for word in own if fold(word.surface) not in people} for own in telling]
     known = [(title, _heads(title)) for title in titles if not is_month(title)]
     homes = [next((title for title, heads in known if not heads.isdisjoint(own)), "") for own in words]
     days = [(fact.get("time") or "")[:10] for fact in facts]
     nouns = _nouns(words, days)
-    for term in sorted(nouns, key=lambda term: (abs(len(nouns[term]) - TYPICAL), term)):
+    for term in sorted(nouns, key=lambda term: (-len(nouns[term]), term)):
         free = [at for at in nouns[term] if not homes[at]]
         if len(free) >= FEWEST:
             title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
             for at in free:
                 homes[at] = title
-    for at in range(1, len(facts)):
-        before = homes[at - 1] if days[at - 1] == days[at] else ""
-        if not homes[at] and before and _goes_on(before, facts[at - 1]["text"], facts[at]["text"]):
-            homes[at] = before
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for fact, title in zip(facts, homes, strict=True):
         groups.setdefault(title or month(fact.get("time")), []).append(fact)
@@ -99,15 +83,8 @@ def _heads(title: str) -> set[str]:
     return {terms[-1] for terms in parts if terms}
 
 
-def _words(text: str) -> Iterator[Word]:
-    """What a line says it is about; where it says nothing, what its picture shows, which founds no topic."""
-    words = content_words(fact_text(text))
-    yield from words or (word._replace(noun=False) for word in content_words(text))
-
-
 def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str, list[int]]:
-    """The lines of each noun that may be a title: a name, or one that people stayed with, not one said by the
-    way. A noun whose lines all have another one is that one."""
+    """The lines of each noun that may be a title: a name, or one that people stayed with."""
     lines: dict[str, list[int]] = {}
     for at, own in enumerate(words):
         for term in own:
@@ -116,37 +93,17 @@ def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str
     for term, those in lines.items():
         uses = [words[at][term] for at in those]
         pairs = ((a, b) for a, b in pairwise(those) if b - a <= NEAR and days[a] == days[b])
-        stays = 2 * sum(use.named for use in uses) >= len(uses) or len({*chain(*pairs)}) >= TOGETHER * len(
+        stays = len({*chain(*pairs)}) >= TOGETHER * len(uses) or 2 * sum(use.named for use in uses) >= len(
             uses
         )
         if stays and len(uses) >= FEWEST and sum(use.noun for use in uses) >= max(2, NOUN * len(uses)):
             nouns[term] = those
-    shared = {term: set.intersection(*({*words[at]} for at in those)) for term, those in nouns.items()}
-    rank = {term: (len(those), term) for term, those in nouns.items()}
-    return {
-        term: those
-        for term, those in nouns.items()
-        if not any(rank[term] < rank[other] for other in shared[term] & nouns.keys())
-    }
-
-
-def _goes_on(title: str, before: str, text: str) -> bool:
-    """Whether a line shares a noun with the one before, or points at it and that one ended with the topic."""
-    *_, last = ("", *sentences(fact_text(before)))
-    if ENGLISH["continues"].match(text) and not _heads(title).isdisjoint(content_terms(last)):
-        return True
-    nouns, others = (
-        {word.term for word in content_words(fact_text(one)) if word.noun} for one in (before, text)
-    )
-    return not nouns.isdisjoint(others)
+    return nouns
 
 
 def _written(uses: Sequence[Word]) -> str:
-    """A title of a noun: with the word that most of its uses have before it ("guinea pigs")."""
     ((form, _),) = Counter(use.surface if use.named else use.surface.lower() for use in uses).most_common(1)
-    ((before, count),) = Counter(use.before for use in uses).most_common(1)
-    title = f"{before} {form}" if before and count > 0.6 * len(uses) else form
-    return title[0].upper() + title[1:]
+    return form[0].upper() + form[1:]
 
 
 def month(time: str | None) -> str:
@@ -215,5 +172,4 @@ def _title(doc: Mapping[str, Any]) -> str:
 
 
 def _alike(title: str) -> tuple[str, ...]:
-    """Equal for titles of the same words."""
     return tuple(sorted(terms_of(title)))

@@ -22,7 +22,7 @@ from infinimem.operations.forget import BEGUN, residue
 from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, choose, readings, redact
 from infinimem.operations.forget.residue import Residue, Texts, git_advice
 from infinimem.spec import folders, texts_of
-from infinimem.store import receipts
+from infinimem.store import receipts, withheld
 from infinimem.store.commit import Conflict, recheck, recover
 from infinimem.store.files import digest
 from infinimem.store.index import ID
@@ -31,7 +31,7 @@ from infinimem.store.lines import aliases_of, fold
 from infinimem.store.plans import violations
 from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
-from infinimem.store.state import last_seen, withheld
+from infinimem.store.state import Changes
 from infinimem.store.view import View
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
             break
         known, gone = library.seen_lines(), ", ".join(found.records)
         notes = [f"records deleted, with all links to them: {gone}"] if gone else []
-        notice: last_seen.Changes = {seq: None for seq in rest.seqs if seq in known}
+        notice: Changes = {seq: None for seq in rest.seqs if seq in known}
         residue.set_aside(library.files, rest.seqs)
         written.append(_write(library, view, done, receipts.FORGET, notice, notes))
         view = _look(library)  # what someone saved meanwhile is taken out of their version, too
@@ -137,7 +137,7 @@ def _look(library: Library) -> View:
 
 
 def _write(
-    library: Library, view: View, done: Rendered, op: str, notice: last_seen.Changes, notes: Sequence[str]
+    library: Library, view: View, done: Rendered, op: str, notice: Changes, notes: Sequence[str]
 ) -> Receipt:
     if wrong := violations(view, done):
         raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
@@ -199,7 +199,7 @@ def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
     waiting = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
     withheld.drop(library.files, waiting)
     known = library.seen_lines()
-    notice: last_seen.Changes = {
+    notice: Changes = {
         seq: replace(line, doc_id=names[line.doc_id]) for seq, line in known.items() if line.doc_id in names
     }
     receipt = _write(library, view, done, receipts.RENAME, notice, ())

@@ -21,14 +21,14 @@ from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
 from infinimem.model import CURRENT, Located, ReceiptRow
 from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
 from infinimem.operations.provenance import recorded, session_of
-from infinimem.store import receipts
+from infinimem.store import receipts, state
+from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
-from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
 OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
@@ -73,7 +73,7 @@ class Choice:
 # ── the choice ──────────────────────────────────────────────────────────────────────────────────
 
 
-def choose(view: View, known: Mapping[int, last_seen.SeenLine], wanted: Wanted) -> Choice:
+def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> Choice:
     """The lines that go, as they stand, and as receipts or the list of last seen lines quote them."""
     lines = readings(view, known)
     seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
@@ -101,7 +101,7 @@ def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
 
 def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
     """List items of people's, and lines of a model's own files, that the choice holds of."""
-    for doc_id in (*last_seen.live(view), *view.below(MEMORIES)):
+    for doc_id in (*live(view), *view.below(MEMORIES)):
         document, is_model = view.document(doc_id), doc_id.startswith(MEMORIES)
         every = wanted.source == ("AI" if is_model else "human") and wanted.session is None
         lines = (
@@ -110,7 +110,7 @@ def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
         yield from (Candidate(None, doc_id, n, text) for n, text in lines if every or wanted.finds(text))
 
 
-def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Located, ...]:
+def readings(view: View, known: Mapping[int, state.SeenLine]) -> tuple[Located, ...]:
     """Every way in which a line reads anywhere: in documents, in receipts, in the list of seen lines."""
     standing: list[Located] = []
     quoted: list[Located] = []
@@ -121,7 +121,7 @@ def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Locat
         elif not view.is_note(doc_id):
             standing += document.entries
     seen = filter(None, (parse_entry(one.line) for one in known.values()))
-    quoted += [Located(entry, last_seen.PATH, 0, 0) for entry in seen]
+    quoted += [Located(entry, state.PATH, 0, 0) for entry in seen]
     standing.sort(key=lambda place: (place.doc_id, place.start_line))
     there = {(place.seq, place.entry.line.rstrip()) for place in standing}
     once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(quoted)}

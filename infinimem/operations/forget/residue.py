@@ -24,12 +24,11 @@ from infinimem.operations.forget import BEGUN
 from infinimem.operations.provenance import recorded
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders
+from infinimem.store import sequence, state, withheld
 from infinimem.store.commit import CONFLICTS, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS, slug
-from infinimem.store.state import last_seen, sequence, withheld
-from infinimem.store.state.lists import DRAWN, REFUSED
 from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
@@ -46,7 +45,7 @@ _WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
 """In the name of a conflict (commit.py): that of the old bytes."""
-_SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", sequence.DOUBTFUL, REFUSED}
+_SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", sequence.DOUBTFUL}
 _SILENT |= {sequence.MARK, sequence.GIVEN}
 """What holds no text of any line."""
 _NAMED = (CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)
@@ -189,7 +188,7 @@ def finish(files: Files) -> None:
         files.remove(path)
     if files.exists(sequence.INTENT):
         files.remove(sequence.INTENT)
-    last_seen.compact(files)
+    state.compact(files)
     for staged in [path for path in _paths(files.root) if path.name == STAGED]:
         files.remove(staged.relative_to(files.root).as_posix(), durable=False)
     root = user_folder("cache")
@@ -232,7 +231,7 @@ def left(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
     for name, path in places.items():
         ours, data = name.startswith(own), None
-        if name in _SILENT or name.startswith(DRAWN) or f"{name}/" in own or (ours and preview):
+        if name in _SILENT or f"{name}/" in own or (ours and preview):
             continue
         if name not in listed and texts.within(path.name):
             found.append(Residue(name, "its name: rename or delete it"))

@@ -26,8 +26,7 @@ from typing import Any, Literal, NamedTuple
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
 from infinimem.index.vectors import DIGITS
-from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import LLM, Reply, Task, in_order
 from infinimem.model import Finding, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem import tasks

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import Reply
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import Reply, in_order
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
 from infinimem.store.records import stem

@@ -15,8 +15,7 @@ from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Any, Literal, NamedTuple
 
-from infinimem.llm.base import CUT, LLM
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.model import Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.spec import EVIDENCE

@@ -2,9 +2,8 @@
 split, small ones merged; and, with `rewrite = "free"`, told anew.
 
 A line that comes in goes under the title of its topic, by rule. Only where a section becomes crowded a model
-is asked to part it; it is shown that section and the other headings. Lines that it forgets keep their place.
-`write` turns documents and claims into one plan, in which every line that comes in has exactly one move. A
-document that holds a person's prose, or whose header cannot be read, is left alone.
+is asked to part it. `write` turns documents and claims into one plan, in which every line that comes in has
+exactly one move. A document that holds a person's prose, or whose header cannot be read, is left alone.
 
 Source: Infini Memory, algorithm 1, lines 17-31, prompts D and M2, as references instead of text.
 """
@@ -16,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from infinimem import tokens
-from infinimem.llm.shown import shown as line_of
+from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
@@ -85,8 +84,7 @@ def write(
 
 
 class _Page:
-    """A document as it will be: what stands in it and stays, and what comes in. Once it is laid out it has a
-    summary, and the headings of the lines that move."""
+    """A document as it will be: what stands in it and stays, and what comes in."""
 
     def __init__(self, route: Route, arriving: Collection[int], gone: Collection[int], view: View) -> None:
         self.id, self.title, self._topics = route.doc_id, route.title, route.topics
@@ -138,7 +136,6 @@ class _Page:
         return len(topic.entries) // CROWDED > stood // CROWDED
 
     def _parted(self, topics: Sequence[Topic], headings: Iterable[str], asker: Account) -> dict[int, str]:
-        """Sections parted by a model, which is shown their lines and the headings of all others."""
         parts: list[dict[str, Any]] = [
             {"heading": topic.title, "facts": [{**of.brief(entry), "time": None} for entry in topic.entries]}
             for topic in topics
@@ -198,8 +195,7 @@ def split(view: View, asker: Account) -> Maintenance:
 
 
 def _parts(doc_id: str, limit: int, view: View, asker: Account) -> list[Route]:
-    """The document in parts, none if it is but one line; its name stays with the part of that title, else the
-    largest."""
+    """Return the document in parts, none if it is but one line; the part of its title keeps its name."""
     entries, title = view.document(doc_id).entries, title_of(doc_id, view)
     if len(entries) < 2:
         return []
@@ -233,8 +229,7 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 
 
 def merge(view: View, asker: Account) -> Maintenance:
-    """Plans for groups of small documents that belong together, several a plan, for a plan costs more than a
-    group; what is refused is left for the next time."""
+    """Yield plans for groups of small documents that belong together, several a plan."""
     settings = view.settings.of(InfiniSettings)
     small = [
         row
@@ -252,8 +247,9 @@ def merge(view: View, asker: Account) -> Maintenance:
 
 
 def _groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[list[str]]:
-    """Groups as the model proposes them, as far as they hold: known ids, each once, a body that fits. Those
-    whose titles and summaries are alike come into one call, before all others (SmallSimilarDocs)."""
+    """Return groups as the model proposes them, as far as they hold: known ids, each once, a body that
+    fits. Those whose titles and summaries are alike come into one call, before all others
+    (SmallSimilarDocs)."""
     settings = view.settings.of(InfiniSettings)
     groups: list[list[str]] = []
     used: set[str] = set()
@@ -281,7 +277,6 @@ def _groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[lis
 
 
 def _merged(group: Sequence[str], view: View) -> Route:
-    """All lines of a group into its oldest document; one that does not say is taken for the youngest."""
     header = {doc_id: view.document(doc_id).header.values for doc_id in group}
     oldest, *others = sorted(group, key=lambda one: (str(header[one].get("created_time") or "~"), one))
     parts = (of.sections(view.document(doc_id).entries, title_of(doc_id, view)) for doc_id in others)
@@ -292,35 +287,19 @@ def may_change(doc_id: str, view: View) -> bool:
     """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
     if doc_id not in view or not doc_id.startswith(TOPICS) or doc_id == STANDING:
         return False
-    if doc_id in view.derived(_mixed):
+    document = view.document(doc_id)
+    foreign = document.has_prose or document.unsigned or document.malformed
+    if foreign or document.header.problem is not None or document.header.values.keys() - HEADER_KEYS:
         return False
-    document = view.document(doc_id) if view.lines.doubled else None
-    return document is None or len(of.movable(document, view)) == len(document.entries)
-
-
-def _mixed(view: View, known: frozenset[str] | None, changed: Collection[str] | None) -> frozenset[str]:
-    """Topics that hold a person's text, or a header that is not the program's or cannot be read."""
-    if known is None or changed is None:
-        known, changed = frozenset(), view.below(TOPICS)
-    mixed = set(known.difference(changed))
-    for doc_id in changed:
-        if doc_id.startswith(TOPICS) and doc_id in view:
-            document, header = view.document(doc_id), view.document(doc_id).header
-            foreign = document.has_prose or document.unsigned or document.malformed
-            if foreign or header.problem is not None or header.values.keys() - HEADER_KEYS:
-                mixed.add(doc_id)
-    return frozenset(mixed)
+    return not view.lines.doubled or len(of.movable(document, view)) == len(document.entries)
 
 
 # ── documents in a model's own words (section 3.3 and prompt D, RewriteDoc) ──────────────────────
 
 
 def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
-    """Plans that tell documents whose text is not current, so many at most, and delete texts of those gone.
-
-    A text is a record in topics.free/, derived and made anew at will: no line of a topic comes of it. A reply
-    that cannot be used leaves the text as it was, which is not current then: readers show the lines.
-    """
+    """Yield plans that tell documents whose text is not current, so many at most, and delete texts of
+    those gone. A reply that cannot be used leaves the text as it was, and readers show the lines."""
     limit = view.settings.of(InfiniSettings).markdown_length
     filled = [row for row in view.catalog(folder=TOPICS) if view.document(row.id).entries]
     live = {text_id(view, row.id) for row in filled}
@@ -342,8 +321,8 @@ def retell(view: View, asker: Account, most: int | None = None) -> Maintenance:
 
 
 def _told(document: Document, view: View, asker: Account) -> str | None:
-    """A document's text anew; None if there is no usable reply. Where it only grew, the model is shown its
-    text and the lines that are new, as in the paper; else all lines."""
+    """Return a document's text anew; None if there is no usable reply. Where it only grew, the model is
+    shown its text and the lines that are new, as in the paper; else all lines."""
     entries = {place.seq: place.entry for place in document.entries}
     name, known, text = text_id(view, document.id), set[int](), ""
     if name in view:

@@ -2,12 +2,10 @@
 
 Every turn ends up cited by an entry, or marked as empty or as refused: what a model says without support goes
 back to it once, then the turn stands for itself. A model that cannot be reached leaves the turns pending, and
-so does one that gives no answer of use: its turns are asked about in halves, so that one that it does not
-take, or the length of all, keeps no other back; what is left is for the next time.
+so does one that gives no answer of use: its turns are asked about in halves.
 
 Source: Infini Memory, section 3.3 and prompt A. The paper groups what was drawn in a later call, as does
-`grouping = "rewrite"`; here the model is told the titles that there are, and an entry stands in CURRENT under
-the one that it names.
+`grouping = "rewrite"`; here the model is told the titles that there are.
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import CUT, Failure
-from infinimem.llm.parallel import in_order
-from infinimem.llm.shown import shown
+from infinimem.llm.base import CUT, Failure, in_order
+from infinimem.llm.tasks import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
@@ -57,9 +54,7 @@ Row = Mapping[str, str | None]
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next.
-
-    A unit whose plan is refused stands for itself.
-    """
+    A unit whose plan is refused stands for itself."""
     settings = view.settings.of(InfiniSettings)
     portions, few = _units(new, settings), max(1, settings.workers)
     in_vain = 0
@@ -87,7 +82,6 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
 
 
 def _units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
-    """Return turns in portions of at most `chunk_tokens`; a turn that is larger stands alone."""
     groups: list[list[Located]] = []
     for turn in turns:
         if not groups or _begins(turn, groups[-1], settings.feed):
@@ -248,11 +242,10 @@ def _topics(entries: Iterable[NewEntry]) -> list[str]:
 
 
 def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
-    """The turns that no entry cites and that tell much of which no entry has a word.
+    """Return the turns that no entry cites and that tell much of which no entry has a word.
 
-    Of a conversation these are mostly compliments: to ask about them alone took a quarter more tokens and
-    gave nothing. So they are asked about with what is wrong besides, or where a model left out most of what
-    it read.
+    To ask about these alone took a quarter more tokens and gave nothing: they are asked about with what is
+    wrong besides, or where a model left out most of what it read.
     """
     done = {seq for one in drawn.entries for seq in one.origin}
     done |= {seq for reason in drawn.mendable for seq in reason.seqs}
@@ -277,8 +270,7 @@ def _concerned(
 
 
 def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
-    """Two replies as one: what the second mends is gone from the first, and stands under the topic of what
-    was said with it."""
+    """Return two replies as one: what the second mends is gone from the first."""
     mended = {seq for entry in again.entries for seq in entry.origin}
     texts = {entry.text for entry in again.entries}
     stands = [
@@ -325,7 +317,6 @@ def _drawn(
 
 
 def _read(item: Data, turns: Mapping[int, Located], people: Sequence[str], heading: str) -> NewEntry | Reason:
-    """An item of a reply as an entry, or why it is none."""
     text = one_line(clean_text(item["text"])).strip()
     origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
     seqs = tuple(turn.seq for turn in origin)

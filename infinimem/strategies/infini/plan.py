@@ -1,13 +1,9 @@
 """What becomes of the buffer's lines, in the order of algorithm 1: REWRITE, SAFE_PLAN_UPDATE, COMPARE.
 
 Lines under a heading have their topic from extraction; a model groups the others, with `grouping = "rewrite"`
-all, and where it forgets, doubles or invents lines, the lines win. The planner sees the documents that are
-lexically nearest, never all. Of a reply that cannot be read the content is cut in two; what no reply places
-goes to the nearest document or the inbox.
-
-Which lines newer ones make untrue a model is asked once for a whole consolidation, of those lines alone that
-come in near to others; repetitions are found by rule. A claim that the law would not pass goes back once,
-with the reason; if it insists, the line stays live beside the other, and the receipt says why.
+all, and where it forgets, doubles or invents lines, the lines win. Of a reply that cannot be read the content
+is cut in two; what no reply places goes to the nearest document or the inbox. Which lines newer ones make
+untrue a model is asked once for a whole consolidation; a claim that the law would not pass goes back once.
 
 Source: Infini Memory, section 3.3, prompts B and C, algorithm 2; the paper compares while it rewrites.
 """
@@ -25,12 +21,12 @@ from typing import Any
 from infinimem import law, tokens
 from infinimem.grounding.claims import find_duplicates, is_repetition
 from infinimem.index.search import searcher
-from infinimem.llm.shown import shown as line_of
+from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
 from infinimem.store.spec import STANDING, TOPICS
-from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import CatalogRow, View
+from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE, PLAN, REWRITE
@@ -45,9 +41,8 @@ FIRST = 2
 GIVE_UP = 4
 """After so many unreadable replies in a row the model is not asked again in this plan."""
 NEAR = 0.15
-"""Cosine from which two lines are near, their terms weighed by how few lines hold them. Of the 14 facts of
-sample_library that newer ones replace 12 are found with it, and 89 lines are shown; with 0.25 10 and 46, with
-0.35 6 and 24."""
+"""Cosine from which lines are near: 12 of the 14 pairs of sample_library are, 89 lines are shown; 0.25
+finds 10."""
 FEWEST = 100
 """Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
 NEAREST = 2
@@ -95,12 +90,8 @@ class Route:
 
 
 class Planner:
-    """One plan in the making.
-
-    Args:
-        offer: whether documents that exist are offered; a split makes new ones only.
-        asks: whether a model is asked; else each line goes to the document that is nearest.
-    """
+    """One plan in the making. A split makes new documents only, and does not `offer` those that exist;
+    unless it `asks`, each line goes to the document that is nearest."""
 
     def __init__(self, view: View, asker: Account, *, offer: bool = True, asks: bool = True) -> None:
         self.asker = asker
@@ -125,8 +116,7 @@ class Planner:
         return self._united([*routes, *strays])
 
     def _planned(self, topics: Sequence[Topic], depth: int) -> list[Route]:
-        """Plan in chunks that fit a call: whole topics, or halves of one that is too large; and halves where
-        no reply can be read."""
+        """Plan in chunks that fit a call; halves where one is too large, or no reply can be read."""
         can_halve = depth < MAX_DEPTH and len(entries_of(topics)) > 1
         is_large = sum(size(self._told(topic)) for topic in topics) > self._settings.plan_split_threshold
         chunks = of.packed(topics, self._settings.markdown_length) if is_large else []
@@ -197,8 +187,7 @@ class Planner:
         return routes
 
     def _united(self, routes: Iterable[Route]) -> tuple[Route, ...]:
-        """One route a document, with its id, in order of first appearance: equal titles are one document, and
-        one of that name that exists is taken."""
+        """Return one route a document, with its id; equal titles are one, also of one that exists."""
         slugs, ids = of.Slugs(self._view), {title: doc_id for doc_id, title in self._open.items()}
         by_id: dict[str, Route] = {}
         for route in routes:
@@ -213,8 +202,8 @@ class Planner:
 
 
 def _items(named: Mapping[str, Topic], titled: bool, data: Data) -> list[Data]:
-    """The items of a reply, with those facts in place of topics that it names nowhere; a topic that was
-    given a title, as all are where `titled`, and is left out is a new document."""
+    """Return the items of a reply, with those facts in place of topics that it names nowhere; a topic that
+    was given a title, as all are where `titled`, and is left out is a new document."""
     told = {name for item in data["assign"] for name in item["fact_ids"]}
     alone = set(map(of.seq_of, told))
     facts = {name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()}
@@ -266,18 +255,14 @@ def _open_documents(
 
 
 def claim(seq: int, by: int, why: Why) -> Move:
-    """That a line may go to the archive, because another says the same, or what holds now. Of which document
-    it is the archive, the plan will tell."""
+    """Return that a line may go to the archive of the document that the plan will tell, for another."""
     return Move(seq, f"{TOPICS}x", why=why, by=by)
 
 
 def compare(
     fresh: Iterable[Entry], pool: Mapping[int, Entry], view: View, asker: Account
 ) -> tuple[Move, ...]:
-    """Compare what comes in with what stands near to it (`pool`), and with each other.
-
-    Returns the claims that hold, each with a survivor that stays.
-    """
+    """Compare what comes in with what stands near to it (`pool`), and with each other; return what holds."""
     incoming = {entry.seq: entry for entry in fresh}
     pool = {**pool, **incoming}
     said_again = find_duplicates(entry for _, entry in sorted(pool.items()))
@@ -309,12 +294,10 @@ def near_groups(
     among: Collection[int],
     may: Callable[[int, int], bool] = lambda one, other: True,
 ) -> list[list[int]]:
-    """Groups of texts that are near to each other, given their sorted terms; positions, ascending.
+    """Return groups, as ascending positions, of texts that are near to each other, given their sorted terms.
 
-    Args:
-        nearest: each is joined with so many others at most.
-        among: those of which a group has one at least.
-        may: whether two may be joined.
+    Each is joined with so many others at most that it `may` be joined with; a group has one `among` those at
+    least.
     """
     import numpy as np
 
@@ -355,7 +338,6 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
 def _outdated(
     topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
 ) -> tuple[list[Move], Sequence[Reason]]:
-    """The claims of the better reply, and what is wrong with it."""
     shown = {entry.seq for entry in entries_of(topics)}
 
     def read(data: Data, wrong: list[Reason]) -> list[Move]:
@@ -383,12 +365,8 @@ def _outdated(
 def allowed(
     claims: Iterable[Move], run: Iterable[int], view: View
 ) -> tuple[tuple[Move, ...], list[Withheld]]:
-    """Return the claims that the law lets pass, each pointing at a line that stays; and why the others do
-    not.
-
-    There is at most one for each seq; `run` are the seqs that the plan will touch, of which the law
-    archives a share.
-    """
+    """Return the claims that the law lets pass, one for each seq, pointing at lines that stay; and why
+    others do not. `run` are the seqs that the plan will touch, of which the law archives a share."""
     left = {move.seq: move for move in claims}
     lines = sorted({*run, *left})
     withheld: list[Withheld] = []

@@ -12,27 +12,18 @@ from infinimem.spec import PROMPT, StrategySpec, Way
 
 @dataclass(frozen=True)
 class InfiniSettings:
-    """[infini]: the writing of topic documents. Lengths are tokens.
-
-    Defaults are ours; `preset = "paper"` has the paper's (docs/STRATEGIES.md has both in a table).
-    """
+    """[infini]: the writing of topic documents. Lengths are tokens; docs/STRATEGIES.md has a table."""
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
-    """Tokens of turns that one extraction is shown. A reply that keeps all of them word for word fits the
-    limit of a reply; of twice as many, as in the paper, it would not."""
+    """Tokens of turns that one extraction is shown: all of them fit the limit of a reply."""
     workers: Harmless[int] = 4
-    """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
     grouping: Harmless[Literal["extract", "rewrite"]] = "extract"
-    """When lines get their topic: while they are drawn, or all of the buffer at once."""
     rewrite: Harmless[Literal["moves", "free"]] = "moves"
-    """free: a model also writes each document that changed anew, in its own words, into topics.free/."""
     shows: Harmless[Literal["lines", "free"]] = "lines"
-    """What readers show of a whole document: its lines, or such a text of them."""
     summary: Harmless[Literal["model", "paper", "rule"]] = "model"
-    """Who sums up a document: a model in a sentence or two; a model as in the paper; a rule."""
     summary_length: Harmless[int] = 100
     compare_docs: Harmless[int] = 8
     """Documents besides those that lines go to in which what they outdate is looked for."""
@@ -44,7 +35,6 @@ class InfiniSettings:
     merge_trigger_min_count: Harmless[int] = 50
     merge_group_max: Harmless[int] = 4
     maintenance: Harmless[bool] = True
-    """False: append-only. What is flushed is compared with itself, and stays in a document of its own."""
 
 
 PAPER: Mapping[str, Mapping[str, object]] = {

@@ -107,20 +107,16 @@ class Infini:
             yield from documents.retell(view, self._asker, most)
 
     def is_due(self, view: View, event: Event) -> bool:
-        """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
-
-        Source: equation 1; the released code fires above the threshold, not at it.
-        """
+        """Tell whether the buffer is to be emptied; staleness is looked at before new entries come in. The
+        released code fires above the threshold of equation 1, not at it."""
         if event == "consolidate":
             return True
         stale = event == "append" and view.buffer_age >= self.own.stale_seconds
         return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
     def consolidation(self, view: View, count: int) -> Plan:
-        """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22).
-
-        Without maintenance old and new stand beside each other, each flush in a document (section 4.3.1).
-        """
+        """Plan where so many first lines of the buffer go (algorithm 1, lines 14-22). Without maintenance
+        old and new stand beside each other, each flush in a document (section 4.3.1)."""
         grouped = rewrite(view, self._asker, count)
         fresh = topics.entries_of(grouped)
         if self.own.maintenance:
@@ -138,8 +134,7 @@ class Infini:
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
     ) -> Plan:
-        """These lines to the nearest documents, or the inbox; what one replaced is archived, if the law
-        lets it."""
+        """Plan to bring these lines to the nearest documents; what one replaced goes if the law lets it."""
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         there = {place.seq for place in places}
         grouped = topics.sections(places, topics.unsorted(view))

@@ -33,8 +33,7 @@ EXTRACT_ALONE = replace(EXTRACT, variables=EXTRACT.variables - {"topics"})
 REWRITE = task(
     "rewrite", "facts docs problems", 4096, "where:rewrite", topics=list_of(title=TEXT, fact_ids=IDS)
 )
-"""The buffer's facts that came without a topic, grouped (prompt B as references). `docs`: [{"title",
-"tokens"}]."""
+"""The buffer's facts that came without a topic, grouped (prompt B). `docs`: [{"title", "tokens"}]."""
 
 PLAN = task(
     "plan",

@@ -1,8 +1,5 @@
-"""The nouns of the write path: topics, their facts as a model is shown them, titles, slugs, packing.
-
-And what a model named of them, read: each line in the one place that it is named first, and what sentences
-owe to the texts that they came from. It knows nothing of plans.
-"""
+"""The nouns of the write path: topics, their facts as a model is shown them, titles, slugs, packing; and
+what a model named of them, read: each line in the one place that it is named first."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class Account(Asker):
         self.notes |= {one_line(clean_text(str(text))): None for text in texts}
 
     def close(self, plan: Plan) -> Plan:
-        """The plan with all that was kept for it; an account for the next one begins."""
+        """Return the plan with all that was kept for it; an account for the next one begins."""
         notes, withheld, self.notes, self.withheld = self.notes, self.withheld, {}, []
         told = tuple(dict.fromkeys((*plan.notes, *notes)))
         return replace(plan, notes=told, withheld=tuple(withheld), rejected=self.rejected())
@@ -70,9 +67,8 @@ class Account(Asker):
         """Ask for groups of facts: items with "fact_ids", the reply's one list unless `items_of` reads it
         otherwise.
 
-        Returns:
-            The items of the better reply with their "seqs", each fact where it is named first, None if no
-            reply can be read; and what is wrong with it.
+        Returns the items of the better reply with their "seqs", each fact where it is named first, None if no
+        reply can be read; and what is wrong with it.
         """
         data, wrong = self.ask_checked(task, variables, lambda data: _placed(items_of(data), known)[1])
         return None if data is None else _placed(items_of(data), known)[0], wrong
@@ -130,10 +126,8 @@ def unsupported(text: str, origins: Sequence[str], people: Iterable[str] = ()) -
 
 
 def verbatim(text: str, origin: str) -> bool:
-    """Whether the text is the origin or a run of whole sentences or lines of it, but for white space.
-
-    Half a sentence is not verbatim: it may have lost a "not".
-    """
+    """Tell whether the text is the origin or a run of whole sentences or lines of it, but for white space.
+    Half a sentence is not: it may have lost a "not"."""
     said, lines = " ".join(text.split()), _LINES.sub("\n", _SPACE.sub(" ", origin)).strip()
     flat = lines.replace("\n", " ")
     at = flat.find(said) if said else -1
@@ -148,8 +142,7 @@ def verbatim(text: str, origin: str) -> bool:
 
 
 def cut(text: str, limit: int) -> list[str]:
-    """The text in pieces of about `limit` tokens at most, cut after sentences or lines; endless ones in
-    bounded runs of characters."""
+    """Return the text in pieces of about `limit` tokens, cut after sentences or lines, else anywhere."""
     ends = [0, *(match.end() for match in _BREAK.finditer(text)), len(text)]
     parts = (
         text[at : min(at + 2 * limit, end)]

@@ -68,15 +68,10 @@ Call = Mapping[str, Any]
 
 
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
-    """Evidence for an answer.
+    """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
 
     Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
     the whole library, but by the paper's agent.
-
-    Args:
-        llm: may be asked.
-        reader: one of `READERS`; UsageError for any other.
-        budget: tokens of evidence.
     """
     if reader not in _READERS:
         raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
@@ -111,13 +106,7 @@ def _entries(request: _Request) -> list[Retrieved]:
     return request.note("entries", near(best_that_fit(ranked, request.budget)))
 
 
-def _selected(request: _Request) -> list[Retrieved]:
-    return _bodies(request, _select(request), request.budget)
-
-
 def _hybrid(request: _Request) -> list[Retrieved]:
-    """Selected documents with at most two thirds of the budget, then the best partitions of all others
-    (section 3.4); where not one of these fits, the best entries."""
     chosen = _select(request)
     found = _bodies(request, chosen, request.budget * 2 // 3)
     ranked = partial(best_partitions, request.view, request.question, without=chosen)
@@ -126,8 +115,7 @@ def _hybrid(request: _Request) -> list[Retrieved]:
 
 
 def _named(request: _Request) -> list[Retrieved]:
-    """What a model that searches names: the heading blocks around its lines, whole documents; where that is
-    little, the best partitions beside it (Algorithm 3)."""
+    """What a model that searches names; where that is little, the best partitions beside it (Algorithm 3)."""
     view, question, own = request.view, request.question, request.view.settings.reader
     search = Selection(view, question)
     for _ in search.rounds(request.llm, {"question": question}, (), request.budget, request.trace):
@@ -144,13 +132,12 @@ _READERS: Mapping[str, Callable[[_Request], list[Retrieved]]] = {
     "agent": _named,
     "hybrid": _hybrid,
     "bm25": _entries,
-    "summary": _selected,
+    "summary": lambda request: _bodies(request, _select(request), request.budget),
 }
 READERS = tuple(_READERS)
 
 
 def _select(request: _Request) -> list[str]:
-    """Ids that the model chose, without those that it made up."""
     view, question, limit = request.view, request.question, request.view.settings.reader.search_limit
     nearest = map(view.document, searcher(view).documents(question, OFFERED))
     offered = {document.id: document for document in nearest if document.header.end < len(document.lines)}
@@ -164,7 +151,6 @@ def _select(request: _Request) -> list[str]:
 
 
 def _listed(document: Document) -> dict[str, str]:
-    """A document as a model is told of it (llm/tasks.py, shape `doc`)."""
     told = {"id": document.id, "summary": document.summary}
     return told | ({"title": document.title} if document.title else {})
 
@@ -223,12 +209,7 @@ class Search:
         self, llm: LLM, variables: Mapping[str, Any], shown: Iterable[Retrieved], budget: int, trace: Trace
     ) -> Iterator[list[Retrieved]]:
         """Ask, and make the calls of each reply until one ends the search; yield what each round brings.
-
-        Args:
-            variables: of the task; what the search itself tells is added.
-            shown: what the model sees already.
-            budget: tokens of what it sees in the end.
-        """
+        `shown` is what the model sees already, `budget` the tokens of what it sees in the end."""
         shown = list(shown)
         while self.rounds_left > 0:
             known = {"catalog": self._catalog(), "tools": self._tools.extra, "calls": list(self._calls)}
@@ -268,12 +249,10 @@ class Search:
         return bool(data.get("answer", "").strip())
 
     def _note(self, told: list[str], new: Sequence[Retrieved]) -> None:
-        """Keep what is told of a call; what it found comes behind the evidence."""
         self._calls.append({"told": told})
 
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
-        """What a search finds as entries, which say more than sections; of other results the lines, matches
-        first."""
+        """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
             query = str(call["arguments"]["query"])

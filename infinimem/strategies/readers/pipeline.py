@@ -1,9 +1,7 @@
 """What readers are made of: plain functions that gather, score, expand, order and pack, one after the other.
 
 A stage says what it found as candidates, whose score is made of named parts by the strategy's one formula
-(`ranked`); `Trace` notes the stages of all readers in the same shape (model.Stage). Of a whole document
-readers show its lines, or the text that a model wrote of these very lines (docs/FORMAT.md, Texts of
-documents). No stage here asks a model.
+(`ranked`); `Trace` notes the stages of all readers. No stage here asks a model.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 
 RANKED, MOST = 50, 200
-"""Pieces that are ranked for a budget: at first, and where they leave room: 50 entries say about 1,500
-tokens."""
+"""Pieces that are ranked for a budget: at first, and where they leave room."""
 ROOM = 16
 """Tokens; what is shorter is hardly worth a place."""
 CANDIDATES = 2000
@@ -40,11 +37,10 @@ SUPERSEDED_TOKENS = 200
 FIRST = 5
 """Pieces that stay before the user's wishes: who takes few of a ranking takes what was asked for."""
 FLOOR = 0.3
-"""Of the best entry's score; what has less is not shown. On LoCoMo's development half it costs 0.1 % of the
-gold turns in 1,024 tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
+"""Of the best entry's score; what has less is not shown. It costs 0.1 % of LoCoMo's gold turns in 1,024
+tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
 MANY = 300
-"""Documents, and turns that no entry cites yet, up to which each partition is looked at; of more the index
-ranks."""
+"""Documents and uncited turns up to which each partition is looked at; of more the index ranks."""
 K1, B = 1.5, 0.75
 
 _SEQS = re.compile(r" \{([0-9]{1,18}(?:, [0-9]{1,18})*)\}(?=\n|\Z)")
@@ -64,11 +60,7 @@ def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> 
 def pack(
     items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
 ) -> list[Retrieved]:
-    """The best items that fit, best first, in their order.
-
-    A piece that does not fit is passed over for smaller ones behind it; a line that an earlier piece
-    already shows is left out.
-    """
+    """Return the best items that fit, in their order, without lines that an earlier piece already shows."""
     packed: list[Retrieved] = []
     left = budget
     for item in items:
@@ -101,12 +93,7 @@ def ranked(
     formula: Callable[[Mapping[str, float]], float],
     ties: Callable[[Candidate], Any],
 ) -> list[Candidate]:
-    """Candidates with their scores, best first.
-
-    Args:
-        formula: what parts come to; a strategy has one.
-        ties: what orders those of equal score; it ends in an id.
-    """
+    """Return candidates with their scores by a formula of their parts, best first; `ties` ends in an id."""
     scored = (replace(one, score=formula(one.parts)) for one in found)
     return sorted(scored, key=lambda one: (-one.score, ties(one)))
 
@@ -115,8 +102,8 @@ def ranked(
 
 
 def spread(view: View, question: str) -> list[Retrieved]:
-    """Lines for the order of things, or a summary: however many of the first are from as many sessions and
-    turns as can be; of a question about what the user said the user's own, where there are any."""
+    """Return lines for the order of things, or a summary: the first are from as many sessions and turns as
+    can be; of a question about what the user said the user's own, if there are any."""
     found = searcher(view).entries(question, CANDIDATES)
     if asks("my words", question):
         found = [item for item in found if item.source in ("user", "human")] or found
@@ -145,8 +132,8 @@ def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: i
 
 
 def standing(view: View, question: str, budget: int) -> list[Retrieved]:
-    """What the user asked for once and for all, in a part of the budget: the newest instructions, and the
-    preferences that share a word with the question, the nearest first."""
+    """Return the newest instructions, and the preferences that share a word with the question, within a
+    share."""
     if STANDING not in view or view.group(STANDING) != "live":  # another strategy's
         return []
     search, document = searcher(view), view.document(STANDING)
@@ -206,8 +193,8 @@ def as_shown(view: View, doc_id: str) -> Document:
 
 
 def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Retrieved:
-    """Return a document's body as readers show it, or some lines of that. A text cites the turns behind the
-    lines that it names (`{41, 43}` ends an item); if it names none, behind all lines of the document."""
+    """Return a document's body as readers show it, or some lines of that. A text cites the turns behind
+    the lines that it names (`{41, 43}` ends an item); if it names none, behind all lines of the document."""
     search, document = searcher(view), as_shown(view, doc_id)
     told = search.lines_at(document.id, start, end or len(document.lines))
     if document.id == doc_id:
@@ -253,11 +240,8 @@ class _Partitions:
 
 
 def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
-    """Return the partitions that answer a question best by Okapi BM25, of documents that are not left out;
-    ties by document and line. Of a large library the index ranks.
-
-    Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677; the package rank-bm25.
-    """
+    """Return the partitions that answer a question best by Okapi BM25; of a large library the index ranks.
+    Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677."""
     if len(view.ids()) + len(view.unfiled()) > MANY:
         found = searcher(view).blocks(question, limit * (len(without) + 1))
         return [block for block in found if block.doc_id not in without][:limit]

@@ -22,8 +22,7 @@ import numpy as np
 
 from infinimem import tokens
 from infinimem.grounding.claims import claims
-from infinimem.llm.base import CUT, LLM
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.model import AGAIN, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.records import stem

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinimem.grounding.claims import unsupported
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import in_order
 from infinimem.model import Finding
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, one_liner

@@ -18,8 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import CUT
-from infinimem.llm.parallel import in_order
+from infinimem.llm.base import CUT, in_order
 from infinimem.model import Finding, Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View

@@ -26,7 +26,7 @@ from infinimem.store import disk
 from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
-from infinimem.store.state.last_seen import SeenLine
+from infinimem.store.state import SeenLine
 from infinimem.store.view import View, whole
 
 MARK, GIVEN = ".infinimem/seq", ".infinimem/seq.given"

@@ -1,1 +1,0 @@
-"""What the program remembers under .infinimem: seqs given, lines seen, what waits."""
