@@ -19,13 +19,14 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
     from infinimem.store.view import View
 
+T = TypeVar("T")
+
 LAYOUT = 2
 """Of the rows: raise it when they change, and indexes are made anew."""
 RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
@@ -48,6 +51,8 @@ RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 SAID = RANKS.index(EVIDENCE)
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
+PAUSE = 0.01
+"""Seconds between two looks whether another process is ready."""
 PORTION = 500
 """Documents that are taken in at once: a process that is killed loses no more."""
 KEPT = 64
@@ -108,10 +113,11 @@ class Lines:
 
     Args:
         db: a connection in a read transaction, or of the view's own index in memory.
+        index: whose it is.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+    def __init__(self, db: sqlite3.Connection, index: Index) -> None:
+        self._db, self.index = db, index
 
     def all(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query; raise a LibraryError if the index cannot be read any more."""
@@ -255,27 +261,31 @@ class Index:
 
     def lines(self, view: View) -> Lines:
         """Take in what changed, and return what a view may ask from now on."""
+        return self.attempt(view, self._lines)
+
+    def attempt(self, view: View, work: Callable[[], T]) -> T:
+        """Take in what changed and do some work; again with an index made anew where that fails."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 self._forget()
+            for _ in range(2):
+                try:
+                    self._update(view)
+                    return work()
+                except sqlite3.Error as error:
+                    if _is_busy(error):
+                        break
+                    log.warning("the index is made anew (%s)", error)
+                    self._discard()
+            log.warning("the index cannot be kept; it is built in a temporary folder")
+            self._forget()
+            self.folder = self._made()  # no space, no right to write, or another process writes for long
             try:
-                return self._lines(view)
+                self._update(view)
+                return work()
             except sqlite3.Error as error:
-                log.warning("the index is made anew (%s)", error)
-                self._discard()
-            try:
-                return self._lines(view)
-            except sqlite3.Error as error:  # no space, or no right to write
-                log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
-                self._discard()
-                self.folder = self._made()
-            try:
-                return self._lines(view)
-            except sqlite3.Error as error:
-                raise LibraryError(
-                    f"no index can be built ({error}); make room in the cache folder"
-                ) from error
+                raise LibraryError(f"no index can be built ({error}); make room in {self.folder}") from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -315,13 +325,9 @@ class Index:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
-    def _lines(self, view: View) -> Lines:
-        if self._db is not None and self._root is not None and self._found() != self._inode:
-            self._forget()  # a `forget` deleted it, or somebody else
-            self.__dict__.pop("folder", None)
-        self._update(view)
+    def _lines(self) -> Lines:
         db = self.pinned()
-        lines = Lines(db)
+        lines = Lines(db, self)
         weakref.finalize(lines, self.release, db).atexit = False
         return lines
 
@@ -331,7 +337,9 @@ class Index:
         folder = self.folder
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
+        while not _is_wal(db):  # no waiting for a lock is built into this
+            time.sleep(PAUSE)
+        for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
         if self._db is not None and self._found() != self._inode:
             raise sqlite3.DatabaseError("it was deleted meanwhile")
@@ -358,7 +366,7 @@ class Index:
         return self._db
 
     def _discard(self) -> None:
-        folder = self.folder
+        folder = self.folder if self._db is None or self._found() == self._inode else None
         for db in (self._db, *self._idle):
             if db is not None:
                 with suppress(sqlite3.Error):
@@ -372,6 +380,9 @@ class Index:
 
     def _update(self, view: View) -> None:
         """Make the rows say what a view's files do, as far as they still read so."""
+        if self._db is not None and self._root is not None and self._found() != self._inode:
+            self._forget()  # a `forget` deleted it, or somebody else
+            self.__dict__.pop("folder", None)
         db = self._opened()
         theirs = self._refresh(db)
         listing = view.stored.listing if view.stored else None
@@ -613,6 +624,21 @@ def _is_remote(folder: Path) -> bool:
             if len(point) >= len(best) and folder.is_relative_to(point):
                 best, kind = point, name
     return kind in NETWORK
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_wal(db: sqlite3.Connection) -> bool:
+    """Switch a database to WAL; return False while another process keeps it from that."""
+    try:
+        db.execute("pragma journal_mode=wal")
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        return False
+    return True
 
 
 @contextmanager

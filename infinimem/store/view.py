@@ -78,8 +78,6 @@ class Stored:
     """Gives a document without keeping it."""
     index: Index
     listing: DocumentStates
-    newest: Callable[[], bool] = lambda: True
-    """Whether nothing is known of the library that is newer than this snapshot."""
 
 
 class Derivations:
