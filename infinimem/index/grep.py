@@ -6,6 +6,7 @@ nothing of entries. text.py does the same over the text of a large library.
 
 from __future__ import annotations
 
+import mmap
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -69,22 +70,24 @@ class Pattern:
     left: int = MAX_SECONDS * 10**9
     """Nanoseconds that this search may still take."""
 
-    def lines(self, text: bytes) -> Iterator[int]:
-        """The offset of each matching line, or of a place in it; every line of `text` ends with "\n".
+    def lines(self, text: bytes | mmap.mmap, start: int, end: int) -> Iterator[int]:
+        """Give a place in each matching line of a part of a text; every line of it ends with "\n".
 
         Raises:
             UsageError: the search takes too long.
         """
-        search, at = spans(self.text or self.line), 0
+        search, at = spans(self.text or self.line), start
         reach = self.reach if self.text else 1
-        while at < len(text):
-            end = text.rfind(b"\n", at, at + reach) + 1 or text.find(b"\n", at) + 1 or len(text)
-            began = self._begin(end - at)
-            for place in _in_lines(search, text[at : end - 1]):
-                yield at + place
+        while at < end:
+            most = min(at + reach, end)
+            stop = text.rfind(b"\n", at, most) + 1 or text.find(b"\n", at, end) + 1 or end
+            began = self._begin(stop - at)
+            part, before = (text, 0) if self.text else (text[at : stop - 1], at)
+            for place in _in_lines(search, part, at - before, stop - 1 - before):
+                yield before + place
                 self.left += PER_LINE
-            self._spend(began, end - at)
-            at = end
+            self._spend(began, stop - at)
+            at = stop
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where in a line of text it matches: begin and end of each place, in order.
@@ -132,12 +135,11 @@ class Pattern:
         return now
 
 
-def _in_lines(search: Search, text: bytes) -> Iterator[int]:
-    """A place in each line of a text that matches."""
-    at = 0
-    while at <= len(text) and (place := search(text, at, len(text)))[0] >= 0:
+def _in_lines(search: Search, text: bytes | mmap.mmap, at: int, end: int) -> Iterator[int]:
+    """Give a place in each line of a part of a text that matches."""
+    while at <= end and (place := search(text, at, end))[0] >= 0:
         yield place[0]
-        at = text.find(b"\n", place[1]) + 1 or len(text) + 1
+        at = text.find(b"\n", place[1], end) + 1 or end + 1
 
 
 def spans(expression: Any) -> Search:
@@ -226,7 +228,7 @@ def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) ->
     total, found = 0, list[Match]()
     for document in documents:
         text = text_of(document)
-        places = [*pattern.lines(text)]
+        places = [*pattern.lines(text, 0, len(text))]
         total += len(places)
         number, before = 1, 0
         for at in places[: most - len(found)]:

@@ -14,7 +14,7 @@ import os
 import secrets
 import sqlite3
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -223,7 +223,7 @@ def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int,
 
     def work(cut: tuple[int, int]) -> list[int]:
         some = chunks[cut[0] : cut[1]]
-        return [start + at for start, end in some for at in pattern.lines(data[start:end])]
+        return [place for start, end in some for place in pattern.lines(data, start, end)]
 
     if many == 1:
         return work((0, len(chunks)))
@@ -240,15 +240,18 @@ def _matches(
     most: int,
 ) -> list[Match]:
     """Return the first matches, told by the documents as the view has them."""
-    starts, held = [start for start, _, _ in runs], dict[int, list[int]]()
-    for offset in offsets:
-        held.setdefault(bisect_right(starts, offset) - 1, []).append(offset)
+    starts, held, at = [start for start, _, _ in runs], dict[int, Sequence[int]](), 0
+    while at < len(offsets):
+        run = bisect_right(starts, offsets[at]) - 1
+        after = bisect_left(offsets, runs[run][1], at)
+        held[run] = offsets[at : min(after, at + most)]
+        at = after
     matches: list[Match] = []
     for at in sorted(held, key=lambda at: runs[at][2]):
         if len(matches) >= most:
             break
         document = view.document(runs[at][2])
-        lines = [_line(data, starts[at], offset) for offset in held[at][:most]]
+        lines = [_line(data, starts[at], offset) for offset in held[at]]
         if all(
             line <= len(document.lines) and document.text_line(line).encode() == text for line, text in lines
         ):

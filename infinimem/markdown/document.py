@@ -129,7 +129,7 @@ class Document:
 
     @property
     def entries(self) -> tuple[Located, ...]:
-        return self._scan.entries
+        return self._scan.entries if is_signed(self.id) else ()
 
     def entry(self, seq: int) -> Located | None:
         """Return the entry with this seq, the last of several."""
