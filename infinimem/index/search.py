@@ -25,14 +25,13 @@ from infinimem.errors import ModelUnavailable
 from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, name_key, part, passage
 from infinimem.index.questions import factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
-from infinimem.index.term_counts import compared, term_counts
-from infinimem.index.words import AROUND, DOCUMENTS, ENTRIES, OWN, rarity
+from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Texts, rarity
 from infinimem.log import log
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import LEFT, Retrieved
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Scope, View
-from infinimem.terms import analyzer
+from infinimem.terms import Analyzer, analyzer
 
 if TYPE_CHECKING:
     from infinimem.index.nearness import Meaning
@@ -54,8 +53,8 @@ COMPARED, GATHERED = 10_000, 2000
 """Documents that are compared with a text one by one; of more, the nearest so many by the index."""
 FURTHER = 0.25
 """What the second best line of a section adds to the score of the best one, of its own; of others less."""
-DIGITS = 4
-"""Of a score, so that an order does not hang on the last bits of a float."""
+SPARE = 1000
+"""Texts that are of no use any more, beside as many as are, before they go."""
 
 PARTS_OF: Mapping[Scope, frozenset[int]] = {
     "default": frozenset({0}),
@@ -67,6 +66,10 @@ PARTS_OF: Mapping[Scope, frozenset[int]] = {
 }
 
 
+PARTS = ("words", "whole", "meaning", "prior")
+"""Of a score: the first three, of which `whole` counts names too, are added up, the last multiplies."""
+
+
 class Ranked(NamedTuple):
     """A row that answers, and its score."""
 
@@ -74,8 +77,8 @@ class Ranked(NamedTuple):
     """The id of its document."""
     row: Row
     score: float
-    parts: Mapping[str, float]
-    """What the score is made of: words, whole (with names) and meaning are added up, prior multiplies."""
+    parts: tuple[float, float, float, float]
+    """What the score is made of, by `PARTS`."""
 
 
 class Searcher:
@@ -110,9 +113,11 @@ class Searcher:
         self, query: str, limit: int = 10, scope: Scope = "default"
     ) -> list[tuple[str, int, int, Mapping[str, float]]]:
         """Return of what `blocks` gives document, first and last line, and what the score of the best line in
-        it is made of (`Ranked.parts`)."""
-        found = self._sections(query, limit, scope)
-        return [(item.doc_id, item.start_line, item.end_line, hit.parts) for item, hit in found]
+        it is made of (`PARTS`)."""
+        return [
+            (item.doc_id, item.start_line, item.end_line, dict(zip(PARTS, hit.parts, strict=True)))
+            for item, hit in self._sections(query, limit, scope)
+        ]
 
     def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, int, float]]:
         """Return as `entries`, but of each only the id of its document, its seq (0 for none) and its score:
@@ -131,7 +136,7 @@ class Searcher:
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
         if ids is not None and len(chosen) <= COMPARED:
-            scores = self._view.derived(term_counts).scores(self._view, chosen, terms)
+            scores = self._compared(sorted(chosen), terms)
         else:
             with self._tables.reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
@@ -141,6 +146,22 @@ class Searcher:
         near = sorted(scores, key=lambda name: (-scores[name], name))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
+
+    def _compared(self, names: Sequence[str], terms: Sequence[str]) -> dict[str, float]:
+        """Return those of some documents that hold a term, with their scores among all of them.
+
+        They have no rows for it: to bring those up to date would take longer, and in an import each
+        consolidation would do so anew. An entry counts by what its own line says: its text, who said it and
+        when.
+        """
+        _, texts, numbers = self._view.derived(_texts)
+        pieces = Pieces(self._view)  # follows no origins
+        for name in names:
+            if name not in numbers:
+                parts = pieces.parts(self._view.document(name)) if name in self._view else ()
+                numbers[name] = texts.add(term for _, joined in parts for term in joined.split())
+        scores = texts.compared([numbers[name] for name in names], terms)
+        return {name: score for name, score in zip(names, scores, strict=True) if score}
 
     def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
         """Return how many entries hold each term, and how many there are."""
@@ -173,11 +194,12 @@ class Searcher:
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """Return these pieces, best first when compared with each other; ties keep their order."""
         documents = ((item, self._view.document(item.doc_id)) for item in items)
-        texts = [
-            self._pieces.terms_at(document, item.start_line, item.end_line).split()
+        texts = Texts()
+        numbers = [
+            texts.add(self._pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in documents
         ]
-        scores = compared(texts, self._words.query_terms(query))
+        scores = texts.compared(numbers, self._words.query_terms(query))
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
@@ -295,11 +317,7 @@ class Searcher:
         once: dict[tuple[str, int], int] = {}
         for at in order:  # of the pieces of a long text the best
             once.setdefault((found[at][0], rows[at].start), at)
-        told = ("words", "whole", "meaning", "prior")
-        return [
-            Ranked(*found[at], scores[at], dict(zip(told, columns[at], strict=True)))
-            for at in list(once.values())[:limit]
-        ]
+        return [Ranked(*found[at], scores[at], columns[at]) for at in list(once.values())[:limit]]
 
     def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
         """Return how much each word tells that may be written as two, as much as the rarer of them.
@@ -375,6 +393,20 @@ def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tabl
     tables = known if known and known.index is index else Tables(index)
     tables.fill(view)
     return tables
+
+
+Known = tuple[Analyzer, Texts, dict[str, int]]
+"""Terms by an analyzer, and which of the texts a document is."""
+
+
+def _texts(view: View, known: Known | None, changed: Collection[str] | None) -> Known:
+    """Return the texts of documents that were compared (`View.derived`)."""
+    words = analyzer(view.settings.search.language)
+    if known and changed is not None and known[0] is words:
+        numbers = {name: at for name, at in known[2].items() if name not in changed}
+        if len(known[1]) <= 2 * len(numbers) + SPARE:
+            return words, known[1], numbers
+    return words, Texts(), {}
 
 
 def _waiting(view: View, *_: object) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Rows in tantivy, and by its formula those that it was not told.
+"""Rows in tantivy, by its formula those that it was not told, and texts that are compared with each other.
 
 tantivy ranks by BM25 with k1 = 1.2 and b = 0.75, and each field by its own document frequencies. Two things
 bend that to what was measured to be best. A row is padded with dummy terms, so that length counts less: 1.5
@@ -8,12 +8,14 @@ its frequency in a field by the one in the rows' own text. It knows nothing of f
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import log1p
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
@@ -28,6 +30,10 @@ PADDING: Mapping[str, tuple[int, int]] = {ENTRIES: (80, 80), DOCUMENTS: (500, 5)
 """Dummy terms of the two fields of rows; those of a note's blocks have none."""
 K1, B = 1.2, 0.75
 """tantivy's own."""
+TEXTS_B = 0.3
+"""How much longer texts are held back, 0 to 1."""
+DIGITS = 4
+"""Of a score, so that an order does not hang on the last bits of a float."""
 DUMMY = "."
 """No term: tokens have letters or digits."""
 _SMALL_HEAP, _HEAP = 15_000_000, 50_000_000
@@ -189,3 +195,45 @@ class Bag:
             weight * often * (K1 + 1) / (often + K1 * (1 - B + B * _kept(self.lengths[field]) / means[field]))
             for field, weight, often in parts
         )
+
+
+class Texts:
+    """By term, the numbers of the texts that hold it, and how often. Texts are added and never change."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[array[int], array[int]]] = {}
+        self._lengths = array("I")
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, terms: Iterable[str]) -> int:
+        """Return the number of a new text, by its terms with repeats."""
+        counts = Counter(terms)
+        with self._lock:
+            for term, often in counts.items():
+                texts, counted = self._held.setdefault(term, (array("I"), array("I")))
+                texts.append(len(self._lengths))
+                counted.append(often)
+            self._lengths.append(counts.total())
+            return len(self._lengths) - 1
+
+    def compared(self, texts: Sequence[int], terms: Iterable[str]) -> list[float]:
+        """Return the scores of some texts among each other, by BM25; 0 for one that holds no term.
+
+        Args:
+            texts: their numbers.
+            terms: what is looked for, each once.
+        """
+        with self._lock:
+            mean = sum(map(self._lengths.__getitem__, texts)) / max(len(texts), 1) or 1.0
+            scores = dict.fromkeys(texts, 0.0)
+            for term in terms:
+                pairs = zip(*self._held.get(term, ((), ())), strict=True)
+                there = [(text, often) for text, often in pairs if text in scores]
+                weight = rarity(len(texts), len(there)) * (K1 + 1)
+                for text, often in there:
+                    norm = K1 * (1 - TEXTS_B + TEXTS_B * self._lengths[text] / mean)
+                    scores[text] += weight * often / (often + norm)
+        return [round(score, DIGITS) for score in scores.values()]

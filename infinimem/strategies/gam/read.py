@@ -14,7 +14,7 @@ from pathlib import Path
 from infinimem.embedders.local import cross_encoder
 from infinimem.grounding.sentences import asks
 from infinimem.grounding.when import day_of, mentions
-from infinimem.index.questions import asked_of, nameless, read_dates
+from infinimem.index.questions import asked_of, nameless, without_dates
 from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
@@ -139,7 +139,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         found = {seq: turn for seq in self._within if (turn := self.store.turn(seq)) and turn.text.strip()}
         parts = self._near(found)
         if self.own.factors:
-            asked = asked_of(read_dates(self.query)[1], speakers(self.view))
+            asked = asked_of(without_dates(self.query)[0], speakers(self.view))
             near = {seq: found[seq] for seq in sorted(parts, key=lambda seq: -parts[seq]["p"])}
             when = {*(self._timed if by_model else self._mentions)(near)}
             for seq, those in parts.items():
@@ -155,7 +155,7 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     def _mentions(self, turns: Turns) -> Collection[int]:
         """The turns that tell a time, if the question asks for one."""
-        if not (read_dates(self.query)[0] or asks("when", self.query)):
+        if not (without_dates(self.query)[1] or asks("when", self.query)):
             return ()
         entries = ((seq, turn.entry) for seq, turn in turns.items())
         return [seq for seq, one in entries if mentions(one.text, day_of(one.time) or _ANY_DAY)]
