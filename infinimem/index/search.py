@@ -356,16 +356,17 @@ class Searcher:
         found = reading.scores(DOCUMENTS, {AROUND: 1.0}, weights, NAMED, parts, ids=exactly)
         found = {number: score for number, score in found.items() if score > full / 2 or number in exactly}
         named: dict[int, float] = {}
-        first = (
-            "select r.id, r.line, r.part, w.id from row w join row r on r.doc = w.doc where w.id = ? "
-            f"and r.line != {WHOLE} order by r.start, r.piece limit 1"
+        first = (  # SQLite gives the columns of the row with the least
+            "select w.id, r.id, r.line, r.part, min(r.start * 10000 + r.piece) from row w "
+            f"join row r on r.doc = w.doc where r.line != {WHOLE} "
+            "and w.id in (select value from json_each(?)) group by w.id"
         )
         best = max(found.values(), default=0.0) * NAMES_WEIGHT + NAMES_WEIGHT * full
-        for number, score in found.items():
-            row = reading.db.execute(first, (number,)).fetchone()
-            if row and row[2] in parts and (kind == "blocks" or row[1] == BLOCK):
+        for number, row, line, group, _ in reading.db.execute(first, (json.dumps([*found]),)):
+            if group in parts and (kind == "blocks" or line == BLOCK):
+                score = found[number]
                 share = NAMES_WEIGHT * score * min(score / full, 1) if score and full else 0.0
-                named[row[0]] = share + best * (number in exactly)
+                named[row] = share + best * (number in exactly)
         return named
 
     def _meaning(self, reading: Reading, query: str, parts: Set[int], turns: Set[int]) -> Meaning | None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import LibraryError
-from infinimem.index.pieces import GROUPS, Pieces, Row
+from infinimem.index.pieces import GROUPS, NEIGHBOURS, Pieces, Row
 from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, table_of
 from infinimem.log import log
 from infinimem.markdown.document import Document
@@ -385,47 +385,37 @@ def _checksum(path: Path) -> int:
             return zlib.crc32(data)
 
 
+_DOUBTED = f"""
+with recursive
+fresh as (
+    select l.seq, l.start, l.doc, d.rank from document d join line l on l.doc = d.id
+    where d.ranked = 0 and {_NO_ROW}),
+near(id) as (
+    select l.id from fresh f join line l on l.id in (
+        select id from line where doc = f.doc and start < f.start order by start desc limit {NEIGHBOURS})
+    where f.rank = {SAID}
+    union select l.id from fresh f join line l on l.id in (
+        select id from line where doc = f.doc and start > f.start order by start limit {NEIGHBOURS})
+    where f.rank = {SAID}),
+below(seq) as (
+    select seq from moved union select seq from fresh
+    union select seq from line where id in (select id from near)
+    union select l.seq from below b join cite c on c.origin = b.seq join line l on l.id = c.line)
+select id, doc from line where id in (select id from near)
+union select c.line, c.doc from below b join cite c on c.origin = b.seq
+"""
+
+
 def _doubt(db: sqlite3.Connection) -> None:
     """Drop the rows of entries that say what stood beside a line that is new, or gone: they are made anew.
 
     These are the turns next to it, what was drawn from any of them, and what was drawn from that.
     """
-    moved = {row[0] for row in db.execute("select seq from moved")}
-    fresh = (
-        "select l.seq, l.start, l.doc, d.rank from document d join line l on l.doc = d.id where d.ranked = 0 "
-        f"and {_NO_ROW}"
-    )
     if db.execute("select 1 from row limit 1").fetchone():
-        near = set[tuple[int, int, int]]()
-        for seq, start, doc, rank in db.execute(fresh).fetchall():
-            moved.add(seq)
-            if rank == SAID:
-                beside = (
-                    "select id, seq, doc from line where doc = ? and start {} ? order by start {} limit 2"
-                )
-                for query in (beside.format("<", "desc"), beside.format(">", "")):
-                    near.update(db.execute(query, (doc, start)))
-        doubted, waiting = dict[int, int](), {*moved}
-        for line, seq, doc in near:
-            doubted[line] = doc
-            waiting.add(seq)
-        seen = set[int]()
-        whole = set[int]()
-        while waiting := waiting - seen:
-            seen |= waiting
-            above = set[int]()
-            for seq in waiting:
-                query = "select line, c.doc, seq from cite c left join line l on l.id = line where origin = ?"
-                for line, doc, by in db.execute(query, (seq,)):
-                    if line:
-                        doubted[line] = doc
-                        above.add(by)
-                    else:
-                        whole.add(doc)
-            waiting = above
-        db.executemany("delete from row where line = ?", [(line,) for line in doubted])
-        docs = [(doc,) for doc in {*doubted.values(), *whole}]
-        db.executemany("update document set ranked = 0 where id = ?", docs)
+        doubted = db.execute(_DOUBTED).fetchall()
+        lines = [(line,) for line, _ in doubted if line]  # 0 for a whole document, a record
+        db.executemany("delete from row where line = ?", lines)
+        db.executemany("update document set ranked = 0 where id = ?", {(doc,) for _, doc in doubted})
     db.execute("delete from moved")
 
 

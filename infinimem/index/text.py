@@ -38,9 +38,10 @@ WORTH_A_THREAD = 4 << 20
 
 _SCHEMA = """
 create table if not exists text(file text not null, size integer not null, state integer not null);
-create table if not exists place(doc integer primary key, start integer not null, length integer not null,
-    mtime integer not null, size integer not null, inode integer not null);
+create table if not exists place(doc integer primary key, start integer not null, length integer not null);
 create trigger if not exists document_leaves after delete on document
+    begin delete from place where doc = old.id; end;
+create trigger if not exists document_grows after update of mtime, size, inode on document
     begin delete from place where doc = old.id; end
 """
 """`size` is what counts of the file, `state` grows with each change."""
@@ -113,9 +114,7 @@ class Text:
             file, size, state = db.execute("select file, size, state from text").fetchone() or ("", 0, 0)
             if (file, state) == self._state:
                 return
-            query = (
-                "select name, start, length, p.mtime, p.size, p.inode from place p join document on id = doc"
-            )
+            query = "select name, start, length, mtime, size, inode from place join document on id = doc"
             places = {row[0]: (row[1], row[2], Stamp(*row[3:])) for row in db.execute(query)}
         finally:
             self.index.release(db)
@@ -138,18 +137,11 @@ class Text:
         stored, folder = view.stored, self.index.folder
         assert stored and folder, "only what files show is written"
         file, size, state = db.execute("select file, size, state from text").fetchone() or ("", 0, 0)
-        there, live = set[int](), 0
-        for doc, length, here in db.execute(
-            "select p.doc, length, d.mtime = p.mtime and d.size = p.size and d.inode = p.inode "
-            "from place p join document d on d.id = p.doc"
-        ):
-            if here:
-                there.add(doc)
-                live += length
+        live = db.execute("select coalesce(sum(length), 0) from place").fetchone()[0]
         path = folder / file
         if not file or 3 * live < 2 * size or not path.is_file() or path.stat().st_size < size:
             db.execute("delete from place")
-            there, file, size = set(), f"text-{secrets.token_hex(4)}", 0
+            file, size = f"text-{secrets.token_hex(4)}", 0
             for old in folder.glob("text-*"):
                 old.unlink(missing_ok=True)
             path = folder / file
@@ -159,14 +151,13 @@ class Text:
         with path.open("r+b" if size else "wb") as out:
             out.truncate(size)
             out.seek(size)
-            for doc, name, *stamp in db.execute(
-                "select id, name, mtime, size, inode from document"
-            ).fetchall():
-                document = None if doc in there else reader.read(name, Stamp(*stamp))
-                if document is not None:
+            query = (
+                "select id, name, mtime, size, inode from document where id not in (select doc from place)"
+            )
+            for doc, name, *stamp in db.execute(query).fetchall():
+                if (document := reader.read(name, Stamp(*stamp))) is not None:
                     data = text_of(document)
-                    row = (doc, size, len(data), *stamp)
-                    db.execute("insert or replace into place values(?, ?, ?, ?, ?, ?)", row)
+                    db.execute("insert into place values(?, ?, ?)", (doc, size, len(data)))
                     size += len(data)
                     out.write(data)
         db.execute("delete from text")

@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,8 @@ _KEY, _SUM = 16, 4
 _NOTHING = bytes(_KEY)
 _SPARE = 256
 """Records for which a file has room at least, and a fifth more than it holds."""
-_FIRST, _MOST = 64, 4096
-"""Texts of a portion."""
-_SHORT = 0.5
-"""Seconds; after a portion that took less the next is twice as large."""
+_PORTION = 256
+"""Texts that are computed at once: a process that is killed loses no more."""
 _LONG = 10.0
 """Seconds that are left where it is told."""
 
@@ -199,8 +197,13 @@ class Vectors:
                 self._in_memory or still()
             ):  # asked after the file was opened: a later `forget` deletes that
                 rows = rows.copy()
-            for portion in portions(self.embedder.name, len(missing)):
-                keys = missing[portion]
+            began = time.monotonic()
+            for start in range(0, len(missing), _PORTION):
+                keys = missing[start : start + _PORTION]
+                left = (time.monotonic() - began) * (len(missing) - start) / (start or 1)
+                if start == _PORTION and left > _LONG:
+                    name, count = self.embedder.name, len(missing)
+                    log.warning("%s reads %d texts, once; %.0f s are left", name, count, left)
                 new = self.embedder.embed([wanted[key] for key in keys], "passage")
                 try:
                     rows.put(keys, new)
@@ -231,27 +234,6 @@ class Vectors:
         log.warning("vectors are kept in memory (%s)", error.strerror or error)
         self._in_memory, self._rows = True, self._rows.copy()
         return self._rows
-
-
-def portions(name: str, count: int, clock: Callable[[], float] = time.monotonic) -> Iterator[slice]:
-    """Portions of about a second, as places of texts: so much is lost at most where the process is killed.
-
-    Args:
-        name: of the embedder, for the message.
-        count: of texts.
-        clock: gives seconds; the next portion is asked for when the last one is done.
-    """
-    done, size, told = 0, _FIRST, False
-    while done < count:
-        began = clock()
-        yield slice(done, done + size)
-        took, done = clock() - began, done + size
-        left = took * (count - done) / size
-        if left > _LONG and not told:
-            log.warning("%s reads %d texts, once; about %.0f s", name, count, took + left)
-            told = True
-        if took < _SHORT:
-            size = min(2 * size, _MOST)
 
 
 _shared: dict[tuple[str, str], Vectors] = {}
