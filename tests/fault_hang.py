@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import infinimem.index.tables
-import infinimem.index.text  # noqa: F401
 from infinimem import tokens
 from infinimem.terms import tokens as terms
 

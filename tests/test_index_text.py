@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem.index import text
+from infinimem.index import grep
 from infinimem.index.grep import compile_pattern, first_matches
 from infinimem.store.library import Library
 from infinimem.store.view import View
@@ -19,10 +19,10 @@ from infinimem.user_folders import cache_folder
 @pytest.fixture(autouse=True)
 def everything_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(text, "SMALL_DOCUMENTS", 0)
-    monkeypatch.setattr(text, "FEW", 2)
-    monkeypatch.setattr(text, "WORTH_A_THREAD", 64)
-    monkeypatch.setattr(text, "CHUNK", 32)
+    monkeypatch.setattr(grep, "SMALL_DOCUMENTS", 0)
+    monkeypatch.setattr(grep, "FEW", 2)
+    monkeypatch.setattr(grep, "WORTH_A_THREAD", 64)
+    monkeypatch.setattr(grep, "CHUNK", 32)
 
 
 def write(root: Path, name: str, data: bytes) -> None:
@@ -40,7 +40,7 @@ def notes(root: Path, **texts: str) -> View:
 
 
 def hits(view: View, pattern: str, ignore_case: bool = True, most: int = 100) -> list[tuple[str, int]]:
-    found = text.search(view, "default", compile_pattern(pattern, ignore_case), most)
+    found = grep.search(view, "default", compile_pattern(pattern, ignore_case), most)
     assert found.total >= len(found.first)
     return [(match.document.id, match.line) for match in found.first]
 
@@ -48,7 +48,7 @@ def hits(view: View, pattern: str, ignore_case: bool = True, most: int = 100) ->
 def same(view: View, pattern: str, ignore_case: bool, most: int = 1000) -> int:
     """Both ways agree; returns how many lines match."""
     expected = first_matches(map(view.document, view.ids()), compile_pattern(pattern, ignore_case), most)
-    found = text.search(view, "default", compile_pattern(pattern, ignore_case), most)
+    found = grep.search(view, "default", compile_pattern(pattern, ignore_case), most)
     assert found.total == expected.total, pattern
     assert [(m.document.id, m.line) for m in found.first] == [(m.document.id, m.line) for m in expected.first]
     return found.total
@@ -128,7 +128,7 @@ def test_a_file_saved_after_the_view_was_made_is_shown_as_it_is(tmp_path: Path) 
     assert len(hits(view, "x")) == 3
     library = Library(root)
     view = library.view()
-    text.search(view, "default", compile_pattern("x"), 1)
+    grep.search(view, "default", compile_pattern("x"), 1)
     write(root, "b", b"x\n")
     (root / "c.md").unlink()
     assert hits(view, "x") == [("a", 1), ("b", 1)]
@@ -138,6 +138,6 @@ def test_a_full_disk_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(text.Text, "_write", full)  # private: a disk that is full at the right moment
+    monkeypatch.setattr(grep.Text, "_write", full)  # private: a disk that is full at the right moment
     view = notes(tmp_path / "notes", a="x\n", b="X\n", c="x\n")
     assert hits(view, "x") == hits(view, "X") == [("a", 1), ("b", 1), ("c", 1)]
