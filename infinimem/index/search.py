@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from infinimem.errors import ModelUnavailable
 from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, name_key, part, passage
@@ -49,8 +49,8 @@ ENOUGH = 100
 """Rows that hold a compound as it is written; the best ten are among so many."""
 WHOLES, NAMED = 300, 50
 """Documents whose rows profit from what the whole says, and from their names: the best ones."""
-COMPARED, GATHERED = 10_000, 2000
-"""Documents that are compared with a text one by one; of more, the nearest so many by the index."""
+GATHERED = 2000
+"""Documents that the index gives as the nearest to a text."""
 FURTHER = 0.25
 """What the second best line of a section adds to the score of the best one, of its own; of others less."""
 SPARE = 1000
@@ -130,12 +130,11 @@ class Searcher:
         Args:
             text: of any length.
             limit: at most so many.
-            ids: if given, only these are compared, with each other; else the default scope. Few need no
-                index.
+            ids: if given, only these are compared, with each other; else the default scope.
         """
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
-        if ids is not None and len(chosen) <= COMPARED:
+        if ids is not None:
             scores = self._compared(sorted(chosen), terms)
         else:
             with self._tables.reading(self._view) as reading:
@@ -293,31 +292,28 @@ class Searcher:
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
         rows = [row for _, row in found]
-        own = [words[row.id] for row in rows]
-        beyond = [
-            names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if said else 0.0)
-            for row, said in zip(rows, own, strict=True)
+        said = [
+            (own, names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if own else 0.0))
+            for row in rows
+            for own in (words[row.id],)
         ]
-        most = max(map(sum, zip(own, beyond, strict=True)), default=0.0)
-        near_in_meaning = (
-            meaning.shares(rows, MEANING_WEIGHT * (most or 1.0)) if meaning else [0.0] * len(rows)
-        )
-        priors = factors(query, rows, settings)
-        columns = list(zip(own, beyond, near_in_meaning, priors, strict=True))
-        scores = [round((said + more + share) * prior, DIGITS) for said, more, share, prior in columns]
-        newest = settings.newest
+        most = MEANING_WEIGHT * (max(map(sum, said), default=0.0) or 1.0)
+        shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
+        hits = [
+            Ranked(name, row, round((own + beyond + share) * prior, DIGITS), (own, beyond, share, prior))
+            for (name, row), (own, beyond), share, prior in zip(
+                found, said, shares, factors(query, rows, settings), strict=True
+            )
+        ]
 
-        order = sorted(
-            range(len(rows)),
-            key=lambda at: (
-                *(-scores[at], -rows[at].day * newest, -rows[at].seq * newest, found[at][0]),
-                *(rows[at].start, rows[at].piece),
-            ),
-        )
-        once: dict[tuple[str, int], int] = {}
-        for at in order:  # of the pieces of a long text the best
-            once.setdefault((found[at][0], rows[at].start), at)
-        return [Ranked(*found[at], scores[at], columns[at]) for at in list(once.values())[:limit]]
+        def order(hit: Ranked) -> tuple[Any, ...]:
+            row, newest = hit.row, settings.newest
+            return -hit.score, -row.day * newest, -row.seq * newest, hit.name, row.start, row.piece
+
+        once: dict[tuple[str, int], Ranked] = {}
+        for hit in sorted(hits, key=order):  # of the pieces of a long text the best
+            once.setdefault((hit.name, hit.row.start), hit)
+        return list(once.values())[:limit]
 
     def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
         """Return how much each word tells that may be written as two, as much as the rarer of them.
