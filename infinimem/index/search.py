@@ -21,8 +21,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from infinimem.embedders.base import text_key
 from infinimem.errors import ModelUnavailable
-from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, name_key, part, passage
+from infinimem.index.pieces import (
+    BLOCK,
+    GROUPS,
+    PASSAGE,
+    WHOLE,
+    Pieces,
+    Row,
+    cut,
+    name_key,
+    part,
+    passage,
+    plain,
+)
 from infinimem.index.questions import factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Texts, rarity
@@ -386,7 +399,7 @@ def searcher(view: View) -> Searcher:
 
 def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tables:
     """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
-    index = view.lines.index
+    index = view.index
     tables = known if known and known.index is index else Tables(index)
     tables.fill(view)
     return tables
@@ -433,8 +446,15 @@ def _names(reading: Reading, numbers: Collection[int]) -> dict[int, str]:
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:
-    """Return the rows that stand in a view as they were taken in, with the ids of their documents."""
+    """Return the rows that stand in a view, with the ids of their documents."""
     stamps = view.stored.stamps if view.stored else None
+
+    def stands(name: str, row: Row) -> bool:
+        """Return whether a document of another state than the one that was taken in says the same there."""
+        document = view.document(name)
+        text = plain(document, row.start, row.end) if row.end <= len(document.lines) else ""
+        return text_key(text[slice(*cut(text, row.piece))]) == row.key
+
     query = (
         "select d.name, d.mtime, d.size, d.inode, r.* from row r join document d on d.id = r.doc "
         "where r.id in (select value from json_each(?))"
@@ -442,5 +462,6 @@ def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[st
     return [
         (row[0], Row._make(row[4:]))
         for row in reading.db.execute(query, (json.dumps([*ids]),))
-        if (row[0] in view if stamps is None else stamps.get(row[0]) == row[1:4])
+        if row[0] in view
+        and (stamps is None or stamps[row[0]] == row[1:4] or stands(row[0], Row._make(row[4:])))
     ]

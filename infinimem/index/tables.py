@@ -33,7 +33,8 @@ from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.store.files import Files
 from infinimem.store.folders import Stamp, state_of
-from infinimem.store.index import SAID, Index, Lines
+from infinimem.store.index import Index
+from infinimem.store.lines import SAID, Lines
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
@@ -432,7 +433,7 @@ class Current:
         self.number = lru_cache(4096)(self._number)
 
     def place(self, seq: int) -> str | None:
-        return Lines(self._db, self._view.lines.index).place(seq)
+        return Lines(self._db).place(seq)
 
     def _number(self, name: str) -> int:
         row = self._db.execute("select id from document where name = ?", (name,)).fetchone()
