@@ -83,12 +83,13 @@ tamil turkish yiddish
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """[search]: what is ranked first (docs/SEARCH.md). Each of the last four may be switched off by
+    """[search]: what is ranked first (docs/SEARCH.md). Each of the last five may be switched off by
     itself."""
 
     language: Annotated[str, HarmlessIf(), OneOf(LANGUAGES.copy)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
     people: Harmless[bool] = True
+    dates: Harmless[bool] = True
     statements: Harmless[bool] = True
     newest: Harmless[bool] = True
     vectors: Harmless[bool] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cases import each
@@ -10,9 +11,10 @@ from infinimem.index.pieces import Row
 from infinimem.index.questions import (
     GAIN,
     Asked,
+    NamedDate,
     asked_of,
     factors,
-    without_dates,
+    read_dates,
 )
 from infinimem.settings import SearchSettings
 
@@ -24,24 +26,26 @@ PAIR = ["Caroline", "Melanie"]
 
 
 @each(
-    "text",
+    ("text", "dates"),
     [
-        "What did she paint on 8 May, 2023?",
-        "the 8th of May 2023",
-        "on May 8th, 2023",
-        "December 1,2023",
-        "2023-05-08T13:56",
-        "2023/5/8 or 2023-06",
-        "Sept. 3",
-        "plans for JULY 2022",
-        "camping in june",
-        "gone to the beach in 2023",
-        "in summer 2021",
-        "as of December 2023",
+        ("What did she paint on 8 May, 2023?", [(2023, 5, 8)]),
+        ("the 8th of May 2023", [(2023, 5, 8)]),
+        ("on May 8th, 2023", [(2023, 5, 8)]),
+        ("December 1,2023", [(2023, 12, 1)]),
+        ("2023-05-08T13:56", [(2023, 5, 8)]),
+        ("2023/5/8 or 2023-06", [(2023, 5, 8), (2023, 6, 0)]),
+        ("Sept. 3", [(0, 9, 3)]),
+        ("plans for JULY 2022", [(2022, 7, 0)]),
+        ("camping in june", [(0, 6, 0)]),
+        ("gone to the beach in 2023", [(2023, 0, 0)]),
+        ("in summer 2021", [(2021, 0, 0)]),
+        ("between August 11 and August 15 2023", [(2023, 8, 15), (0, 8, 11)]),
+        ("as of December 2023", [(2023, 12, 0)]),
+        ("31 February 2023", [(2023, 2, 0)]),
     ],
 )
-def test_dates_that_a_question_names(text: str) -> None:
-    assert without_dates(text)[1]
+def test_dates_that_a_question_names(text: str, dates: list[tuple[int, int, int]]) -> None:
+    assert set(read_dates(text)[0]) == {NamedDate(*parts) for parts in dates}
 
 
 @each(
@@ -51,7 +55,8 @@ def test_dates_that_a_question_names(text: str) -> None:
         "May I march?",
         "last week",
         "2023-13-01",
-        "12345 ways",
+        "in 1000 ways 12345",
+        "since March 2023",
         "the 2020 election",
         "room 2023",
         "ratio 10/12",
@@ -60,7 +65,7 @@ def test_dates_that_a_question_names(text: str) -> None:
     ],
 )
 def test_what_is_no_date(text: str) -> None:
-    assert not without_dates(text)[1]
+    assert [named for named in read_dates(text)[0] if named.year != 1000] == []
 
 
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
@@ -95,11 +100,23 @@ def test_speakers_that_a_question_names(question: str, speakers: list[str], name
 # ── what they do to scores ──────────────────────────────────────────────────────────────────────
 
 
+def said_by(speaker: str | None = None, *, personal: bool = True, day: int = 0, asking: int = 0) -> Row:
+    return Row(1, 1, 1, 1, 1, 0, 1, 2, day, asking, personal, speaker, 1, b"", b"", None, None)
+
+
+def rows(speakers: Sequence[str | None], days: int = 0, asks: int = 0) -> list[Row]:
+    return [said_by(speaker, day=days, asking=asks) for speaker in speakers]
+
+
 def test_the_named_speaker_gains_and_nobody_loses() -> None:
-    said = [
-        Row(1, 1, 1, 1, 1, 0, 1, 2, 0, 0, 1, speaker, 1, b"", b"", None, None)
-        for speaker in ("Caroline", "Melanie", None)
-    ]
+    said = rows(["Caroline", "Melanie", None])
     assert list(factors("What did Caroline paint?", said, ON)) == [1 + GAIN, 1, 1]
     assert list(factors("What did Bob paint?", said, ON)) == [1, 1, 1]
     assert list(factors("What did Caroline paint?", said, replace(ON, people=False))) == [1, 1, 1]
+
+
+def test_the_named_day_gains() -> None:
+    said = [said_by(day=day) for day in (20230508, 20230808, 0)]
+    assert list(factors("the trip on 8 May 2023", said, ON)) == [1 + GAIN, 1, 1]
+    assert list(factors("the trip", said, ON)) == [1, 1, 1]
+    assert list(factors("the trip on 8 May 2023", said, replace(ON, dates=False))) == [1, 1, 1]

@@ -130,7 +130,7 @@ def test_ties_go_by_document_and_line() -> None:
 def test_of_equal_scores_the_newer_goes_first(newest: bool, expected: list[int]) -> None:
     lines = ("1,time=2023-01-02", "2,time=2024-01-02", "3,time=2024-05-01", "4,time=2024-03-04")
     text = "".join(f"- <seq={line},source=user> Likes tea\n" for line in lines)
-    view = view_of({"CURRENT": text}, Settings(search=SearchSettings(newest=newest)))
+    view = view_of({"CURRENT": text}, Settings(search=SearchSettings(newest=newest, dates=False)))
     assert [seq for _, seq, _ in searcher(view).scores("tea", 9)] == expected
 
 

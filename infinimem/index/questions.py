@@ -1,12 +1,15 @@
-"""What a question tells beside its words: whose words it asks for, and that it wants no question.
+"""What a question tells beside its words: whose words it asks for, of what day, that it wants no question.
 
 Each prior changes a score by at most `GAIN` of it, so it decides between pieces of like wording and hides
-none. Where a question names nobody, or the rows carry no such attribute, nothing changes. Names are those of
-the entries' speakers; a question that names two of them prefers nobody. Words whose answers use another one
+none. Where a question names nobody, or the rows carry no such attribute, nothing changes.
+
+Dates are read from the text alone: "8 May 2023", "2023-05-08", "in May", "in 2022"; "last week" and "since
+2021" name no period by themselves. English month names; ISO dates in any language. Names are those of the
+entries' speakers; a question that names two of them prefers nobody. Words whose answers use another one
 ("Where does she live?" - "I moved to Lisbon.") never outrank a question's own.
 
-Source: the same priors, stronger, were in the best pipeline without vectors that was measured on LoCoMo.
-`GAIN` was chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
+Source: the same priors, stronger, were in the best pipeline without vectors that was measured on LoCoMo. The
+two constants were chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,9 +39,9 @@ def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> lis
         rows: the candidates.
         settings: which priors count.
     """
-    asked = Asked()
-    if settings.people:
-        asked = asked_of(without_dates(question)[0], {row.speaker for row in rows if row.speaker})
+    dates, rest = read_dates(question)
+    asked = asked_of(rest, {row.speaker for row in rows if row.speaker}) if settings.people else Asked()
+    near = nearness(dates, {row.day for row in rows}) if settings.dates and dates else {}
     found = []
     for row in rows:
         factor = 1.0
@@ -45,29 +49,100 @@ def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> lis
             factor *= 1 + GAIN * (row.speaker in asked.speakers)
         if asked.oneself:
             factor *= 1 + GAIN * row.personal
+        if near:
+            factor *= 1 + GAIN * near[row.day]
         if settings.statements:
             factor *= 1 - GAIN * row.asking / 255
         found.append(factor)
     return found
 
 
-_MONTHS = {fold(form) for month in MONTHS for form in (month, month[:3], "Sept")}
-_MONTH = rf"(?:{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
-_DAY, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?", r"\d{4}\b"
-_DATE = re.compile(
-    rf"\b\d{{4}}[-/](?:0?[1-9]|1[0-2])(?:[-/]\d{{1,2}})?(?!\d)"
-    rf"|\b{_DAY} (?:of )?{_MONTH}(?:,? ?{_YEAR})?"
-    rf"|\b{_MONTH} {_DAY}\b(?!:)(?:,? ?{_YEAR})?"
-    rf"|\b{_MONTH},? (?:of )?{_YEAR}"
-    rf"|\b(?:in|during|of|for|last|this|early|mid|late)[ -]{_MONTH}"
-    rf"|\b(?:in|during|of|from|year|spring|summer|autumn|fall|winter|early|mid|late)[ -]{_YEAR}(?![-\d])"
+REACH = 8
+"""Days from a named one at which an entry is no longer near: people tell of a day within the week."""
+
+_MONTHS = {name: at for at, month in enumerate(map(fold, MONTHS), 1) for name in (month[:3], month)}
+_MONTHS["sept"] = _MONTHS["sep"]
+_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})\b"
+_OPEN = r"(?:\b(?P<open>since|until|till|before|after|by) )?"
+_DATES = (
+    re.compile(r"\b(?P<year>\d{4})[-/](?P<month>\d{1,2})(?:[-/](?P<day>\d{1,2}))?(?!\d)"),
+    re.compile(rf"\b{_DAY} (?:of )?{_MONTH}(?:,? ?{_YEAR})?"),
+    re.compile(rf"\b{_MONTH} {_DAY}\b(?!:)(?:,? ?{_YEAR})?"),
+    re.compile(rf"{_OPEN}\b{_MONTH},? (?:of )?{_YEAR}"),
+    re.compile(rf"\b(?:in|during|of|for|last|this|early|mid|late)[ -]{_MONTH}"),
+    re.compile(
+        rf"\b(?:in|during|of|from|year|spring|summer|autumn|fall|winter|early|mid|late)[ -]{_YEAR}(?![-\d])"
+    ),
 )
 """The most precise first; a month or a year alone only behind a word that says that it is one."""
 
 
-def without_dates(text: str) -> tuple[str, int]:
-    """Return a text without the dates that it names, folded, and how many: who asks of May names no May."""
-    return _DATE.subn(" , ", fold(text))
+@dataclass(frozen=True)
+class NamedDate:
+    """A day, a month or a year; 0 for what is left out ("8 May" has no year)."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+
+    def period(self, year: int) -> tuple[int, int] | None:
+        """Its first and last day in that year, as ordinals; None if there is no such day."""
+        try:
+            first = date(year, self.month or 1, self.day or 1)
+            if self.day:
+                return first.toordinal(), first.toordinal()
+            month = self.month or 12
+            return first.toordinal(), date(year + month // 12, month % 12 + 1, 1).toordinal() - 1
+        except ValueError:
+            return None
+
+
+def read_dates(text: str) -> tuple[tuple[NamedDate, ...], str]:
+    """The dates that a text names, and the text without them, folded.
+
+    Args:
+        text: a question or keywords, any text.
+    """
+    found: dict[NamedDate, None] = {}
+    rest = fold(text)
+    for pattern in _DATES:
+        rest = pattern.sub(lambda match: _take(match, found), rest)
+    return tuple(found), rest
+
+
+def _take(match: re.Match[str], found: dict[NamedDate, None]) -> str:
+    parts = match.groupdict()
+    month = parts.get("month") or "0"
+    named = NamedDate(
+        int(parts.get("year") or 0), _MONTHS.get(month) or int(month), int(parts.get("day") or 0)
+    )
+    if named.period(named.year or 2000) is None:  # a leap year: any day of a year has its place
+        return match[0]
+    if not parts.get("open"):
+        found[named] = None
+    return " , "
+
+
+def nearness(dates: Collection[NamedDate], days: Collection[int]) -> dict[int, float]:
+    """1 where a time is in a named period, less for each day beside it, 0 from `REACH` on.
+
+    Args:
+        dates: as `read_dates` gives them; without a year, that day or month of any year.
+        days: times as yyyymmdd, with zeros for a day or month that they leave out; 0 for none.
+    """
+    return {day: max((_near(day, named) for named in dates), default=0.0) for day in days}
+
+
+def _near(day: int, named: NamedDate) -> float:
+    time, year = NamedDate(day // 10000, day // 100 % 100, day % 100), day // 10000
+    span = time.period(year) if year else None
+    near = 0.0
+    for other in (named.year,) if named.year else (year - 1, year, year + 1):
+        if span and other and (period := named.period(other)) is not None:
+            gap = max(period[0] - span[1], span[0] - period[1], 0)
+            near = max(near, 1 - gap / REACH)
+    return near
 
 
 _ONESELF = frozenset({"i", "me", "my", "mine", "myself"})

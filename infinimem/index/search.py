@@ -38,7 +38,7 @@ from infinimem.index.pieces import (
 )
 from infinimem.index.questions import factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
-from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Texts, rarity
+from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, TermCounts, rarity
 from infinimem.log import log
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import LEFT, Retrieved
@@ -206,7 +206,7 @@ class Searcher:
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """Return these pieces, best first when compared with each other; ties keep their order."""
         documents = ((item, self._view.document(item.doc_id)) for item in items)
-        texts = Texts()
+        texts = TermCounts()
         numbers = [
             texts.add(self._pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in documents
@@ -405,18 +405,18 @@ def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tabl
     return tables
 
 
-Known = tuple[Analyzer, Texts, dict[str, int]]
+KnownCounts = tuple[Analyzer, TermCounts, dict[str, int]]
 """Terms by an analyzer, and which of the texts a document is."""
 
 
-def _texts(view: View, known: Known | None, changed: Collection[str] | None) -> Known:
+def _texts(view: View, known: KnownCounts | None, changed: Collection[str] | None) -> KnownCounts:
     """Return the texts of documents that were compared (`View.derived`)."""
     words = analyzer(view.settings.search.language)
     if known and changed is not None and known[0] is words:
         numbers = {name: at for name, at in known[2].items() if name not in changed}
         if len(known[1]) <= 2 * len(numbers) + SPARE:
             return words, known[1], numbers
-    return words, Texts(), {}
+    return words, TermCounts(), {}
 
 
 def _waiting(view: View, *_: object) -> frozenset[int]:

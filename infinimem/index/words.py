@@ -197,7 +197,7 @@ class Bag:
         )
 
 
-class Texts:
+class TermCounts:
     """By term, the numbers of the texts that hold it, and how often. Texts are added and never change."""
 
     def __init__(self) -> None:
