@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
     from infinimem.store.view import View
 
-LAYOUT = 2
+LAYOUT = 3
 """Of the rows: raise it when they change, and indexes are made anew."""
 RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 """Folders of signed lines, by precedence."""
@@ -52,8 +52,8 @@ PORTION = 500
 """Documents that are taken in at once: a process that is killed loses no more."""
 KEPT = 64
 """Documents that are remembered as they were taken in, to see what was only appended to."""
-ID, STEM, ALIAS = range(3)
-"""Kinds of names."""
+ID, STEM, ALIAS, SPEAKER = range(4)
+"""Kinds of names; the last are of those who said something, as they stand."""
 NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"}
 )
@@ -82,10 +82,11 @@ create table name(kind integer not null, folded text not null, doc integer not n
 create index name_doc on name(doc);
 create table line(
     id integer primary key autoincrement, doc integer not null, seq integer not null, start integer not null,
-    end integer not null, waiting integer not null default 0);
+    end integer not null, waiting integer not null default 0, open integer not null default 0);
 create index line_seq on line(seq, doc);
 create index line_doc on line(doc, start);
 create index line_waiting on line(seq) where waiting;
+create index line_open on line(doc, start, seq) where open;
 create table cite(origin integer not null, doc integer not null, line integer not null);
 create index cite_origin on cite(origin);
 create index cite_doc on cite(doc);
@@ -142,11 +143,28 @@ class Lines:
 
     def uncited(self) -> list[int]:
         """Return seqs of evidence that nothing cites, ascending."""
-        return self.seqs(
-            "select distinct seq from line l join document d on d.id = l.doc where d.rank = ? "
-            "and not exists (select 1 from cite where origin = l.seq) order by seq",
-            SAID,
+        return self.seqs("select distinct seq from line where open order by seq")
+
+    def open(self, *documents: str) -> list[tuple[str, int]]:
+        """Return document and seq of evidence that nothing cites, in order; of some documents alone."""
+        query = "select d.name, l.seq from line l join document d on d.id = l.doc where l.open"
+        if not documents:
+            return self.all(f"{query} order by d.name, l.start")
+        return [
+            row for name in documents for row in self.all(f"{query} and d.name = ? order by l.start", name)
+        ]
+
+    def cited_by(self, prefix: str, first: int, last: int, document: str = "") -> Set[int]:
+        """Return those seqs of a range, or of a document in it, that records of a prefix cite."""
+        query = (
+            "select c.origin from cite c join document d on d.id = c.doc where d.name glob ? and c.origin "
         )
+        values = (f"*/{prefix}-*", first, last)
+        if not document:
+            return {*self.seqs(f"{query} between ? and ?", *values)}
+        said = "select seq from line l join document s on s.id = l.doc where seq between ? and ?"
+        query += f"in ({said} and s.name = ?)"
+        return {*self.seqs(query, *values, document)}
 
     @property
     def cited(self) -> Set[int]:
@@ -548,6 +566,10 @@ class _Update:
                 marks = marks_of(fields.get("key"), fields.get("session", session), fields.get("turn"))
                 rows = [(_key(mark), number, place.seq) for mark in marks]
                 db.executemany("insert into mark values(?, ?, ?)", rows)
+                if speaker := fields.get("speaker"):
+                    db.execute(
+                        "insert or ignore into name values(?, ?, ?)", (SPEAKER, _text(speaker), number)
+                    )
             elif self._view.spec.has_entries:
                 self._cite(number, line, drawn_from(place.entry))
         seqs = [place.seq for place in places]
@@ -585,8 +607,10 @@ class _Update:
         for seq in self._asked:
             cited = db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
             is_said = "exists (select 1 from document d where d.id = doc and rank = ?)"
-            values = (not cited and seq not in drawn, SAID, seq)
-            db.execute(f"update line set waiting = ? and {is_said} where seq = ?", values)
+            values = (not cited and seq not in drawn, SAID, not cited, SAID, seq)
+            db.execute(
+                f"update line set waiting = ? and {is_said}, open = ? and {is_said} where seq = ?", values
+            )
 
 
 def _session(document: Document | None) -> str | None:

@@ -5,7 +5,7 @@ Calls no model. Source: GAM, section 3.4, Eq. 9 to 11.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from math import exp, prod
@@ -18,7 +18,7 @@ from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
-from infinimem.store.spec import EVIDENCE
+from infinimem.store.index import SPEAKER
 from infinimem.store.view import View
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import TIMES
@@ -80,7 +80,7 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     @cached_property
     def row(self) -> Matrix:
-        return self.index.embed(nameless(self.query, speakers(self.view)))
+        return self.index.embed(nameless(self.query, self.view.lines.names(SPEAKER)))
 
     def by_rank(self) -> Evidence:
         """The best turns, those that are in no topic among them; without `drill` topics' summaries."""
@@ -139,7 +139,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         found = {seq: turn for seq in self._within if (turn := self.store.turn(seq)) and turn.text.strip()}
         parts = self._near(found)
         if self.own.factors:
-            asked = asked_of(read_dates(self.query)[1], speakers(self.view))
+            asked = asked_of(read_dates(self.query)[1], self.view.lines.names(SPEAKER))
             near = {seq: found[seq] for seq in sorted(parts, key=lambda seq: -parts[seq]["p"])}
             when = {*(self._timed if by_model else self._mentions)(near)}
             for seq, those in parts.items():
@@ -185,23 +185,3 @@ class TopicSearch(RecordSearch[GamSettings]):
         betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
         hold = (beta for name, beta in betas.items() if parts.get(name))
         return round(prod(hold, start=parts["p"]), DIGITS)
-
-
-_Known = Mapping[str, frozenset[str]]
-
-
-def speakers(view: View) -> Set[str]:
-    """The names of all who said something."""
-    return frozenset[str]().union(*view.derived(_by_session).values())
-
-
-def _by_session(view: View, known: _Known | None, changed: Collection[str] | None) -> _Known:
-    """By evidence document (`View.derived`)."""
-    if known is None or changed is None:
-        known, changed = {}, view.ids("evidence")
-    found = dict(known)
-    for doc_id in changed:
-        if doc_id.startswith(EVIDENCE):
-            entries = view.document(doc_id).entries if doc_id in view else ()
-            found[doc_id] = frozenset(turn.entry.fields.get("speaker", "") for turn in entries) - {""}
-    return found

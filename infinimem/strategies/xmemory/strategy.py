@@ -90,12 +90,13 @@ def strands(
     open before it. Where more than `most` turns were looked at, an undo reopened them, and they are looked
     at anew.
     """
-    waiting, fresh = open_turns(view), {turn.seq for turn in new}
+    fresh = {turn.seq for turn in new}
     begins = [turn for turn in new if view.document(turn.doc_id).entries[0].seq == turn.seq]
     upto = new[-1].seq if new else _NEVER
-    for doc_id in sorted(waiting if begins or end else {turn.doc_id for turn in new}):
+    waiting = open_turns(view, *(() if begins or end else sorted({turn.doc_id for turn in new})))
+    for doc_id, left in sorted(waiting.items()):
         ends = [turn.seq for turn in begins if turn.doc_id != doc_id]
-        among = {turn.seq for turn in waiting.get(doc_id, ()) if turn.seq <= upto}
+        among = {turn.seq for turn in left if turn.seq <= upto}
         said = [turn for turn in view.document(doc_id).entries if turn.seq <= upto]
         run: tuple[Located, ...] = ()
         for turn in (*(one for one in said if one.seq in among or not view.repeats(one)), None):
