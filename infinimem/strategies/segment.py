@@ -53,6 +53,13 @@ def _until(turns: Sequence[Located], last: Located) -> Sequence[Located]:
     return turns[: bisect_right(turns, last.seq, key=lambda turn: turn.seq)]
 
 
+def ends_exchange(said: Sequence[Located], turn: Located) -> bool:
+    """Whether with a turn the first speaker of some others is back after a reply."""
+    places = (said[0], said[-1], turn)
+    first, last, who = (place.entry.fields.get("speaker") or place.entry.role for place in places)
+    return who == first != last
+
+
 # ── segments ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -409,8 +409,8 @@ class Consolidator:
             bank.relink(name, SEMANTIC, (self._semantic(name, to) for to in best))
 
     def _redirect(self, gone: str, reps: Sequence[str]) -> None:
-        """Let what links to a unit that is gone link to the best of those that stand for it; one of these takes
-        the best of the others. Links of `gone`, and of archived units, stay (Eq. 17, 18 and 20)."""
+        """Let what links to a unit that is gone link to the best of those that stand for it; one of these
+        takes the best of the others. Links of `gone`, and of archived units, stay (Eq. 17, 18 and 20)."""
         bank = self.bank
         for source in filter(bank.visible.__contains__, bank.into(gone, SEMANTIC)):
             links = {link.to: link for link in bank.links(source, SEMANTIC) if link.to != gone}

@@ -18,6 +18,7 @@ from infinimem.store.view import View
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, SharedDict, turn_of
+from infinimem.strategies.segment import ends_exchange
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 OPEN, HELD = "open/", "held/"
@@ -67,10 +68,8 @@ def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[lis
     """
     said: list[Located] = []
     for turn in turns:
-        speakers = [_speaker(one) for one in said]
-        back = bool(said) and _speaker(turn) == speakers[0] and set(speakers) != {speakers[0]}
         other = _after(starts, said[-1]) if said else GOES_ON
-        if back or other < turn.seq:
+        if other < turn.seq or (said and ends_exchange(said, turn)):
             yield said, min(other, turn.seq)
             said = []
         said.append(turn)
@@ -82,10 +81,6 @@ def _after(starts: Sequence[int], turn: Located) -> int:
     """The first turn of the next session that begins after a turn."""
     at = bisect_right(starts, turn.seq)
     return starts[at] if at < len(starts) else GOES_ON
-
-
-def _speaker(turn: Located) -> str:
-    return turn.entry.fields.get("speaker") or turn.entry.role
 
 
 class Exchanges(RecordStore):
