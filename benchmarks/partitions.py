@@ -17,8 +17,8 @@ from pathlib import Path
 
 from infinimem import open_memory
 from infinimem.evaluation.datasets.exports import LoCoMo
+from infinimem.index.search import searcher
 from infinimem.model import Retrieved
-from infinimem.retrieval.searcher import searcher
 from infinimem.strategies.readers.pipeline import best_partitions
 
 READERS = ("hybrid", "summary", "bm25")

@@ -356,7 +356,7 @@ class Memory(Reader):
         """
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
-        from infinimem.retrieval.cache import cache_folder
+        from infinimem.user_folders import cache_folder
 
         return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
@@ -438,9 +438,9 @@ class Memory(Reader):
         Raises:
             UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
         """
+        from infinimem.index.grep import compile_pattern
         from infinimem.operations.forget.forget import forget, preview_forget
         from infinimem.operations.forget.redaction import Wanted
-        from infinimem.retrieval.grep import compile_pattern
 
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
@@ -481,10 +481,10 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.doctor import counts
-        from infinimem.retrieval.cache import cache_folder
+        from infinimem.user_folders import cache_folder
 
         view = self.view
-        on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
+        on_disk = cache_folder(str(self.library.files.root), f"index-{view.spec.name}")
         return {
             **counts(self.library),
             **self.strategy.status(view),

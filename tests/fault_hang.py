@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import infinimem.retrieval.disk
-import infinimem.retrieval.packed_grep  # noqa: F401
+import infinimem.index.tables
+import infinimem.index.text  # noqa: F401
 from infinimem import tokens
 from infinimem.terms import tokens as terms
 

@@ -9,9 +9,9 @@ from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem.answer import NOTHING, answer
+from infinimem.index.search import searcher
 from infinimem.llm.base import Reply
 from infinimem.model import Citation, Evidence, Retrieved
-from infinimem.retrieval.searcher import searcher
 from infinimem.testing import ScriptedLLM
 
 VIEW = view_of(LISBON)

@@ -108,12 +108,12 @@ NEVER = (
     "infinimem.grounding",
     "numpy",
 )
-NO_SEARCH = ("infinimem.retrieval.disk", "tantivy", "snowballstemmer")
+NO_SEARCH = ("infinimem.index.tables", "tantivy", "snowballstemmer")
 """What ranks, and what that imports."""
 COMMANDS = {
     "search": (),
     "ls": NO_SEARCH,
-    "read": (*NO_SEARCH, "infinimem.retrieval", "re2", "tiktoken", "yaml"),
+    "read": (*NO_SEARCH, "infinimem.index", "re2", "tiktoken", "yaml"),
     "grep": (*NO_SEARCH, "tiktoken", "yaml"),
     "--help": (
         *NO_SEARCH,

@@ -29,10 +29,10 @@ from git_repository import Repository
 from trusting import write_trusted
 
 from infinimem.errors import LibraryError
+from infinimem.index.search import searcher
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Reason, Retrieved
 from infinimem.operations.doctor import examine
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied, Rejected

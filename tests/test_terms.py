@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import view_of
 
-from infinimem.retrieval.searcher import searcher
+from infinimem.index.search import searcher
 from infinimem.settings import SearchSettings, Settings
 from infinimem.terms import STOP_WORDS, analyzer, fold, query_terms, tokens
 

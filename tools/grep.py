@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern, first_matches
-from infinimem.retrieval.packed_grep import search
+from infinimem.index.grep import Found, Match, Pattern, compile_pattern, first_matches
+from infinimem.index.text import search
 from infinimem.store.view import View
 
 from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from infinimem import tokens
+from infinimem.index.search import searcher
 from infinimem.markdown.document import Document
 from infinimem.model import Retrieved
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 

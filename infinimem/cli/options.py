@@ -174,9 +174,8 @@ class Options:
         memory.library.view()
         passed = memory.library.fresh.passed_over()
         if passed:
-            from infinimem.retrieval.cache import cache_folder
             from infinimem.store.folders import UNREADABLE
-            from infinimem.user_folders import first_today
+            from infinimem.user_folders import cache_folder, first_today
 
             folder = cache_folder(str(memory.library.files.root), "told")
             if folder and not first_today(folder / "passed-over"):

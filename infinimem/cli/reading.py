@@ -94,7 +94,7 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
         result = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
         result = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
-    from infinimem.retrieval.grep import AS_IT_STANDS, compile_pattern
+    from infinimem.index.grep import AS_IT_STANDS, compile_pattern
 
     literal = AS_IT_STANDS in result.get("notes", ())
     _show(options, result, reader.view, lambda: compile_pattern(pattern, literal=literal).places)

@@ -29,11 +29,11 @@ from tempfile import mkdtemp
 
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.fleet.head import EXPORTED, Head, folder_files
-from infinimem.retrieval.cache import delete_cache
 from infinimem.settings import SETTINGS
 from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import explained
+from infinimem.user_folders import delete_cache
 
 SWEEP, KEPT = 60.0, 600.0
 """Seconds between two looks for what can go; for which a folder stays that nobody uses. What was forgotten is

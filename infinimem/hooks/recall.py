@@ -2,7 +2,7 @@
 and deserve none; silence is better than noise.
 
 A line counts by the telling words of the prompt that it holds, and by words of the same matter
-("indentation", "tabs"; retrieval/kin.txt). Of what was said in the prompt's own project one is enough; of the
+("indentation", "tabs"; index/kin.txt). Of what was said in the prompt's own project one is enough; of the
 rest it takes two, or a code ("GL-0417"), or a rare one where somebody asks briefly for themselves. What was
 said in another project counts for nothing, unless it is about the person who said it; neither does what an
 assistant said. Of lines that hold the same words only the newest is shown, and all of them between marks,
@@ -22,11 +22,11 @@ from infinimem.errors import InfinimemError
 from infinimem.grounding.sentences import common_terms
 from infinimem.hooks.answer import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
+from infinimem.index.questions import kin, related
+from infinimem.index.search import searcher
 from infinimem.markdown.characters import name
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
-from infinimem.retrieval.priors import kin, related
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import folders_of
 from infinimem.store.view import View
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens

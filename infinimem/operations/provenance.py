@@ -22,8 +22,8 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
-from infinimem.store.index import PORTION, STEM, Index, Lines
-from infinimem.store.lines import drawn_from, fold
+from infinimem.store.index import PORTION, Index
+from infinimem.store.lines import STEM, Lines, drawn_from, fold
 from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
 from infinimem.store.render import described

@@ -18,7 +18,6 @@ from types import MappingProxyType
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt
 from infinimem.operations.as_of import Moment, as_of
-from infinimem.retrieval.cache import cache_folder, delete_cache
 from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
@@ -26,7 +25,7 @@ from infinimem.store.library import Clock, Library
 from infinimem.store.receipts import last_forget, named
 from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View
-from infinimem.user_folders import SETTINGS
+from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
 _STATE = (".infinimem/", ".infinimem/withheld/")
 _NONE = MappingProxyType[str, bytes]({})

@@ -24,8 +24,7 @@ from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.freshness import Freshness, Parsed
-from infinimem.store.index import ID
-from infinimem.store.lines import Mark, fold, marks_of, plain
+from infinimem.store.lines import ID, Mark, fold, marks_of, plain
 from infinimem.store.spec import EVIDENCE, slug
 from infinimem.store.view import View
 

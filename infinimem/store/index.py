@@ -8,8 +8,6 @@ inserted, one that was appended to gets more of them; nothing else is looked at.
 transaction of its own, begun when it asks first, so that it says the same while others write. Ids of rows are
 never used twice. What cannot be read is made anew; without a cache on a local disk the index lies in a
 temporary folder of the process, and what no files show is kept in memory.
-
-Of a seq that stands twice the line in evidence counts, else the live copy, else the archived one.
 """
 
 from __future__ import annotations
@@ -19,45 +17,73 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located
+from infinimem.model import Located
+from infinimem.spec import StrategySpec
 from infinimem.store.folders import Stamp, state_of
-from infinimem.store.lines import Mark, aliases_of, drawn_from, fold, former, marks_of
+from infinimem.store.lines import (
+    ALIAS,
+    ID,
+    RANKS,
+    SAID,
+    SPEAKER,
+    STEM,
+    Lines,
+    aliases_of,
+    drawn_from,
+    fold,
+    former,
+    key_of,
+    marks_of,
+    storable,
+)
 from infinimem.store.records import held_by
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.spec import TOPICS
 from infinimem.user_folders import cache_folder
 
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
-    from infinimem.store.view import View
+
+T = TypeVar("T")
 
 LAYOUT = 3
 """Of the rows: raise it when they change, and indexes are made anew."""
-RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
-"""Folders of signed lines, by precedence."""
-SAID = RANKS.index(EVIDENCE)
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
+PAUSE = 0.01
+"""Seconds between two looks whether another process is ready."""
 PORTION = 500
 """Documents that are taken in at once: a process that is killed loses no more."""
 KEPT = 64
 """Documents that are remembered as they were taken in, to see what was only appended to."""
-ID, STEM, ALIAS, SPEAKER = range(4)
-"""Kinds of names; the last are of those who said something, as they stand."""
 NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"}
 )
 """File systems, as /proc/mounts names them, on which machines cannot share a WAL file."""
+
+
+class Shown(Protocol):
+    """What the index takes from a view."""
+
+    spec: StrategySpec
+    stored: Any
+    drawn: Set[int] | None
+
+    def ids(self, scope: Any = ...) -> tuple[str, ...]: ...
+    def document(self, doc_id: str) -> Document: ...
+    def is_note(self, doc_id: str) -> bool: ...
+
 
 _SCHEMA = f"""
 create table document(
@@ -98,149 +124,6 @@ create table meta(version integer not null);
 insert into meta values(0);
 pragma user_version = {LAYOUT};
 """
-_PLACE = (
-    "select d.name from line l join document d on d.id = l.doc where l.seq = ? "
-    "order by d.rank desc, d.name desc limit 1"
-)
-
-
-class Lines:
-    """What one view asks of its lines. A line of a person's document is none.
-
-    Args:
-        db: a connection in a read transaction, or of the view's own index in memory.
-    """
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def all(self, query: str, *values: object) -> list[Any]:
-        """Return the rows of a query; raise a LibraryError if the index cannot be read any more."""
-        try:
-            return self._db.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise LibraryError(f"the index cannot be read ({error}); try again, it is made anew") from error
-
-    def seqs(self, query: str, *values: object) -> list[int]:
-        """Return the first column of a query."""
-        return [row[0] for row in self.all(query, *values)]
-
-    def place(self, seq: int) -> str | None:
-        """Return the document with the line that a seq stands for."""
-        rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
-        return rows[0][0] if rows else None
-
-    def is_said(self, seq: int) -> bool:
-        """Return whether a turn has this seq."""
-        return (self.place(seq) or "").startswith(EVIDENCE)
-
-    def waiting(self, among: Collection[int] | None = None) -> list[int]:
-        """Return seqs of turns that nothing cites and that were not drawn from, ascending; of these alone."""
-        if among is None:
-            return self.seqs("select distinct seq from line where waiting order by seq")
-        query = "select 1 from line where seq = ? and waiting"
-        return [seq for seq in sorted(among) if self.all(query, seq)]
-
-    def uncited(self) -> list[int]:
-        """Return seqs of evidence that nothing cites, ascending."""
-        return self.seqs("select distinct seq from line where open order by seq")
-
-    def open(self, *documents: str) -> list[tuple[str, int]]:
-        """Return document and seq of evidence that nothing cites, in order; of some documents alone."""
-        query = "select d.name, l.seq from line l join document d on d.id = l.doc where l.open"
-        if not documents:
-            return self.all(f"{query} order by d.name, l.start")
-        return [
-            row for name in documents for row in self.all(f"{query} and d.name = ? order by l.start", name)
-        ]
-
-    def cited_by(self, prefix: str, first: int, last: int, document: str = "") -> Set[int]:
-        """Return those seqs of a range, or of a document in it, that records of a prefix cite."""
-        query = (
-            "select c.origin from cite c join document d on d.id = c.doc where d.name glob ? and c.origin "
-        )
-        values = (f"*/{prefix}-*", first, last)
-        if not document:
-            return {*self.seqs(f"{query} between ? and ?", *values)}
-        said = "select seq from line l join document s on s.id = l.doc where seq between ? and ?"
-        query += f"in ({said} and s.name = ?)"
-        return {*self.seqs(query, *values, document)}
-
-    @property
-    def cited(self) -> Set[int]:
-        """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
-        return _Cited(self)
-
-    @property
-    def doubled(self) -> frozenset[int]:
-        """Seqs that stand more than once."""
-        return frozenset(self.seqs("select seq from doubled"))
-
-    @property
-    def entries(self) -> int:
-        """How many lines stand outside of evidence."""
-        return self._sum("entries")
-
-    @property
-    def merged(self) -> int:
-        """How many lines had another seq before a merge."""
-        return self._sum("merged")
-
-    @property
-    def highest(self) -> int:
-        """The highest seq; 0 for none."""
-        return self.seqs("select coalesce(max(seq), 0) from line")[0]
-
-    def session(self, name: str) -> str | None:
-        """Return the first evidence document of a session."""
-        query = "select min(name) from document where session = ?"
-        found: str | None = self.all(query, _text(name))[0][0]
-        return found
-
-    def marked(self, mark: Mark) -> tuple[str, int] | None:
-        """Return document and seq of the turn with a mark."""
-        query = "select name, seq from mark m join document d on d.id = m.doc where mark = ? "
-        rows = self.all(f"{query} order by name desc, m.rowid desc limit 1", _key(mark))
-        return rows[0] if rows else None
-
-    def named(self, kind: int, folded: str) -> tuple[str, ...]:
-        """Return ids of documents by a folded name, sorted; kind is ID, STEM or ALIAS (of topics)."""
-        query = "select d.name from name n join document d on d.id = n.doc where kind = ? and folded = ?"
-        return tuple(sorted(row[0] for row in self.all(query, kind, _text(folded))))
-
-    def clashes(self) -> list[tuple[str, ...]]:
-        """Return ids that some file systems take for one, together."""
-        query = "select folded from name where kind = ? group by folded having count(*) > 1 order by folded"
-        return [self.named(ID, row[0]) for row in self.all(query, ID)]
-
-    def names(self, kind: int) -> list[str]:
-        """Return all folded names of a kind."""
-        return [row[0] for row in self.all("select distinct folded from name where kind = ?", kind)]
-
-    def _sum(self, column: str) -> int:
-        return self.seqs(f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}")[
-            0
-        ]
-
-
-class _Cited(Set[int]):
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return frozenset(it)
-
-    def __contains__(self, seq: object) -> bool:
-        if not isinstance(seq, int):
-            return False
-        return bool(self._lines.all("select 1 from cite where origin = ? limit 1", seq))
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._lines.seqs("select distinct origin from cite"))
-
-    def __len__(self) -> int:
-        return self._lines.seqs("select count(distinct origin) from cite")[0]
 
 
 class Index:
@@ -271,29 +154,33 @@ class Index:
 
     # ── for views ───────────────────────────────────────────────────────────────────────────────
 
-    def lines(self, view: View) -> Lines:
+    def lines(self, view: Shown) -> Lines:
         """Take in what changed, and return what a view may ask from now on."""
+        return self.attempt(view, self._lines)
+
+    def attempt(self, view: Shown, work: Callable[[], T]) -> T:
+        """Take in what changed and do some work; again with an index made anew where that fails."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 self._forget()
+            for _ in range(2):
+                try:
+                    self._update(view)
+                    return work()
+                except sqlite3.Error as error:
+                    if _is_busy(error):
+                        break
+                    log.warning("the index is made anew (%s)", error)
+                    self._discard()
+            log.warning("the index cannot be kept; it is built in a temporary folder")
+            self._forget()
+            self.folder = self._made()  # no space, no right to write, or another process writes for long
             try:
-                return self._lines(view)
+                self._update(view)
+                return work()
             except sqlite3.Error as error:
-                log.warning("the index is made anew (%s)", error)
-                self._discard()
-            try:
-                return self._lines(view)
-            except sqlite3.Error as error:  # no space, or no right to write
-                log.warning("the index cannot be kept (%s); it is built in a temporary folder", error)
-                self._discard()
-                self.folder = self._made()
-            try:
-                return self._lines(view)
-            except sqlite3.Error as error:
-                raise LibraryError(
-                    f"no index can be built ({error}); make room in the cache folder"
-                ) from error
+                raise LibraryError(f"no index can be built ({error}); make room in {self.folder}") from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -333,11 +220,7 @@ class Index:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
-    def _lines(self, view: View) -> Lines:
-        if self._db is not None and self._root is not None and self._found() != self._inode:
-            self._forget()  # a `forget` deleted it, or somebody else
-            self.__dict__.pop("folder", None)
-        self._update(view)
+    def _lines(self) -> Lines:
         db = self.pinned()
         lines = Lines(db)
         weakref.finalize(lines, self.release, db).atexit = False
@@ -349,7 +232,9 @@ class Index:
         folder = self.folder
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode=wal", "synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
+        while not _is_wal(db):  # no waiting for a lock is built into this
+            time.sleep(PAUSE)
+        for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
         if self._db is not None and self._found() != self._inode:
             raise sqlite3.DatabaseError("it was deleted meanwhile")
@@ -376,7 +261,7 @@ class Index:
         return self._db
 
     def _discard(self) -> None:
-        folder = self.folder
+        folder = self.folder if self._db is None or self._found() == self._inode else None
         for db in (self._db, *self._idle):
             if db is not None:
                 with suppress(sqlite3.Error):
@@ -388,8 +273,11 @@ class Index:
 
     # ── taking in what changed ──────────────────────────────────────────────────────────────────
 
-    def _update(self, view: View) -> None:
+    def _update(self, view: Shown) -> None:
         """Make the rows say what a view's files do, as far as they still read so."""
+        if self._db is not None and self._root is not None and self._found() != self._inode:
+            self._forget()  # a `forget` deleted it, or somebody else
+            self.__dict__.pop("folder", None)
         db = self._opened()
         theirs = self._refresh(db)
         listing = view.stored.listing if view.stored else None
@@ -413,7 +301,7 @@ class Index:
         self._note_drawn(db, view)
         self._listing = listing
 
-    def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: View) -> bool:
+    def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
         """Return whether a document's rows say another state than the view's, and the file that one."""
         known, stamp = self._known.get(name), stamps.get(name)
         if (known[1] if known else None) == stamp:
@@ -446,7 +334,7 @@ class Index:
         self._version, self._seen = version, seen
         return names
 
-    def _note_drawn(self, db: sqlite3.Connection, view: View) -> None:
+    def _note_drawn(self, db: sqlite3.Connection, view: Shown) -> None:
         """Have turns wait no more that were drawn from since, or again where that list shrank."""
         drawn = view.drawn if view.spec.lists_turns else frozenset[int]()
         if drawn is self._drawn and drawn is not None:
@@ -472,7 +360,7 @@ _NEW = Stamp(0, 0, 0)
 class _Update:
     """One portion of an update, in a transaction."""
 
-    def __init__(self, index: Index, db: sqlite3.Connection, view: View, once: bool) -> None:
+    def __init__(self, index: Index, db: sqlite3.Connection, view: Shown, once: bool) -> None:
         self._index, self._db, self._view = index, db, view
         self._read = view.stored.read if once and view.stored else view.document
         """Documents that are read for this alone are not kept."""
@@ -529,7 +417,7 @@ class _Update:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
         self._db.executemany(
             "insert or ignore into name values(?, ?, ?)",
-            [(kind, _text(folded), number) for kind, folded in names],
+            [(kind, storable(folded), number) for kind, folded in names],
         )
         self._db.execute("delete from gone where name = ?", (name,))
         if document is not None and rank is not None:
@@ -564,12 +452,11 @@ class _Update:
             if rank == SAID:
                 fields = place.entry.fields
                 marks = marks_of(fields.get("key"), fields.get("session", session), fields.get("turn"))
-                rows = [(_key(mark), number, place.seq) for mark in marks]
+                rows = [(key_of(mark), number, place.seq) for mark in marks]
                 db.executemany("insert into mark values(?, ?, ?)", rows)
                 if speaker := fields.get("speaker"):
-                    db.execute(
-                        "insert or ignore into name values(?, ?, ?)", (SPEAKER, _text(speaker), number)
-                    )
+                    name = (SPEAKER, storable(speaker), number)
+                    db.execute("insert or ignore into name values(?, ?, ?)", name)
             elif self._view.spec.has_entries:
                 self._cite(number, line, drawn_from(place.entry))
         seqs = [place.seq for place in places]
@@ -615,16 +502,7 @@ class _Update:
 
 def _session(document: Document | None) -> str | None:
     values = document.header.values if document else {}
-    return _text(str(values["session"])) if "session" in values else None
-
-
-def _key(mark: Mark) -> str:
-    return _text("\0".join(mark))
-
-
-def _text(value: str) -> str:
-    """Return a text as SQLite takes it; bytes that are no UTF-8 are written out."""
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    return storable(str(values["session"])) if "session" in values else None
 
 
 def _is_remote(folder: Path) -> bool:
@@ -637,6 +515,21 @@ def _is_remote(folder: Path) -> bool:
             if len(point) >= len(best) and folder.is_relative_to(point):
                 best, kind = point, name
     return kind in NETWORK
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_wal(db: sqlite3.Connection) -> bool:
+    """Switch a database to WAL; return False while another process keeps it from that."""
+    try:
+        db.execute("pragma journal_mode=wal")
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        return False
+    return True
 
 
 @contextmanager

@@ -237,10 +237,6 @@ class Library:
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
 
-        def is_newest() -> bool:  # not by the view: old ones are to go at once
-            library = mine()
-            return library is None or (library._view is not None and library._view[0] is now)
-
         view = View(
             listing.ids,
             load,
@@ -250,7 +246,7 @@ class Library:
             refused=lists.refused,
             unanswered=lists.unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, is_newest),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),

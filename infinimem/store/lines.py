@@ -1,14 +1,21 @@
-"""What lines and documents say of themselves: where lines come from, how they are known again, names."""
+"""What lines and documents say of themselves, and what a view asks the index of them.
+
+Of a seq that stands twice the line in evidence counts, else the live copy, else the archived one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Set
 from contextlib import suppress
+from typing import Any
 
+from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
-from infinimem.model import Entry
+from infinimem.model import CURRENT, Entry
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 
 
 def former(entry: Entry) -> tuple[int, ...]:
@@ -82,3 +89,164 @@ def common_time(times: Iterable[str | None]) -> str | None:
         return None
     dates = {time[:10] for time in distinct if time}
     return distinct.pop() if len(distinct) == 1 else dates.pop() if len(dates) == 1 else None
+
+
+# ── what a view asks the index ──────────────────────────────────────────────────────────────────
+
+ID, STEM, ALIAS, SPEAKER = range(4)
+"""Kinds of names; the last are of those who said something, as they stand."""
+RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
+"""Folders of signed lines, by precedence."""
+SAID = RANKS.index(EVIDENCE)
+_PLACE = (
+    "select d.name from line l join document d on d.id = l.doc where l.seq = ? "
+    "order by d.rank desc, d.name desc limit 1"
+)
+
+
+class Lines:
+    """What one view asks of its lines. A line of a person's document is none.
+
+    Args:
+        db: a connection in a read transaction, or of the view's own index in memory.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def all(self, query: str, *values: object) -> list[Any]:
+        """Return the rows of a query; raise a LibraryError if the index cannot be read any more."""
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise LibraryError(f"the index cannot be read ({error}); try again, it is made anew") from error
+
+    def seqs(self, query: str, *values: object) -> list[int]:
+        """Return the first column of a query."""
+        return [row[0] for row in self.all(query, *values)]
+
+    def place(self, seq: int) -> str | None:
+        """Return the document with the line that a seq stands for."""
+        rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
+        return rows[0][0] if rows else None
+
+    def is_said(self, seq: int) -> bool:
+        """Return whether a turn has this seq."""
+        return (self.place(seq) or "").startswith(EVIDENCE)
+
+    def waiting(self, among: Collection[int] | None = None) -> list[int]:
+        """Return seqs of turns that nothing cites and that were not drawn from, ascending; of these alone."""
+        if among is None:
+            return self.seqs("select distinct seq from line where waiting order by seq")
+        query = "select 1 from line where seq = ? and waiting"
+        return [seq for seq in sorted(among) if self.all(query, seq)]
+
+    def uncited(self) -> list[int]:
+        """Return seqs of evidence that nothing cites, ascending."""
+        return self.seqs("select distinct seq from line where open order by seq")
+
+    def open(self, *documents: str) -> list[tuple[str, int]]:
+        """Return document and seq of evidence that nothing cites, in order; of some documents alone."""
+        query = "select d.name, l.seq from line l join document d on d.id = l.doc where l.open"
+        if not documents:
+            return self.all(f"{query} order by d.name, l.start")
+        return [
+            row for name in documents for row in self.all(f"{query} and d.name = ? order by l.start", name)
+        ]
+
+    def cited_by(self, prefix: str, first: int, last: int, document: str = "") -> Set[int]:
+        """Return those seqs of a range, or of a document in it, that records of a prefix cite."""
+        query = (
+            "select c.origin from cite c join document d on d.id = c.doc where d.name glob ? and c.origin "
+        )
+        values = (f"*/{prefix}-*", first, last)
+        if not document:
+            return {*self.seqs(f"{query} between ? and ?", *values)}
+        said = "select seq from line l join document s on s.id = l.doc where seq between ? and ?"
+        query += f"in ({said} and s.name = ?)"
+        return {*self.seqs(query, *values, document)}
+
+    @property
+    def cited(self) -> Set[int]:
+        """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
+        return _Cited(self)
+
+    @property
+    def doubled(self) -> frozenset[int]:
+        """Seqs that stand more than once."""
+        return frozenset(self.seqs("select seq from doubled"))
+
+    @property
+    def entries(self) -> int:
+        """How many lines stand outside of evidence."""
+        return self._sum("entries")
+
+    @property
+    def merged(self) -> int:
+        """How many lines had another seq before a merge."""
+        return self._sum("merged")
+
+    @property
+    def highest(self) -> int:
+        """The highest seq; 0 for none."""
+        return self.seqs("select coalesce(max(seq), 0) from line")[0]
+
+    def session(self, name: str) -> str | None:
+        """Return the first evidence document of a session."""
+        query = "select min(name) from document where session = ?"
+        found: str | None = self.all(query, storable(name))[0][0]
+        return found
+
+    def marked(self, mark: Mark) -> tuple[str, int] | None:
+        """Return document and seq of the turn with a mark."""
+        query = "select name, seq from mark m join document d on d.id = m.doc where mark = ? "
+        rows = self.all(f"{query} order by name desc, m.rowid desc limit 1", key_of(mark))
+        return rows[0] if rows else None
+
+    def named(self, kind: int, folded: str) -> tuple[str, ...]:
+        """Return ids of documents by a folded name, sorted; kind is ID, STEM or ALIAS (of topics)."""
+        query = "select d.name from name n join document d on d.id = n.doc where kind = ? and folded = ?"
+        return tuple(sorted(row[0] for row in self.all(query, kind, storable(folded))))
+
+    def clashes(self) -> list[tuple[str, ...]]:
+        """Return ids that some file systems take for one, together."""
+        query = "select folded from name where kind = ? group by folded having count(*) > 1 order by folded"
+        return [self.named(ID, row[0]) for row in self.all(query, ID)]
+
+    def names(self, kind: int) -> list[str]:
+        """Return all folded names of a kind."""
+        return [row[0] for row in self.all("select distinct folded from name where kind = ?", kind)]
+
+    def _sum(self, column: str) -> int:
+        return self.seqs(f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}")[
+            0
+        ]
+
+
+class _Cited(Set[int]):
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return frozenset(it)
+
+    def __contains__(self, seq: object) -> bool:
+        if not isinstance(seq, int):
+            return False
+        return bool(self._lines.all("select 1 from cite where origin = ? limit 1", seq))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._lines.seqs("select distinct origin from cite"))
+
+    def __len__(self) -> int:
+        return self._lines.seqs("select count(distinct origin) from cite")[0]
+
+
+def key_of(mark: Mark) -> str:
+    return storable("\0".join(mark))
+
+
+def storable(value: str) -> str:
+    """Return a text as SQLite takes it; bytes that are no UTF-8 are written out."""
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()

@@ -18,9 +18,8 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, NewEntry, Plan, Reason, Receipt
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
-from infinimem.store.index import ID
 from infinimem.store.line_map import reverse_diff
-from infinimem.store.lines import fold
+from infinimem.store.lines import ID, fold
 from infinimem.store.receipts import format_receipt, last_forget, with_suffix
 from infinimem.store.render import Rendered
 from infinimem.store.spec import EVIDENCE, MEMORIES, TOPICS

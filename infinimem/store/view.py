@@ -24,8 +24,8 @@ from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receip
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
-from infinimem.store.index import ALIAS, ID, STEM, Index, Lines
-from infinimem.store.lines import aliases_of, fold, former, said_at
+from infinimem.store.index import Index
+from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former, said_at
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
 if TYPE_CHECKING:
@@ -78,8 +78,6 @@ class Stored:
     """Gives a document without keeping it."""
     index: Index
     listing: DocumentStates
-    newest: Callable[[], bool] = lambda: True
-    """Whether nothing is known of the library that is newer than this snapshot."""
 
 
 class Derivations:

@@ -14,6 +14,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import LibraryError, UsageError
 from infinimem.hooks.recall import Recall
+from infinimem.index.search import searcher
 from infinimem.model import Receipt
 from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, successor
@@ -28,7 +29,6 @@ from infinimem.results import (
     receipt_json,
     summary,
 )
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.render import by_name, topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL

@@ -25,9 +25,9 @@ from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Que
 from infinimem.grounding.when import day_of, mentions
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence
-from infinimem.retrieval.cache import delete_cache
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.strategies.readers.collect import search
+from infinimem.user_folders import delete_cache
 
 _SETTINGS = "infinimem.toml"
 _LIMIT = 50

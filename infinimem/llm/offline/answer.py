@@ -11,7 +11,7 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import common_terms
-from infinimem.retrieval.priors import kin
+from infinimem.index.questions import kin
 from infinimem.spec import folders
 from infinimem.terms import MONTHS, query_terms, tokens
 

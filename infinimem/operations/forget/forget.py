@@ -25,9 +25,8 @@ from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, withheld
 from infinimem.store.commit import Conflict, recheck, recover
 from infinimem.store.files import digest
-from infinimem.store.index import ID
 from infinimem.store.library import RETRIES, Library
-from infinimem.store.lines import aliases_of, fold
+from infinimem.store.lines import ID, aliases_of, fold
 from infinimem.store.plans import violations
 from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful

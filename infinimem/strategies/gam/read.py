@@ -14,11 +14,11 @@ from pathlib import Path
 from infinimem.embedders.local import cross_encoder
 from infinimem.grounding.sentences import asks
 from infinimem.grounding.when import day_of, mentions
+from infinimem.index.questions import asked_of, nameless, read_dates
 from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
-from infinimem.retrieval.priors import asked_of, nameless, read_dates
-from infinimem.store.index import SPEAKER
+from infinimem.store.lines import SPEAKER
 from infinimem.store.view import View
 from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
 from infinimem.strategies.gam.tasks import TIMES

@@ -20,10 +20,10 @@ from typing import Any
 
 from infinimem import law, tokens
 from infinimem.grounding.claims import find_duplicates, is_repetition
+from infinimem.index.search import searcher
 from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.store.withheld import ASKED

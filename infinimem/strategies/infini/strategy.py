@@ -24,9 +24,9 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.grounding.sentences import asks
+from infinimem.index.search import searcher
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
-from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View

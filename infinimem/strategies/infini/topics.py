@@ -17,8 +17,7 @@ from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
-from infinimem.store.index import ALIAS, STEM
-from infinimem.store.lines import fold
+from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, Data

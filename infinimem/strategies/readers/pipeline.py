@@ -16,12 +16,11 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.sentences import asks
+from infinimem.index.pieces import Pieces
+from infinimem.index.search import searcher
 from infinimem.markdown.document import Document
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
-from infinimem.retrieval.origins import KnownLines, Origins
-from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
@@ -227,7 +226,7 @@ class _Partitions:
     def __init__(self, view: View, *_: object) -> None:
         from rank_bm25 import BM25Okapi
 
-        pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
+        pieces = Pieces(view)
         terms = {
             (doc_id, block.start_line, block.end_line): terms
             for doc_id in view.ids()

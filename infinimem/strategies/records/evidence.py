@@ -12,9 +12,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from infinimem.index.search import searcher
 from infinimem.index.vectors import Matrix
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
-from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View

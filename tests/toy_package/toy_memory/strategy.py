@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
+from infinimem.index.search import searcher
 from infinimem.llm.base import LLM
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.header import quote
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Retrieved
-from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.records import sources_of, stem
 from infinimem.store.view import View

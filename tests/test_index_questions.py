@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from cases import each
 
-from infinimem.retrieval.priors import (
+from infinimem.index.pieces import Row
+from infinimem.index.questions import (
     GAIN,
     Asked,
     NamedDate,
@@ -15,7 +16,6 @@ from infinimem.retrieval.priors import (
     factors,
     read_dates,
 )
-from infinimem.retrieval.rows import Row
 from infinimem.settings import SearchSettings
 
 ON = SearchSettings()
@@ -101,7 +101,7 @@ def test_speakers_that_a_question_names(question: str, speakers: list[str], name
 
 
 def said_by(speaker: str | None = None, *, personal: bool = True, day: int = 0, asking: int = 0) -> Row:
-    return Row(1, "evidence/s", 1, 2, 1, day, asking, personal, speaker, 0)
+    return Row(1, 1, 1, 1, 1, 0, 1, 2, day, asking, personal, speaker, 1, b"", b"", None, None)
 
 
 def rows(speakers: Sequence[str | None], days: int = 0, asks: int = 0) -> list[Row]:

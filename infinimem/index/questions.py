@@ -25,7 +25,7 @@ from infinimem.settings import SearchSettings
 from infinimem.terms import MONTHS, STOP_WORDS, fold, tokens
 
 if TYPE_CHECKING:
-    from infinimem.retrieval.rows import Row
+    from infinimem.index.pieces import Row
 
 GAIN = 0.3
 """What a prior adds to a score or takes from it, as a share."""
@@ -248,7 +248,7 @@ def kin() -> Mapping[str, frozenset[str]]:
     """Each term of everyday questions with those that answers use in its place, or that belong with it."""
     from importlib import resources  # few searches come here, and it is slow to import
 
-    rows = (resources.files("infinimem.retrieval") / "kin.txt").read_text(encoding="utf-8").split("\n")
+    rows = (resources.files("infinimem.index") / "kin.txt").read_text(encoding="utf-8").split("\n")
     groups = [frozenset(term for word in row.split() for term in tokens(word)) for row in rows if row]
     return {
         term: frozenset().union(*(g for g in groups if term in g)) - {term}

@@ -14,9 +14,8 @@ from in_memory import LISBON, view_of
 
 from infinimem.embedders.base import unit
 from infinimem.errors import ModelUnavailable
+from infinimem.index.search import searcher
 from infinimem.model import Retrieved
-from infinimem.retrieval.disk import in_memory
-from infinimem.retrieval.searcher import searcher
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.sources import only
 from infinimem.store.view import Scope, View
@@ -122,8 +121,8 @@ def test_kin_words_help_where_a_question_s_own_find_nothing() -> None:
 
 def test_ties_go_by_document_and_line() -> None:
     view = view_of({"b": "one\n", "a": "x\n\n# One\none\n\n# Two\none\n", "c": "two\n"})
-    best = in_memory(view).best("blocks", "one", ["one"], "default", 10)
-    tied = [(row.doc_id, row.start) for row, value in best if value == best[-1][1]]
+    best = searcher(view).blocks("one", 10)
+    tied = [(item.doc_id, item.start_line) for item in best if item.score == best[-1].score]
     assert tied == sorted(tied)
 
 
@@ -132,20 +131,19 @@ def test_of_equal_scores_the_newer_goes_first(newest: bool, expected: list[int])
     lines = ("1,time=2023-01-02", "2,time=2024-01-02", "3,time=2024-05-01", "4,time=2024-03-04")
     text = "".join(f"- <seq={line},source=user> Likes tea\n" for line in lines)
     view = view_of({"CURRENT": text}, Settings(search=SearchSettings(newest=newest, dates=False)))
-    best = in_memory(view).best("entries", "tea", ["tea"], "default", 9)
-    assert [row.seq for row, _ in best] == expected
+    assert [seq for _, seq, _ in searcher(view).scores("tea", 9)] == expected
 
 
 def test_nothing_to_rank() -> None:
-    assert in_memory(view_of({})).best("entries", "a", ["a"], "all", 5) == []
-    assert in_memory(view_of({"a": ""})).best("blocks", "a", ["a"], "default", 5) == []
-    assert in_memory(view_of({"a": "a\n"})).best("blocks", "", [], "default", 5) == []
+    assert searcher(view_of({})).entries("a", 5, "all") == []
+    assert searcher(view_of({"a": ""})).blocks("a", 5) == []
+    assert searcher(view_of({"a": "a\n"})).blocks("", 5) == []
 
 
 def test_a_term_in_every_piece_still_counts_for_something() -> None:
-    best = in_memory(view_of({"a": "Ana moved\n", "b": "Ana\n"})).best("blocks", "ana", ["ana"], "default", 5)
+    best = searcher(view_of({"a": "Ana moved\n", "b": "Ana\n"})).blocks("ana", 5)
     assert len(best) == 2
-    assert all(value > 0 for _, value in best)
+    assert all(item.score > 0 for item in best)
 
 
 # ── nearness in meaning ──────────────────────────────────────────────────────────────────────────────
@@ -186,7 +184,7 @@ def lisbon(embedder: Meanings, **search: Any) -> View:
 
 def found(view: View, query: str, scope: Scope = "default") -> list[int]:
     """Seqs of the entries found; 0 for a passage."""
-    return [row.seq for row, _ in in_memory(view).best("entries", query, [], scope, 50)]
+    return [seq for _, seq, _ in searcher(view).scores(query, 50, scope)]
 
 
 def test_what_shares_no_word_with_a_query_is_found_by_its_meaning() -> None:
@@ -208,6 +206,5 @@ def test_a_server_that_does_not_answer_leaves_words(caplog: pytest.LogCaptureFix
         def embed(self, texts: Sequence[str], kind: str = "passage") -> Any:
             raise ModelUnavailable("no answer; try later")
 
-    places = in_memory(lisbon(Down())).best("entries", "Lisbon", ["lisbon"], "default", 9)
-    assert places == in_memory(view_of(LISBON)).best("entries", "Lisbon", ["lisbon"], "default", 9)
+    assert searcher(lisbon(Down())).entries("Lisbon", 9) == searcher(view_of(LISBON)).entries("Lisbon", 9)
     assert "ranked by words alone: no answer; try later" in caplog.text

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem.errors import UsageError
+from infinimem.index.grep import compile_pattern, first_matches
 from infinimem.markdown.document import Document
-from infinimem.retrieval.grep import compile_pattern, first_matches
 
 ALL = 1 << 30
 
@@ -90,6 +90,6 @@ def test_a_text_is_taken_in_parts_where_a_pattern_reaches_no_further(
 ) -> None:
     compiled = compile_pattern("a.*b$|^$", ignore_case)
     text = "axb\nab x\n\n" + "a" + "x" * 30 + "b\nab\nb a b\n"
-    monkeypatch.setattr("infinimem.retrieval.grep.MAX_STEPS", 40 * compiled.line.programsize)
+    monkeypatch.setattr("infinimem.index.grep.MAX_STEPS", 40 * compiled.line.programsize)
     found = [match.line for match in first_matches([Document.parse("a", text.encode())], compiled, ALL).first]
     assert found == [1, 3, 4, 5, 6]

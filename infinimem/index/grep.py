@@ -1,7 +1,7 @@
 """Pattern search over the lines of documents, in time linear in the text whatever the pattern.
 
 Patterns come from models and clients: they run in RE2 or as literals, never in `re`. It knows lines,
-nothing of entries. packed_grep.py does the same over the packed text of a large library.
+nothing of entries. text.py does the same over the text of a large library.
 """
 
 from __future__ import annotations
@@ -85,11 +85,6 @@ class Pattern:
                 self.left += PER_LINE
             self._spend(began, end - at)
             at = end
-
-    def scan(self, text: bytes, most: int) -> tuple[int, list[int]]:
-        """How many lines match, and where the first `most` of them do; as `lines`."""
-        found = [*self.lines(text)]
-        return len(found), found[:most]
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where in a line of text it matches: begin and end of each place, in order.
@@ -231,10 +226,10 @@ def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) ->
     total, found = 0, list[Match]()
     for document in documents:
         text = text_of(document)
-        count, places = pattern.scan(text, most - len(found))
-        total += count
+        places = [*pattern.lines(text)]
+        total += len(places)
         number, before = 1, 0
-        for at in places:
+        for at in places[: most - len(found)]:
             number += text.count(b"\n", before, at)
             before = at
             found.append(Match(document, number))

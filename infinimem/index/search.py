@@ -1,0 +1,438 @@
+"""The one ranking, and the searcher of a snapshot: entries, sections, nearest documents. Asks no model.
+
+In: a view and a query. Out: `Retrieved` pieces, read from the documents as they are in that view. `_best` is
+the ranking: BM25 over what a row says, what stands around it, its whole and its document's names; nearness in
+meaning; priors of the question.
+
+A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
+What a document is called counts for what it begins with: who asks for a name wants the document. How rare a
+term is counts alike in all fields, by the rows that say it. Where vectors count, the row that is nearest in
+meaning gets `MEANING_WEIGHT` of what the row with the best words gets, each other one its share of that.
+
+Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1). The weights of the fields were chosen on the LoCoMo
+development conversations, where recall is flat around them, and checked on LongMemEval's; MEANING_WEIGHT and
+nearness.BESIDE_WEIGHT on both together (docs/SEARCH.md gives the figures).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from infinimem.embedders.base import text_key
+from infinimem.errors import ModelUnavailable
+from infinimem.index.pieces import (
+    BLOCK,
+    GROUPS,
+    PASSAGE,
+    WHOLE,
+    Pieces,
+    Row,
+    cut,
+    name_key,
+    part,
+    passage,
+    plain,
+)
+from infinimem.index.questions import factors, related
+from infinimem.index.tables import SAID_PART, Reading, Tables
+from infinimem.index.term_counts import compared, term_counts
+from infinimem.index.words import AROUND, DOCUMENTS, ENTRIES, OWN, rarity
+from infinimem.log import log
+from infinimem.markdown.sections import Partition, partitions
+from infinimem.model import LEFT, Retrieved
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import Scope, View
+from infinimem.terms import analyzer
+
+if TYPE_CHECKING:
+    from infinimem.index.nearness import Meaning
+
+Kind = Literal["entries", "blocks"]
+"""What is ranked."""
+
+WEIGHTS: Mapping[str, float] = {OWN: 1.0, AROUND: 0.5}
+WHOLE_WEIGHT = 0.5
+NAMES_WEIGHT = 2.0
+MEANING_WEIGHT = 0.8
+KEPT = 100
+"""Rows whose wholes and priors are looked at, at least: so many that the best ten are among them."""
+ENOUGH = 100
+"""Rows that hold a compound as it is written; the best ten are among so many."""
+WHOLES, NAMED = 300, 50
+"""Documents whose rows profit from what the whole says, and from their names: the best ones."""
+COMPARED, GATHERED = 10_000, 2000
+"""Documents that are compared with a text one by one; of more, the nearest so many by the index."""
+FURTHER = 0.25
+"""What the second best line of a section adds to the score of the best one, of its own; of others less."""
+DIGITS = 4
+"""Of a score, so that an order does not hang on the last bits of a float."""
+
+PARTS_OF: Mapping[Scope, frozenset[int]] = {
+    "default": frozenset({0}),
+    "archive": frozenset({1}),
+    "kept": frozenset({0, 1}),
+    "evidence": frozenset({SAID_PART}),
+    "journal": frozenset({GROUPS.index("journal")}),
+    "all": frozenset(range(len(GROUPS))),
+}
+
+
+class Ranked(NamedTuple):
+    """A row that answers, and its score."""
+
+    name: str
+    """The id of its document."""
+    row: Row
+    score: float
+    parts: Mapping[str, float]
+    """What the score is made of: words, whole (with names) and meaning are added up, prior multiplies."""
+
+
+class Searcher:
+    """Ranks what a snapshot holds. Rows are made on first use, of what changed."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._words = analyzer(view.settings.search.language)
+        self._pieces = Pieces(
+            view, view.lines.place, lambda name: view.document(name) if name in view else None
+        )
+
+    # ── what is found ───────────────────────────────────────────────────────────────────────────
+
+    def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
+        """Return the entries that answer a query best; ties by document and line.
+
+        Args:
+            query: a question or keywords, any text.
+            limit: at most so many.
+            scope: which documents; the default one holds evidence that no entry cites yet.
+        """
+        items = ((self._shown(hit), hit.score) for hit in self._hits("entries", query, limit, scope))
+        return [replace(item, score=score) for item, score in items if item]
+
+    def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
+        """Return the heading blocks that answer a query best, and in the default scope the turns that stand
+        for themselves (`View.unfiled`); ties by document and line."""
+        return [item for item, _ in self._sections(query, limit, scope)]
+
+    def reasons(
+        self, query: str, limit: int = 10, scope: Scope = "default"
+    ) -> list[tuple[str, int, int, Mapping[str, float]]]:
+        """Return of what `blocks` gives document, first and last line, and what the score of the best line in
+        it is made of (`Ranked.parts`)."""
+        found = self._sections(query, limit, scope)
+        return [(item.doc_id, item.start_line, item.end_line, hit.parts) for item, hit in found]
+
+    def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, int, float]]:
+        """Return as `entries`, but of each only the id of its document, its seq (0 for none) and its score:
+        nothing is read."""
+        return [(hit.name, hit.row.seq, hit.score) for hit in self._hits("entries", query, limit, scope)]
+
+    def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
+        """Return ids of the documents lexically nearest to a text, those without a common word last.
+
+        Args:
+            text: of any length.
+            limit: at most so many.
+            ids: if given, only these are compared, with each other; else the default scope. Few need no
+                index.
+        """
+        chosen = set(self._view.ids() if ids is None else ids)
+        terms = self._words.query_terms(text)
+        if ids is not None and len(chosen) <= COMPARED:
+            scores = self._view.derived(term_counts).scores(self._view, chosen, terms)
+        else:
+            with self._tables.reading(self._view) as reading:
+                weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
+                found = _wholes(reading, weights, GATHERED)
+                names = _names(reading, found)
+            scores = {names[at]: round(found[at], DIGITS) for at in names if names[at] in chosen}
+        near = sorted(scores, key=lambda name: (-scores[name], name))
+        rest = () if len(near) >= limit else sorted(chosen.difference(near))
+        return [*near, *rest][:limit]
+
+    def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
+        """Return how many entries hold each term, and how many there are."""
+        with self._tables.reading(self._view) as reading:
+            return {term: reading.frequency(ENTRIES, term) for term in terms}, reading.count(ENTRIES)
+
+    # ── what stands somewhere ───────────────────────────────────────────────────────────────────
+
+    def blocks_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """Return the heading blocks of a document that hold any of these lines, in order, with score 0."""
+        document = self._view.document(doc_id)
+        return [
+            self._pieces.lines(document, block.start_line, block.end_line, block.headings)
+            for block in partitions(document)
+            if block.start_line <= end and block.end_line >= start and block.text.strip()
+        ]
+
+    def lines_at(self, doc_id: str, start: int, end: int) -> Retrieved:
+        """Return these lines of a document's body as one piece, with score 0; cut to what there is."""
+        document = self._view.document(doc_id)
+        start = min(max(start, document.header.end + 1), max(len(document.lines), 1))
+        end = min(max(end, start), len(document.lines))
+        return self._pieces.lines(document, start, end, document.path_at(start))
+
+    def entries_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """Return the entries that begin in these lines, in order, with score 0."""
+        places = self._view.document(doc_id).entries_in(start, end)
+        return [self._pieces.entry(place) for place in places if place.start_line >= start]
+
+    def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
+        """Return these pieces, best first when compared with each other; ties keep their order."""
+        documents = ((item, self._view.document(item.doc_id)) for item in items)
+        texts = [
+            self._pieces.terms_at(document, item.start_line, item.end_line).split()
+            for item, document in documents
+        ]
+        scores = compared(texts, self._words.query_terms(query))
+        scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
+        return sorted(scored, key=lambda item: -item.score)
+
+    # ── hits as they are shown ──────────────────────────────────────────────────────────────────
+
+    def _shown(self, hit: Ranked) -> Retrieved | None:
+        """Return what stands there; None where a note was saved meanwhile and is shorter now."""
+        row, document = hit.row, self._view.document(hit.name)
+        if row.end > len(document.lines):
+            return None
+        if not document.entries:
+            item = self._pieces.lines(document, row.start, row.end, document.path_at(row.start))
+        elif row.line <= PASSAGE:
+            item = passage(document, row.start, row.end)
+        else:
+            located = document.entries_in(row.start, row.start)
+            if not located or located[0].seq != row.seq:
+                return None
+            item = self._pieces.entry(located[0])
+        return part(document, item, row.piece) if row.piece else item
+
+    def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Ranked]]:
+        """Return the sections with the best lines, each with its score and its best line."""
+        found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
+        blocks: dict[str, Sequence[Partition]] = {}
+        for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
+            name, row, block = hit.name, hit.row, None
+            is_turn = scope == "default" and name.startswith(EVIDENCE)
+            if row.line >= PASSAGE and not is_turn:
+                if name not in blocks:
+                    blocks[name] = partitions(self._view.document(name))
+                block = next(
+                    (one for one in blocks[name] if one.start_line <= row.start <= one.end_line), None
+                )
+            key = name, block.start_line if block else row.start
+            found.setdefault(key, []).append((hit, block))
+        scored = []
+        for (name, start), lines in found.items():
+            score = sum(hit.score * FURTHER**at for at, (hit, _) in enumerate(lines))
+            scored.append((-round(score, DIGITS), name, start, *lines[0]))
+        items = list[tuple[Retrieved, Ranked]]()
+        for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
+            document = self._view.document(name)
+            if block:
+                item: Retrieved | None = self._pieces.lines(
+                    document, block.start_line, block.end_line, block.headings
+                )
+            else:
+                item = self._shown(hit)
+            if item and scope == "default" and name.startswith(EVIDENCE):
+                item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
+            if item:
+                items.append((replace(item, score=-score), hit))
+            if len(items) == limit:
+                break
+        return items
+
+    # ── the ranking ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _tables(self) -> Tables:
+        return self._view.derived(_tables)
+
+    def _hits(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Ranked]:
+        terms = self._words.query_terms(query)
+        if limit <= 0:
+            return []
+        with self._tables.reading(self._view) as reading:
+            hits = self._best(reading, kind, query, terms, scope, limit)
+            if not hits and self._view.settings.search.language == "english":
+                hits = self._best(reading, kind, query, related(terms), scope, limit)
+        return hits
+
+    def _best(
+        self, reading: Reading, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
+    ) -> list[Ranked]:
+        """Return the best rows, higher first; of equal ones the newer, then by place.
+
+        Raises:
+            ModelNotConfigured: the embedder lacks a package, a model's files or a key.
+        """
+        settings, parts = self._view.settings.search, PARTS_OF[scope]
+        turns = self._view.derived(_waiting) if scope == "default" else frozenset[int]()
+        asked = [*terms, *(self._words.joined(query) if terms else ())]
+        weights = {term: _rarity(reading, ENTRIES, term) for term in asked}
+        pairs = self._pairs(reading, query) if terms else {}
+        meaning = self._meaning(reading, query, parts, turns)
+        names = self._names(reading, kind, query, weights, sum(weights[term] for term in terms), parts)
+        near = {*names, *(meaning.nearest if meaning else ())}
+        words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
+        wholes = _wholes(reading, weights, WHOLES)
+        found = _joined(reading, self._view, words)
+        rows = [row for _, row in found]
+        own = [words[row.id] for row in rows]
+        beyond = [
+            names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if said else 0.0)
+            for row, said in zip(rows, own, strict=True)
+        ]
+        most = max(map(sum, zip(own, beyond, strict=True)), default=0.0)
+        near_in_meaning = (
+            meaning.shares(rows, MEANING_WEIGHT * (most or 1.0)) if meaning else [0.0] * len(rows)
+        )
+        priors = factors(query, rows, settings)
+        columns = list(zip(own, beyond, near_in_meaning, priors, strict=True))
+        scores = [round((said + more + share) * prior, DIGITS) for said, more, share, prior in columns]
+        newest = settings.newest
+
+        order = sorted(
+            range(len(rows)),
+            key=lambda at: (
+                *(-scores[at], -rows[at].day * newest, -rows[at].seq * newest, found[at][0]),
+                *(rows[at].start, rows[at].piece),
+            ),
+        )
+        once: dict[tuple[str, int], int] = {}
+        for at in order:  # of the pieces of a long text the best
+            once.setdefault((found[at][0], rows[at].start), at)
+        told = ("words", "whole", "meaning", "prior")
+        return [
+            Ranked(*found[at], scores[at], dict(zip(told, columns[at], strict=True)))
+            for at in list(once.values())[:limit]
+        ]
+
+    def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
+        """Return how much each word tells that may be written as two, as much as the rarer of them.
+
+        A word that `ENOUGH` rows hold as it is written needs no other spelling; of the ways to cut one that
+        counts whose parts are most frequent.
+        """
+        words, found = self._words, dict[tuple[str, str], float]()
+        for term, cuts in words.cut(query).items():
+            if reading.frequency(ENTRIES, term) < ENOUGH:
+                pairs = [(words.term(first), words.term(second)) for first, second in cuts]
+                known = [(min(reading.frequency(ENTRIES, one) for one in pair), pair) for pair in pairs]
+                often, pair = max(known, default=(0, ("", "")))
+                if often:
+                    found[pair] = max(_rarity(reading, ENTRIES, one) for one in pair)
+        return found
+
+    def _names(
+        self,
+        reading: Reading,
+        kind: Kind,
+        query: str,
+        weights: Mapping[str, float],
+        full: float,
+        parts: Collection[int],
+    ) -> dict[int, float]:
+        """Return what names add to the first rows of their documents, by id; of entries, notes alone have
+        such.
+
+        One that holds half of what is asked for or more gets that part of NAMES_WEIGHT, one that is just that
+        far more.
+        """
+        called = "select r.id from called c join row r on r.doc = c.doc where c.key = ? and r.line = ?"
+        key = name_key(self._words, query)
+        exactly = {row[0] for row in reading.db.execute(called, (key, WHOLE))}
+        found = reading.scores(DOCUMENTS, {AROUND: 1.0}, weights, NAMED, parts, ids=exactly)
+        found = {number: score for number, score in found.items() if score > full / 2 or number in exactly}
+        named: dict[int, float] = {}
+        first = (
+            "select r.id, r.line, r.part, w.id from row w join row r on r.doc = w.doc where w.id = ? "
+            f"and r.line != {WHOLE} order by r.start, r.piece limit 1"
+        )
+        best = max(found.values(), default=0.0) * NAMES_WEIGHT + NAMES_WEIGHT * full
+        for number, score in found.items():
+            row = reading.db.execute(first, (number,)).fetchone()
+            if row and row[2] in parts and (kind == "blocks" or row[1] == BLOCK):
+                share = NAMES_WEIGHT * score * min(score / full, 1) if score and full else 0.0
+                named[row[0]] = share + best * (number in exactly)
+        return named
+
+    def _meaning(self, reading: Reading, query: str, parts: Set[int], turns: Set[int]) -> Meaning | None:
+        """Return what the query means; None where vectors do not count, or cannot be had just now."""
+        view = self._view
+        if not view.settings.search.vectors or not view.embedder.semantic or not query.strip():
+            return None
+        from infinimem.index.nearness import Meaning  # numpy
+
+        try:
+            return Meaning(view, self._tables, reading, query, parts, turns)
+        except ModelUnavailable as error:
+            log.warning("ranked by words alone: %s", error)
+            return None
+
+
+def searcher(view: View) -> Searcher:
+    """Return the searcher of a snapshot."""
+    return Searcher(view)
+
+
+def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tables:
+    """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
+    index = view.index
+    tables = known if known and known.index is index else Tables(index)
+    tables.fill(view)
+    return tables
+
+
+def _waiting(view: View, *_: object) -> frozenset[int]:
+    """Return the seqs of the evidence that readers see itself, as `View.unfiled`, from the index alone."""
+    lines, spec = view.lines, view.spec
+    if not view.initialised:
+        return frozenset()
+    if spec.has_entries and view.drawn is None and lines.all("select 1 from cite limit 1"):
+        return frozenset(view.unfiled())
+    left = {seq for seq, one in view.tried.items() if one.kind == LEFT}
+    refused = (seq for seq in {*view.refused, *left} if seq not in lines.cited and lines.is_said(seq))
+    return frozenset(lines.waiting()).difference(left).union(lines.uncited() if spec.sparse else refused)
+
+
+def _rarity(reading: Reading, table: str, term: str) -> float:
+    return rarity(reading.count(table), reading.frequency(table, term))
+
+
+def _wholes(reading: Reading, weights: Mapping[str, float], most: int) -> dict[int, float]:
+    """Return what the best documents add to the rows that belong to them, by their ids."""
+    return reading.scores(DOCUMENTS, {OWN: WHOLE_WEIGHT}, weights, most, PARTS_OF["all"], by="doc")
+
+
+def _names(reading: Reading, numbers: Collection[int]) -> dict[int, str]:
+    query = "select id, name from document where id in (select value from json_each(?))"
+    return dict(reading.db.execute(query, (json.dumps([*numbers]),)))
+
+
+def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:
+    """Return the rows that stand in a view, with the ids of their documents."""
+    stamps = view.stored.stamps if view.stored else None
+
+    def stands(name: str, row: Row) -> bool:
+        """Return whether a document of another state than the one that was taken in says the same there."""
+        document = view.document(name)
+        text = plain(document, row.start, row.end) if row.end <= len(document.lines) else ""
+        return text_key(text[slice(*cut(text, row.piece))]) == row.key
+
+    query = (
+        "select d.name, d.mtime, d.size, d.inode, r.* from row r join document d on d.id = r.doc "
+        "where r.id in (select value from json_each(?))"
+    )
+    return [
+        (row[0], Row._make(row[4:]))
+        for row in reading.db.execute(query, (json.dumps([*ids]),))
+        if row[0] in view
+        and (stamps is None or stamps[row[0]] == row[1:4] or stands(row[0], Row._make(row[4:])))
+    ]

@@ -1,0 +1,472 @@
+"""The rows that are ranked: in index.db, and most of them in tantivy beside it.
+
+    <folder of index.db>/words-<8 hex>/entries      tantivy: a row an entry, a passage, a note's heading block
+                                       documents    tantivy: a row a document, with its names
+
+In: an index that took in what changed. Out: `Reading`, what one search asks. Rows are made when somebody
+searches first after a change, of what has none. Where more than `TAIL` of them are new they go to tantivy,
+and their terms leave SQLite; the others, the tail, are scored by `Bag`, by tantivy's own formula. All of it
+happens within one write transaction of index.db, which names the state of tantivy in the end: what a killed
+process put there before counts for nothing. What does not agree with its checksums is made anew.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import secrets
+import shutil
+import sqlite3
+import threading
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from infinimem.errors import LibraryError
+from infinimem.index.pieces import GROUPS, Pieces, Row
+from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, table_of
+from infinimem.log import log
+from infinimem.markdown.document import Document
+from infinimem.store.files import Files
+from infinimem.store.folders import Stamp, state_of
+from infinimem.store.index import Index
+from infinimem.store.lines import SAID, Lines
+from infinimem.store.view import View
+from infinimem.terms import analyzer
+
+LAYOUT = 1
+"""Of rows and their terms: raise it when they change, and they are made anew."""
+TAIL = 64
+"""Rows that are not in tantivy, or there and gone, before it is told."""
+PORTION = 1000
+"""Documents whose rows are made at once: a process that is killed loses no more."""
+SLOW = 1000
+"""Documents whose indexing people wait for, and are told so."""
+
+SAID_PART = GROUPS.index("evidence")
+"""The group of what was said."""
+_TABLES = ("row", "called", "speaker", "dead", "moved", "file", "ranking")
+_SCHEMA = """
+create table row(
+    id integer primary key autoincrement, doc integer not null, line integer not null, start integer not null,
+    end integer not null, piece integer not null, seq integer not null, part integer not null,
+    day integer not null, asking integer not null, personal integer not null, speaker text,
+    whole integer not null,
+    key blob not null, beside blob not null, own text, around text);
+create index row_doc on row(doc);
+create index row_line on row(line);
+create table called(key blob not null, doc integer not null);
+create index called_key on called(key);
+create index called_doc on called(doc);
+create table speaker(name text primary key) without rowid;
+create table dead(id integer primary key);
+create table moved(seq integer primary key);
+create table file(name text primary key, size integer not null, crc integer not null) without rowid;
+create table ranking(
+    made_for text not null, folder text not null, state integer not null, mark integer not null,
+    sizes text not null);
+create trigger row_dies after delete on row when old.id <= (select mark from ranking)
+    begin insert into dead values(old.id); end;
+create trigger document_dies after delete on document
+    begin delete from row where doc = old.id; delete from called where doc = old.id; end;
+create trigger line_moves after delete on line
+    begin insert or ignore into moved values(old.seq); end;
+create index if not exists document_unranked on document(id) where ranked = 0
+"""
+"""`state` counts what tantivy was told, `mark` is the last row that it knows; `sizes` are rows and terms, by
+table. Of what goes rows go with it, and what was drawn from a line that moved is made anew."""
+
+_STATE = "select made_for, folder, state, mark, sizes from ranking"
+_NO_ROW = "not exists (select 1 from row where line = l.id)"
+
+
+class State(NamedTuple):
+    """What index.db says of tantivy."""
+
+    made_for: str
+    folder: str
+    state: int
+    mark: int
+    sizes: str
+
+
+class Reading:
+    """What one search asks, in a read transaction.
+
+    Args:
+        db: in that transaction.
+        words: tantivy's tables in the state that the database names; None where it was told nothing.
+        tail: the rows that it was not told.
+        known: what the database says of them.
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, words: Mapping[str, Words] | None, tail: Sequence[Bag], known: State
+    ) -> None:
+        self.db, self._words, self._mark, self.folder = db, words, known.mark, known.folder
+        sizes = json.loads(known.sizes)
+        self.bags = {name: [bag for bag in tail if table_of(bag.row) == name] for name in PADDING}
+        self._counts = {name: sizes[name][0] + len(bags) for name, bags in self.bags.items()}
+        self._means = {
+            name: {
+                field: (sizes[name][at] + sum(bag.lengths[field] for bag in bags))
+                / max(self._counts[name], 1)
+                for at, field in enumerate((OWN, AROUND), 1)
+            }
+            for name, bags in self.bags.items()
+        }
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has; of tantivy's those that are gone too, for a while."""
+        return (len(self._words[table]) if self._words else 0) + len(self.bags[table])
+
+    def frequency(self, table: str, term: str) -> int:
+        """Return how many rows say a term."""
+        beside = sum(term in bag.counts[OWN] for bag in self.bags[table])
+        return (self._words[table].frequency(OWN, term) if self._words else 0) + beside
+
+    def scores(
+        self,
+        table: str,
+        fields: Mapping[str, float],
+        weights: Mapping[str, float],
+        limit: int,
+        parts: Collection[int],
+        turns: Collection[int] = (),
+        pairs: Mapping[tuple[str, str], float] = {},  # read alone
+        ids: Collection[int] = (),
+        by: Literal["id", "doc"] = "id",
+    ) -> dict[int, float]:
+        """Return the best rows that hold a term with their scores, by id or document, and how `ids` score.
+
+        Args:
+            table: ENTRIES or DOCUMENTS.
+            fields, weights, pairs: as `Words.terms`.
+            limit: of tantivy's rows, about.
+            parts: groups that are searched, by number.
+            turns: seqs of turns that are searched too.
+            ids: of rows that are asked for whatever they score; 0 where they hold none of the terms.
+        """
+        found = dict.fromkeys(ids, 0.0)
+        words = self._words[table] if self._words else None
+        if words and (query := words.terms(fields, weights, pairs)):
+            asked = limit if len(parts) == len(GROUPS) else 2 * limit
+            while True:
+                hits = words.find(query, asked)
+                columns = (words.values(name, hits) for name in ("id", by, "part", "seq"))
+                chosen = {
+                    number: score
+                    for (score, _), row, number, part, seq in zip(hits, *columns, strict=True)
+                    if row <= self._mark and (part in parts or (part == SAID_PART and seq in turns))
+                }
+                if len(chosen) >= limit or len(hits) < asked:
+                    break
+                asked *= 8
+            for number in list(chosen)[:limit]:
+                found[number] = chosen[number]
+            if others := [number for number in ids if number not in chosen]:
+                hits = words.find(words.with_ids(query, others), len(others))
+                for number, (score, _) in zip(words.values("id", hits), hits, strict=True):
+                    found[number] = score
+        means = self._means[table]
+        for bag in self.bags[table]:
+            row = bag.row
+            if row.part in parts or (row.part == SAID_PART and row.seq in turns):
+                score, number = bag.score(fields, weights, pairs, means), row.id if by == "id" else row.doc
+                if score or number in found:
+                    found[number] = score
+        return found
+
+
+class Tables:
+    """The rows of one index, for one process; its threads take turns."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._lock = threading.RLock()
+        self._words: dict[str, Words] | None = None
+        self._state: tuple[str, int] = ("", 0)
+        """Folder and state of tantivy as it is open here."""
+        self._checked: dict[str, int] = {}
+        """Checksums of files that agreed."""
+        self._bag = lru_cache(1024)(Bag)
+        self.kept: dict[str, Any] = {}
+        """What others keep of this state."""
+
+    @contextmanager
+    def reading(self, view: View) -> Iterator[Reading]:
+        """Give what a search asks."""
+        for _ in range(5):
+            try:
+                db = self.index.pinned()
+            except sqlite3.Error:  # it was deleted meanwhile
+                self.fill(view)
+                continue
+            try:
+                with self._lock:
+                    known, words = self._known(db), self._words
+                    tail = _select(db, "id > ?", known.mark) if known else []
+                if known and self._state == (known.folder, known.state):
+                    yield Reading(db, words, list(map(self._bag, tail)), known)
+                    return
+            finally:
+                self.index.release(db)
+            self.fill(view)  # another process told tantivy something, or it is all gone
+        raise LibraryError("the index changes faster than it can be read; try again")
+
+    def _known(self, db: sqlite3.Connection) -> State | None:
+        with suppress(sqlite3.Error):  # it was deleted meanwhile, or is new
+            if row := db.execute(_STATE).fetchone():
+                return State(*row)
+        return None
+
+    # ── making rows ─────────────────────────────────────────────────────────────────────────────
+
+    def fill(self, view: View) -> None:
+        """Make the rows of what has none."""
+        self.index.attempt(view, lambda: self._fill(view))
+
+    def _fill(self, view: View) -> None:
+        last, collecting = 0, gc.isenabled()
+        gc.disable()  # no cycle is made here, and to look for some takes a fifth of the time
+        try:
+            while True:
+                with self._lock, self.index.writing() as db:
+                    self._open(db, view)
+                    if not last:
+                        _doubt(db)
+                        count = db.execute("select count(*) from document where ranked = 0").fetchone()[0]
+                        if count > SLOW:
+                            log.warning("indexing %d documents; this is done once", count)
+                    query = "select id, name, mtime, size, inode from document where ranked = 0 and id > ?"
+                    todo = db.execute(f"{query} order by id limit {PORTION}", (last,)).fetchall()
+                    self._take(db, view, todo)
+                    if len(todo) < PORTION:
+                        return
+                    last = todo[-1][0]
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _open(self, db: sqlite3.Connection, view: View) -> None:
+        """Have tantivy open as the database names it; both anew where that cannot be."""
+        kind = "library" if view.initialised else "notes"
+        made_for = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
+        known = self._known(db)
+        if known and known.made_for == made_for:
+            try:
+                self._check(db, known.folder)
+                if self._state == (known.folder, known.state):
+                    return
+                self._words = self._opened(known.folder) if known.mark else None
+                self._state = (known.folder, known.state)
+                return
+            except (OSError, ValueError) as error:
+                log.warning("the index of words is made anew (%s)", error)
+        for table in _TABLES:
+            db.execute(f"drop table if exists {table}")
+        for trigger in ("row_dies", "document_dies", "line_moves"):
+            db.execute(f"drop trigger if exists {trigger}")
+        for statement in _SCHEMA.split(";\n"):
+            db.execute(statement)
+        name = f"words-{secrets.token_hex(4)}"
+        sizes = json.dumps({table: [0, 0, 0] for table in PADDING})
+        db.execute("insert into ranking values(?, ?, 0, 0, ?)", (made_for, name, sizes))
+        db.execute("update document set ranked = 0")
+        self._words, self._state = None, (name, 0)
+        for old in self.index.folder.glob("words-*") if self.index.folder else ():
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _check(self, db: sqlite3.Connection, name: str) -> None:
+        """Look whether tantivy's files are as they were written, once in a process; and there, each time.
+
+        Raises:
+            OSError, ValueError: they are not.
+        """
+        folder = self.index.folder / name if self.index.folder else Path()
+        for path, size, crc in db.execute("select name, size, crc from file"):
+            checked = self._checked.get(path) == crc
+            if (folder / path).stat().st_size != size or (not checked and _checksum(folder / path) != crc):
+                raise ValueError(f"{path} is garbled")
+            self._checked[path] = crc
+
+    def _opened(self, name: str) -> dict[str, Words]:
+        folder = self.index.folder
+        return {table: Words(folder / name / table) for table in PADDING} if folder else self._words or {}
+
+    def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
+        """Make the rows of some documents: of an entry that has one, none."""
+        reader = Current(db, view)
+        pieces = Pieces(view, reader.place, reader.read)
+        rows = list[Row]()
+        for doc, name, *stamp in todo:
+            document = reader.read(name, Stamp(*stamp))
+            if document is None:  # it was saved meanwhile, or cannot be read; then it is looked at again
+                continue
+            query = f"select start, id from line l where doc = ? and {_NO_ROW}"
+            lines = dict(db.execute(query, (doc,)).fetchall())
+            db.execute("delete from row where doc = ? and line <= 0", (doc,))
+            db.execute("delete from called where doc = ?", (doc,))
+            rows += pieces.rows(document, doc, lines, reader.number)
+            if view.group(name) != "aside":
+                keys = [(key, doc) for key in pieces.names(document)]
+                db.executemany("insert into called values(?, ?)", keys)
+            db.execute("update document set ranked = 1 where id = ?", (doc,))
+        last = db.execute("select seq from sqlite_sequence where name = 'row'").fetchone()
+        first = max(last[0] if last else 0, db.execute("select mark from ranking").fetchone()[0]) + 1
+        rows = [row._replace(id=at) for at, row in enumerate(rows, first)]
+        speakers = {row.speaker for row in rows if row.speaker is not None}
+        db.executemany("insert or ignore into speaker values(?)", [(name,) for name in speakers])
+        if self._tell(db, rows):
+            rows = [row._replace(own=None, around=None) for row in rows]
+        db.executemany(f"insert into row values({', '.join('?' * len(Row._fields))})", rows)
+
+    def _tell(self, db: sqlite3.Connection, rows: Sequence[Row]) -> bool:
+        """Tell tantivy what is new, if it is much; return whether it knows all rows now."""
+        _, folder, state, mark, sizes = db.execute(_STATE).fetchone()
+        dead = [row[0] for row in db.execute("select id from dead")]
+        tail = _select(db, "id > ?", mark)
+        if max(len(tail) + len(rows), len(dead)) <= TAIL:
+            return False
+        fresh = [*tail, *rows]
+        counts = json.loads(sizes)
+        try:
+            path = self.index.folder / folder if self.index.folder else None
+            if self._words is None:
+                if path:
+                    for table in PADDING:
+                        (path / table).mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._words = {table: Words(path / table if path else None) for table in PADDING}
+            for table, words in self._words.items():
+                some = [row for row in fresh if table_of(row) == table]
+                words.change(mark, dead, some)
+                for row in some:
+                    for at, (_, terms, extra) in enumerate(fields_of(row), 1):
+                        counts[table][at] += extra + (terms.count(" ") + 1 if terms else 0)
+                counts[table][0] += len(some)
+            if path:
+                self._note_files(db, path)
+        except (OSError, ValueError) as error:
+            log.warning("the index of words cannot be written (%s); what is new is kept beside it", error)
+            self._words = self._words if mark else None
+            return False
+        db.execute("update row set own = null, around = null where id > ?", (mark,))
+        db.execute("delete from dead")
+        last = max((row.id for row in fresh), default=mark)
+        values = (state + 1, last, json.dumps(counts))
+        db.execute("update ranking set state = ?, mark = ?, sizes = ?", values)
+        self._state = (folder, state + 1)
+        return True
+
+    def _note_files(self, db: sqlite3.Connection, folder: Path) -> None:
+        """Note the checksums of tantivy's files; it replaces files and never writes into them."""
+        known, self._checked = self._checked, {}
+        db.execute("delete from file")
+        for path in folder.glob("*/*"):
+            name = str(path.relative_to(folder))
+            if path.suffix != ".lock":
+                crc = known[name] if name in known and path.suffix != ".json" else _checksum(path)
+                db.execute("insert into file values(?, ?, ?)", (name, path.stat().st_size, crc))
+                self._checked[name] = crc
+
+
+def _select(db: sqlite3.Connection, where: str, *values: object) -> list[Row]:
+    return [Row._make(row) for row in db.execute(f"select * from row where {where}", values)]
+
+
+def _checksum(path: Path) -> int:
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return zlib.crc32(data)
+
+
+def _doubt(db: sqlite3.Connection) -> None:
+    """Drop the rows of entries that say what stood beside a line that is new, or gone: they are made anew.
+
+    These are the turns next to it, what was drawn from any of them, and what was drawn from that.
+    """
+    moved = {row[0] for row in db.execute("select seq from moved")}
+    fresh = (
+        "select l.seq, l.start, l.doc, d.rank from document d join line l on l.doc = d.id where d.ranked = 0 "
+        f"and {_NO_ROW}"
+    )
+    if db.execute("select 1 from row limit 1").fetchone():
+        near = set[tuple[int, int, int]]()
+        for seq, start, doc, rank in db.execute(fresh).fetchall():
+            moved.add(seq)
+            if rank == SAID:
+                beside = (
+                    "select id, seq, doc from line where doc = ? and start {} ? order by start {} limit 2"
+                )
+                for query in (beside.format("<", "desc"), beside.format(">", "")):
+                    near.update(db.execute(query, (doc, start)))
+        doubted, waiting = dict[int, int](), {*moved}
+        for line, seq, doc in near:
+            doubted[line] = doc
+            waiting.add(seq)
+        seen = set[int]()
+        whole = set[int]()
+        while waiting := waiting - seen:
+            seen |= waiting
+            above = set[int]()
+            for seq in waiting:
+                query = "select line, c.doc, seq from cite c left join line l on l.id = line where origin = ?"
+                for line, doc, by in db.execute(query, (seq,)):
+                    if line:
+                        doubted[line] = doc
+                        above.add(by)
+                    else:
+                        whole.add(doc)
+            waiting = above
+        db.executemany("delete from row where line = ?", [(line,) for line in doubted])
+        docs = [(doc,) for doc in {*doubted.values(), *whole}]
+        db.executemany("update document set ranked = 0 where id = ?", docs)
+    db.execute("delete from moved")
+
+
+class Current:
+    """Reads documents whose rows are made, in the state that the index took in.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+
+    def __init__(self, db: sqlite3.Connection, view: View) -> None:
+        self._db, self._view = db, view
+        self._files = Files(Path(view.stored.root)) if view.stored else None
+        self._said = lru_cache(64)(self._read)
+        self.number = lru_cache(4096)(self._number)
+
+    def place(self, seq: int) -> str | None:
+        return Lines(self._db).place(seq)
+
+    def _number(self, name: str) -> int:
+        row = self._db.execute("select id from document where name = ?", (name,)).fetchone()
+        return row[0] if row else 0
+
+    def read(self, name: str, stamp: Stamp | None = None) -> Document | None:
+        """Return a document; None if it cannot be read, or is in another state."""
+        return self._said(name) if name.startswith("evidence/") or stamp is None else self._read(name, stamp)
+
+    def _read(self, name: str, stamp: Stamp | None = None) -> Document | None:
+        view, stored = self._view, self._view.stored
+        if stored is None or self._files is None:
+            return view.document(name) if name in view else None
+        if stamp is None:
+            query = "select mtime, size, inode from document where name = ?"
+            row = self._db.execute(query, (name,)).fetchone()
+            if row is None:
+                return None
+            stamp = Stamp(*row)
+        try:
+            if stored.stamps.get(name) == stamp == state_of(self._files.root, f"{name}.md"):
+                return stored.read(name)
+            data, there = self._files.read_stamped(f"{name}.md", stamp.size)
+        except LibraryError:
+            return None
+        return Document.parse(name, data) if data is not None and there == stamp else None
