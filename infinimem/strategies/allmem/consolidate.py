@@ -71,12 +71,8 @@ Waiting = Mapping[str, Sequence[str]]
 """Units that wait for consolidation, in the order in which they came, each with those that it was near to."""
 
 
-def buffered(view: View) -> dict[str, Sequence[str]]:
-    """What waits, of the units that are there."""
-    return dict(view.derived(_buffered))
-
-
-def _buffered(view: View, *_: object) -> Waiting:
+def buffered(view: View, *_: object) -> Waiting:
+    """What waits, of the units that are there (`View.derived`)."""
     bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
     for row in map(_row, view.document(BUFFER).body.split("\n")) if BUFFER in view else ():
         unit, near = row.get("unit"), row.get("near")

@@ -23,14 +23,14 @@ from infinimem.model import Finding, Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Topology
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.asking import Asker, narrated, narrative, new_facts, one_liner, shown_turns
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import Link, Record, Ref
+from infinimem.strategies.records.record import Link, Ref
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, picture, settled
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
 from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
+from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory import tasks
 from infinimem.strategies.xmemory.partition import (
     EPISODE,
@@ -264,15 +264,23 @@ class XMemory(RecordStrategy):
         """Turns by rank, or evidence from themes down to messages, for which the gate may ask a model."""
         return ThemeSearch(view, held, query, budget, self.own, self.llm)
 
-    def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to a record, facts of themes, near themes, and f before and after a change."""
-        with self._reading.at(view) as (store, index):
-            drawn, themes = store.copy(), view.derived(members)
-            for theme, facts in themes.items():
-                drawn.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
-            for theme, near in index.neighbours(themes, NEIGHBOURS).items():
-                drawn.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
-            return picture(drawn, index, name, hops, (HOLDS, NEAR), _label)
+    def drawn(self, view: View, store: RecordStore, index: VectorIndex) -> tuple[RecordStore, Sequence[str]]:
+        """Link themes to their facts and to near themes."""
+        linked, themes = store.copy(), view.derived(members)
+        for theme, facts in themes.items():
+            linked.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+        for theme, near in index.neighbours(themes, NEIGHBOURS).items():
+            linked.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+        return linked, (HOLDS, NEAR)
+
+    def label(self, store: RecordStore, name: str) -> str:
+        """Add f before and after the change that made it."""
+        aux, told = dict(store.records[name].aux), super().label(store, name)
+        return (
+            f"{told} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
+            if "f" in aux
+            else told
+        )
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
@@ -303,10 +311,3 @@ class XMemory(RecordStrategy):
                     what = f"{fact} is in {other} too, where it counts; take the line out of one"
                     found.append(Finding("error", what, theme.doc_id))
         return found
-
-
-def _label(record: Record) -> str:
-    aux = dict(record.aux)
-    if "f" not in aux:
-        return record.summary
-    return f"{record.summary} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
