@@ -102,8 +102,8 @@ class History:
     def digests(self) -> dict[str, str]:
         """The digest of each file of the library, by its path; state.db has an id of its own each time."""
         digests = {}
-        other = ("lock", "state.db")
-        for path in sorted(path for path in self.root.rglob("*") if path.is_file() and path.name not in other):
+        files = (path for path in self.root.rglob("*") if path.is_file())
+        for path in sorted(path for path in files if path.name not in ("lock", "state.db")):
             digests[str(path.relative_to(self.root))] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         return digests
 
