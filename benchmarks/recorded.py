@@ -100,9 +100,10 @@ class History:
             some[0].write_text(some[0].read_text().replace(f"{some[1]}\n", "", 1))
 
     def digests(self) -> dict[str, str]:
-        """The digest of each file of the library, by its path."""
+        """The digest of each file of the library, by its path; state.db has an id of its own each time."""
         digests = {}
-        for path in sorted(path for path in self.root.rglob("*") if path.is_file() and path.name != "lock"):
+        files = (path for path in self.root.rglob("*") if path.is_file())
+        for path in sorted(path for path in files if path.name not in ("lock", "state.db")):
             digests[str(path.relative_to(self.root))] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         return digests
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
 from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.records.record import Link, Quote, Record, Ref, ledger_text, record_id, render
+from infinimem.strategies.records.record import Link, Quote, Record, Ref, record_id, render
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),
@@ -89,14 +90,14 @@ def written(root: Path) -> Memory:
 def consolidated(root: Path) -> Memory:
     """And by receipt 2 the unit of Porto replaced that of Lisbon, a run that is audited."""
     memory = written(root)
-    rows = [{"operator": "update", "targets": [record_id("u", PORTO), record_id("u", LISBON)]}]
+    row = json.dumps({"operator": "update", "targets": [record_id("u", PORTO), record_id("u", LISBON)]})
     applied(
         memory,
         put(unit(PORTO), Link("temporal", record_id("u", NUTS)), Link("version", record_id("u", LISBON))),
         Put(doc(LISBON), None),
         put(unit(LISBON, archived=True)),
         buffer(),
-        Put(AUDIT, ledger_text(AUDIT, {"kind": "audit"}, ["# Run 1"], rows)),
+        Put(AUDIT, f"---\nid: {AUDIT}\nkind: audit\n---\n# Run 1\n\n```json\n{row}\n```\n"),
     )
     return memory
 

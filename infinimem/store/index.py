@@ -37,6 +37,7 @@ from infinimem.store.lines import (
     ID,
     RANKS,
     SAID,
+    SPEAKER,
     STEM,
     Lines,
     aliases_of,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LAYOUT = 2
+LAYOUT = 3
 """Of the rows: raise it when they change, and indexes are made anew."""
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
@@ -107,10 +108,11 @@ create table name(kind integer not null, folded text not null, doc integer not n
 create index name_doc on name(doc);
 create table line(
     id integer primary key autoincrement, doc integer not null, seq integer not null, start integer not null,
-    end integer not null, waiting integer not null default 0);
+    end integer not null, waiting integer not null default 0, open integer not null default 0);
 create index line_seq on line(seq, doc);
 create index line_doc on line(doc, start);
 create index line_waiting on line(seq) where waiting;
+create index line_open on line(doc, start, seq) where open;
 create table cite(origin integer not null, doc integer not null, line integer not null);
 create index cite_origin on cite(origin);
 create index cite_doc on cite(doc);
@@ -452,6 +454,9 @@ class _Update:
                 marks = marks_of(fields.get("key"), fields.get("session", session), fields.get("turn"))
                 rows = [(key_of(mark), number, place.seq) for mark in marks]
                 db.executemany("insert into mark values(?, ?, ?)", rows)
+                if speaker := fields.get("speaker"):
+                    name = (SPEAKER, storable(speaker), number)
+                    db.execute("insert or ignore into name values(?, ?, ?)", name)
             elif self._view.spec.has_entries:
                 self._cite(number, line, drawn_from(place.entry))
         seqs = [place.seq for place in places]
@@ -489,8 +494,10 @@ class _Update:
         for seq in self._asked:
             cited = db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
             is_said = "exists (select 1 from document d where d.id = doc and rank = ?)"
-            values = (not cited and seq not in drawn, SAID, seq)
-            db.execute(f"update line set waiting = ? and {is_said} where seq = ?", values)
+            values = (not cited and seq not in drawn, SAID, not cited, SAID, seq)
+            db.execute(
+                f"update line set waiting = ? and {is_said}, open = ? and {is_said} where seq = ?", values
+            )
 
 
 def _session(document: Document | None) -> str | None:

@@ -93,8 +93,8 @@ def common_time(times: Iterable[str | None]) -> str | None:
 
 # ── what a view asks the index ──────────────────────────────────────────────────────────────────
 
-ID, STEM, ALIAS = range(3)
-"""Kinds of names."""
+ID, STEM, ALIAS, SPEAKER = range(4)
+"""Kinds of names; the last are of those who said something, as they stand."""
 RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 """Folders of signed lines, by precedence."""
 SAID = RANKS.index(EVIDENCE)
@@ -143,11 +143,28 @@ class Lines:
 
     def uncited(self) -> list[int]:
         """Return seqs of evidence that nothing cites, ascending."""
-        return self.seqs(
-            "select distinct seq from line l join document d on d.id = l.doc where d.rank = ? "
-            "and not exists (select 1 from cite where origin = l.seq) order by seq",
-            SAID,
+        return self.seqs("select distinct seq from line where open order by seq")
+
+    def open(self, *documents: str) -> list[tuple[str, int]]:
+        """Return document and seq of evidence that nothing cites, in order; of some documents alone."""
+        query = "select d.name, l.seq from line l join document d on d.id = l.doc where l.open"
+        if not documents:
+            return self.all(f"{query} order by d.name, l.start")
+        return [
+            row for name in documents for row in self.all(f"{query} and d.name = ? order by l.start", name)
+        ]
+
+    def cited_by(self, prefix: str, first: int, last: int, document: str = "") -> Set[int]:
+        """Return those seqs of a range, or of a document in it, that records of a prefix cite."""
+        query = (
+            "select c.origin from cite c join document d on d.id = c.doc where d.name glob ? and c.origin "
         )
+        values = (f"*/{prefix}-*", first, last)
+        if not document:
+            return {*self.seqs(f"{query} between ? and ?", *values)}
+        said = "select seq from line l join document s on s.id = l.doc where seq between ? and ?"
+        query += f"in ({said} and s.name = ?)"
+        return {*self.seqs(query, *values, document)}
 
     @property
     def cited(self) -> Set[int]:

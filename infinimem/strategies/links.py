@@ -1,76 +1,18 @@
-"""Typed directed links between named nodes: how they are rewired under caps, and what they lead to.
+"""What typed directed links between named nodes lead to.
 
-Keys of links come from the caller: the larger is kept first, equal ones by the smaller id, which a key must
-therefore not hold itself.
-
-Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21);
-D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
+Source: All-Mem, D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from infinimem.strategies.records.record import Link
 from infinimem.strategies.records.record_store import RecordStore
-
-# ── rewiring under caps, the same way every time ─────────────────────────────────────────────────
-
-
-def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Any]) -> tuple[str, ...]:
-    """The first `cap` candidates in descending order of key, each once."""
-    ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
-    return tuple(ranked[:cap])
-
-
-def settle(
-    graph: RecordStore,
-    kind: str,
-    node: str,
-    candidates: Iterable[str],
-    cap: int,
-    key: Callable[[str, str], Any],
-    weight: Callable[[str, str], float | None],
-) -> None:
-    """Give a node the best candidates as its out-links of a kind, in place of those it had."""
-    kept = trim((to for to in candidates if to != node), cap, partial(key, node))
-    graph.relink(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
-
-
-def redirect(
-    graph: RecordStore,
-    kind: str,
-    gone: str,
-    reps: Collection[str],
-    visible: Container[str],
-    cap: int,
-    key: Callable[[str, str], Any],
-    weight: Callable[[str, str], float | None],
-) -> set[str]:
-    """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
-
-    One that itself links to `gone` takes the best of the others; links of `gone`, and of nodes that are
-    not visible, stay. Returns the nodes of which a link changed; ValueError, with nothing changed, where
-    nothing can represent `gone`.
-    """
-    if not reps or gone in reps or any(rep not in graph for rep in reps):
-        raise ValueError(f"{gone} needs other nodes of the graph to represent it")
-    changed: set[str] = set()
-    for source in graph.into(gone, kind):
-        if source not in visible:
-            continue
-        held = {link.to: link for link in graph.links(source, kind) if link.to != gone}
-        best = trim((rep for rep in reps if rep != source), 1, partial(key, source))
-        fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
-        kept = trim({**held, **fresh}, cap, partial(key, source))
-        graph.relink(source, kind, (held.get(to) or fresh[to] for to in kept))
-        changed.add(source)
-    return changed
-
 
 # ── what links lead to ──────────────────────────────────────────────────────────────────────────
 

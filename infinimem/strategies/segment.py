@@ -10,8 +10,7 @@ Source: xMemory, section 3.2 (blocks within a session) and Appendix C.1 (boundar
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,65 +21,24 @@ from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line
 from infinimem.model import Located, RejectedReply
-from infinimem.store.records import held_by, stem
-from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import LONGEST, bare
-from infinimem.strategies.records.record import moment, prefix_of
-from infinimem.strategies.records.record_store import SharedDict
-
-Named = SharedDict[str, tuple[int, ...]]
-"""By its file the turns that a record names, even one that cannot be read."""
+from infinimem.strategies.records.record import moment
 
 
-def named(view: View, known: Named | None, changed: Collection[str] | None) -> Named:
-    """The turns that records name (`View.derived`)."""
-    new = SharedDict[str, tuple[int, ...]]() if known is None or changed is None else known.copy()
-    for doc_id in view.ids("all") if known is None or changed is None else changed:
-        if doc_id.startswith(view.spec.record_folders):
-            new[doc_id] = held_by(view.document(doc_id)) if doc_id in view else ()
-    return new
-
-
-def renamed(before: Named, after: Named, prefix: str = "") -> Counter[int]:
-    """How many more records name a turn than did; with a prefix those of its kind alone."""
-    count = Counter[int]()
-    for doc_id in after.changed(before):
-        if prefix in ("", prefix_of(stem(doc_id))):
-            for those, by in ((before, -1), (after, 1)):
-                count.update(dict.fromkeys(those.get(doc_id, ()), by))
-    return count
-
-
-@dataclass(frozen=True)
-class _Open:
-    turns: Mapping[str, Sequence[Located]]
-    named: Named
-
-
-def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
-    """The turns that no record names, by evidence document (a session has one), each in order."""
-    return view.derived(_open).turns
-
-
-def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _Open:
-    """`View.derived`: looks again at the sessions that changed, or of which another record names turns."""
-    now = view.derived(named)
-    if known is None or changed is None:
-        known, changed = _Open({}, now), view.ids("evidence")
-    turns, news = dict(known.turns), map(view.entry, renamed(known.named, now))
-    for doc_id in {*changed, *(place.doc_id for place in news if place)}:
-        if doc_id.startswith(EVIDENCE):
-            entries = view.document(doc_id).entries if doc_id in view else ()
-            turns.pop(doc_id, None)
-            if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
-                turns[doc_id] = left
-    return _Open(turns, now)
+def open_turns(view: View, *documents: str) -> Mapping[str, Sequence[Located]]:
+    """Return the turns that no record names, by evidence document, each in order; of some documents alone."""
+    turns: dict[str, list[Located]] = {}
+    for doc_id, seq in view.lines.open(*documents):
+        turn = view.document(doc_id).entry(seq)
+        if turn and not view.repeats(turn):
+            turns.setdefault(doc_id, []).append(turn)
+    return turns
 
 
 def open_until(view: View, turn: Located) -> Sequence[Located]:
     """The open turns of a turn's session up to it."""
-    return _until(open_turns(view).get(turn.doc_id, ()), turn)
+    return _until(open_turns(view, turn.doc_id).get(turn.doc_id, ()), turn)
 
 
 def ended_by(view: View, turn: Located) -> list[Sequence[Located]]:
@@ -93,6 +51,13 @@ def ended_by(view: View, turn: Located) -> list[Sequence[Located]]:
 
 def _until(turns: Sequence[Located], last: Located) -> Sequence[Located]:
     return turns[: bisect_right(turns, last.seq, key=lambda turn: turn.seq)]
+
+
+def ends_exchange(said: Sequence[Located], turn: Located) -> bool:
+    """Whether with a turn the first speaker of some others is back after a reply."""
+    places = (said[0], said[-1], turn)
+    first, last, who = (place.entry.fields.get("speaker") or place.entry.role for place in places)
+    return who == first != last
 
 
 # ── segments ────────────────────────────────────────────────────────────────────────────────────

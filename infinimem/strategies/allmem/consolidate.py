@@ -15,10 +15,12 @@ Source: All-Mem, Algorithm 1, section 3.3, Appendices B and C.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from math import log
 from typing import Any, Literal, NamedTuple
@@ -27,22 +29,14 @@ from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
 from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import LLM, Reply, Task, in_order
+from infinimem.markdown.header import quote
 from infinimem.model import Finding, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.links import redirect, settle, trim
 from infinimem.strategies.records import asking, strategy
 from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
-from infinimem.strategies.records.record import (
-    UNVERIFIED,
-    Link,
-    Record,
-    Ref,
-    ledger_text,
-    number_of,
-    rows_of,
-)
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.terms import query_terms
@@ -52,6 +46,7 @@ SURFACE = (UNIT.folder,)
 """Where the units stand that are searched."""
 VERSION, SIBLING, TEMPORAL, SEMANTIC = SPEC.links
 (BUFFER,) = SPEC.ledgers
+HEADER = (f"id: {quote(BUFFER)}", "kind: buffer")
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
@@ -76,14 +71,10 @@ Waiting = Mapping[str, Sequence[str]]
 """Units that wait for consolidation, in the order in which they came, each with those that it was near to."""
 
 
-def buffered(view: View) -> dict[str, Sequence[str]]:
-    """What waits, of the units that are there."""
-    return dict(view.derived(_buffered))
-
-
-def _buffered(view: View, *_: object) -> Waiting:
+def buffered(view: View, *_: object) -> Waiting:
+    """What waits, of the units that are there (`View.derived`)."""
     bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
-    for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
+    for row in map(_row, view.document(BUFFER).body.split("\n")) if BUFFER in view else ():
         unit, near = row.get("unit"), row.get("near")
         if isinstance(unit, str) and unit in bank and isinstance(near, list):
             waiting.setdefault(unit, [name for name in near if isinstance(name, str) and name in bank])
@@ -92,9 +83,17 @@ def _buffered(view: View, *_: object) -> Waiting:
 
 def buffer_text(waiting: Waiting) -> str:
     """The buffer's file."""
+    rows = (json.dumps({"unit": unit, "near": list(near)}) for unit, near in waiting.items())
     prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
-    rows = ({"unit": unit, "near": list(near)} for unit, near in waiting.items())
-    return ledger_text(BUFFER, {"kind": "buffer"}, prose, rows)
+    return "\n".join(["---", *HEADER, "---", *prose, "", "```json", *rows, "```", ""])
+
+
+@lru_cache(maxsize=512)
+def _row(line: str) -> Mapping[str, Any]:
+    """What a line of the buffer holds, if it is a row; of a buffer that grew by one the others are known."""
+    with suppress(ValueError, RecursionError):
+        return dict(json.loads(line)) if line.startswith("{") else {}
+    return {}
 
 
 def faults(
@@ -347,8 +346,8 @@ class Consolidator:
             siblings.append(self._create(old, part.descriptor, refs=part.refs, sources=(), when=when))
         self._archive([name], siblings)
         for one in siblings:
-            cap = self.own.degree_sibling
-            settle(self.bank, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
+            others = self._best(one, siblings, self.own.degree_sibling)
+            self.bank.relink(one, SIBLING, (Link(SIBLING, other) for other in others))
         self._rewire(siblings, siblings, [name])
         return siblings
 
@@ -391,18 +390,30 @@ class Consolidator:
 
     def _rewire(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> None:
         """Link to units that are gone, redirect what led to them, and link the new ones."""
-        bank, cap = self.bank, self.own.degree_semantic
+        bank = self.bank
         for rep, name in product(reps, gone):
             bank.link(rep, Link(VERSION, name))
         for rep in reps if self.own.degree_version else ():
             self._prune(rep)
         for name in gone:  # Eq. 20
-            redirect(bank, SEMANTIC, name, reps, bank.visible, cap, self._near, self._weight)
+            self._redirect(name, reps)
         sources = {to for name in gone for to in bank.out(name, SEMANTIC)} & bank.visible
         for name in created:  # Eq. 21
             row, most = self.space.row(name), self.own.online_anchors
             near = {one for one, _ in self.space.nearest(row, most, SURFACE, without=(name,))}
-            settle(bank, SEMANTIC, name, near | sources, cap, self._near, self._weight)
+            best = self._best(name, near | sources, self.own.degree_semantic)
+            bank.relink(name, SEMANTIC, (self._semantic(name, to) for to in best))
+
+    def _redirect(self, gone: str, reps: Sequence[str]) -> None:
+        """Let what links to a unit that is gone link to the best of those that stand for it; one of these
+        takes the best of the others. Links of `gone`, and of archived units, stay (Eq. 17, 18 and 20)."""
+        bank = self.bank
+        for source in filter(bank.visible.__contains__, bank.into(gone, SEMANTIC)):
+            links = {link.to: link for link in bank.links(source, SEMANTIC) if link.to != gone}
+            for rep in self._best(source, reps, 1):
+                links.setdefault(rep, self._semantic(source, rep))
+            kept = self._best(source, links, self.own.degree_semantic)
+            bank.relink(source, SEMANTIC, (links[to] for to in kept))
 
     def _prune(self, rep: str) -> None:
         """Keep the version links by which alone a unit is reached, and the best of the others, within the
@@ -412,15 +423,17 @@ class Consolidator:
         alone = [name for name in held if bank.visible.isdisjoint({*bank.into(name, VERSION)} - {rep})]
         room = self.own.degree_version - len(alone)
         if room >= 0:
-            best = trim({*held} - {*alone}, room, partial(self._near, rep))
+            best = self._best(rep, {*held} - {*alone}, room)
             bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
 
-    def _near(self, source: str, to: str) -> Any:
-        """Key of a link: nearer first, then newer (Eq. 13)."""
-        return (self.space.cos(source, to), *self.bank.records[to].age)
+    def _best(self, source: str, candidates: Iterable[str], cap: int) -> list[str]:
+        """The nearest of others, then the newer (Eq. 13), then by id; so many at most."""
+        others = sorted({*candidates} - {source})
+        others.sort(key=lambda to: (self.space.cos(source, to), *self.bank.records[to].age), reverse=True)
+        return others[:cap]
 
-    def _weight(self, source: str, to: str) -> float:
-        return round(self.space.cos(source, to), 3)
+    def _semantic(self, source: str, to: str) -> Link:
+        return Link(SEMANTIC, to, round(self.space.cos(source, to), 3))
 
 
 # ── what is like it, and what a reply says ──────────────────────────────────────────────────────

@@ -66,7 +66,7 @@ class AllMem(RecordStrategy):
         while left and in_vain < IN_VAIN:
             if self._is_due(view, left[0]):
                 view = yield from self._consolidate(view)
-            room = most - len(buffered(view)) if most else RUN
+            room = most - len(view.derived(buffered)) if most else RUN
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
@@ -81,13 +81,13 @@ class AllMem(RecordStrategy):
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate because someone asked, or where the buffer is full; `observe` looks at sessions."""
         limit = self.own.buffer_max
-        if event == "consolidate" or 0 < limit <= len(buffered(view)):
+        if event == "consolidate" or 0 < limit <= len(view.derived(buffered)):
             yield from self._consolidate(view)
 
     def _is_due(self, view: View, turn: Located) -> bool:
         """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
         the turn begins a session after so many (C.6, F.4)."""
-        own, bank, waiting = self.own, view.derived(RecordStore.load), buffered(view)
+        own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
         units = [bank.records[name] for name in waiting]
         times = [moment(unit.time) for unit in units if unit.time]
         if own.every_hours and times and turn.entry.time:
@@ -100,7 +100,7 @@ class AllMem(RecordStrategy):
 
     def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
         """One consolidation as one plan; where the model does not answer, the buffer stays."""
-        if not (waiting := buffered(view)):
+        if not (waiting := view.derived(buffered)):
             return view
         with self._writing.at(view) as (bank, space):
             plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
@@ -126,7 +126,7 @@ class AllMem(RecordStrategy):
                 after.put(unit)
             names = [unit.id for unit in new]
             space.sync(after)
-            waiting, last = buffered(view), _newest(after, names)
+            waiting, last = dict(view.derived(buffered)), _newest(after, names)
             near = space.neighbours(names, self.own.online_anchors + len(names) - 1)
             for at, unit in enumerate(new):
                 anchors = [one for one in near[unit.id] if one[0] not in names[at:]]
@@ -171,7 +171,7 @@ class AllMem(RecordStrategy):
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, space):
-            looked_at = Consolidator(bank, space, self.own, self.llm).contexts(buffered(view))
+            looked_at = Consolidator(bank, space, self.own, self.llm).contexts(view.derived(buffered))
             shown = [bank.text(name) for name in looked_at]
             shown += [bank.records[one].text for name, near in looked_at.items() for one in (name, *near)]
             return sum(map(tokens.count, shown))
@@ -183,7 +183,7 @@ class AllMem(RecordStrategy):
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are."""
         bank = view.derived(RecordStore.load)
-        waiting = buffered(view)
+        waiting = view.derived(buffered)
         return {
             "units": len(bank),
             "visible": len(bank.visible),

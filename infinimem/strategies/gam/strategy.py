@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Any, Literal, NamedTuple
@@ -183,23 +183,23 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
 # ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────────
 
 
+@dataclass
 class TopicNetwork:
     """Topics that grow in number, tried on a copy of the records, which the index follows."""
 
-    def __init__(
-        self, view: View, store: RecordStore, index: VectorIndex, llm: LLM, own: GamSettings
-    ) -> None:
-        self.store = store
-        self._view = view
-        self._index = index
-        self._llm = llm
-        self._own = own
-        self._asker = Asker(llm)
+    view: View
+    store: RecordStore
+    index: VectorIndex
+    llm: LLM
+    own: GamSettings
+
+    def __post_init__(self) -> None:
+        self.asker = Asker(self.llm)
 
     def grow(self, due: Sequence[Due]) -> tuple[list[RejectedReply], dict[int, str]]:
         """Tell all that is due; return replies that could not be read, and turns about which none could."""
-        own = self._own
-        cut = in_order(partial(parts, self._llm, own), due, own.workers)
+        own = self.own
+        cut = in_order(partial(parts, self.llm, own), due, own.workers)
         ended = [part for some, _ in cut for part in some]
         unanswered: dict[int, str] = {}
         for told in chain.from_iterable(in_order(self._told, ended, own.workers)):
@@ -207,11 +207,11 @@ class TopicNetwork:
                 unanswered |= {turn.seq: told.failure for turn in told.part.turns}
             else:
                 self._add(told)
-        return [*(one for _, some in cut for one in some), *self._asker.rejected()], unanswered
+        return [*(one for _, some in cut for one in some), *self.asker.rejected()], unanswered
 
     def _told(self, part: Part) -> list[Card]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit."""
-        asker = Asker(self._llm)
+        asker = Asker(self.llm)
         data = asker.ask(TOPIC, turns=shown_turns(part.turns))
         if asker.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
@@ -219,14 +219,14 @@ class TopicNetwork:
         found = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
         failure = asker.failure or ("" if found.summary else "EMPTY")
         wrong = None
-        if self._own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
+        if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
             wrong = asker.ask(VERIFY, summary=found.summary, turns=shown_turns(part.turns))
-        self._asker.take(asker)
+        self.asker.take(asker)
         return [Card(part, found, bool(wrong and wrong["unsupported"]), failure)]
 
     def _add(self, told: Card) -> None:
         """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
-        store, part, found, own = self.store, told.part, told.found, self._own
+        store, part, found, own = self.store, told.part, told.found, self.own
         first = part.turns[0]
         name = store.own_id(KIND.prefix, first.seq)
         refs = (Ref(turn.seq) for turn in part.turns)
@@ -234,7 +234,7 @@ class TopicNetwork:
         topic = narrated(store, name, found.summary, refs, aux, found.keywords)
         marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if told.unverified else ())))
         store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
-        self._index.sync(store)
+        self.index.sync(store)
         names = self._candidates(name)
         calls = [names] if own.relations == "one" and names else [[one] for one in names]
         for related in in_order(partial(self._related, name), calls, own.workers):
@@ -244,9 +244,9 @@ class TopicNetwork:
 
     def _candidates(self, name: str) -> list[str]:
         """The nearest topics, and the one that it was cut off from."""
-        store, topic, index = self.store, self.store.records[name], self._index
-        near = index.nearest(index.row(name), self._own.candidates, (KIND.folder,), without=(name,))
-        said = self._view.document(f"{EVIDENCE}{topic.session}").entries
+        store, topic, index = self.store, self.store.records[name], self.index
+        near = index.nearest(index.row(name), self.own.candidates, (KIND.folder,), without=(name,))
+        said = self.view.document(f"{EVIDENCE}{topic.session}").entries
         at = bisect_left(said, topic.refs[0].seq, key=lambda turn: turn.seq)
         before = Ref(said[at - 1].seq) if at else None
         others = map(store.records.__getitem__, store.of_session(topic.session or ""))
@@ -258,6 +258,6 @@ class TopicNetwork:
         called = {str(at): name for at, name in enumerate(names, 1)}
         shown = partial(shown_descriptor, self.store)
         others = [shown(name) | {"id": short} for short, name in called.items()]
-        data = self._asker.ask(RELATE, topic=shown(topic), others=others)
+        data = self.asker.ask(RELATE, topic=shown(topic), others=others)
         rows = [(called.get(row["id"].strip(), ""), row) for row in (data["relations"] if data else ())]
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}

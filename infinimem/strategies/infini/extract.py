@@ -32,6 +32,7 @@ from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import EXTRACT, EXTRACT_ALONE
 from infinimem.strategies.infini.topics import heading_of, seqs_of
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
+from infinimem.strategies.segment import ends_exchange
 from infinimem.terms import query_terms
 
 CONTEXT_TURNS = 2
@@ -95,9 +96,7 @@ def _begins(turn: Located, group: Sequence[Located], feed: str) -> bool:
     """Whether a turn begins a new group: in an exchange, when its first speaker is back after a reply."""
     if feed != "exchange":
         return feed == "turn"
-    places = (turn, group[0], group[-1])
-    who, first, last = (place.entry.fields.get("speaker") or place.entry.source for place in places)
-    return turn.doc_id != group[0].doc_id or (who == first != last)
+    return turn.doc_id != group[0].doc_id or ends_exchange(group, turn)
 
 
 def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:

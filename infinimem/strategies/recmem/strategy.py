@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -162,6 +162,7 @@ class RecMem(RecordStrategy):
 # ── one exchange ────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass
 class Consolidation:
     """Attends to one exchange: it joins the episode that it goes on with, or makes some with what recurs.
 
@@ -170,54 +171,48 @@ class Consolidation:
         unheard: exchanges that are not yet said, itself among them.
     """
 
-    def __init__(
-        self,
-        held: Held,
-        llm: LLM,
-        own: RecmemSettings,
-        thetas: tuple[float, float],
-        name: str,
-        unheard: Collection[str],
-    ) -> None:
-        self._held = held
-        self._own = own
-        self._theta_sim, self._theta_merge = thetas
-        self._name = name
-        self._unheard = unheard
-        self._asker = Asker(llm)
-        self._after = held.records.copy()
+    held: Held
+    llm: LLM
+    own: RecmemSettings
+    thetas: tuple[float, float]
+    name: str
+    unheard: Collection[str]
+
+    def __post_init__(self) -> None:
+        self.asker = Asker(self.llm)
+        self.after = self.held.records.copy()
 
     def plan(self, check: Check, without: Collection[str] = ()) -> Plan | None:
         """The plan for the exchange, which joins no episode of `without`; None where it stays as it is."""
         op = "merge" if self._merge(without) else "consolidate"
-        if op == "consolidate" and not self._asker.failure:
+        if op == "consolidate" and not self.asker.failure:
             self._cluster()
-        if failure := self._asker.failure:  # the exchange stays raw, with all that was told of it
-            said = {turn.seq: failure for turn in self._held.units.said([self._name])}
-            return edited(op, self._after, self._after, check, self._asker.rejected(), said)
-        return edited(op, self._held.records, self._after, check, self._asker.rejected())
+        if failure := self.asker.failure:  # the exchange stays raw, with all that was told of it
+            said = {turn.seq: failure for turn in self.held.units.said([self.name])}
+            return edited(op, self.after, self.after, check, self.asker.rejected(), said)
+        return edited(op, self.held.records, self.after, check, self.asker.rejected())
 
     def _merge(self, without: Collection[str]) -> bool:
         """Eq. 6: the nearest episode with the exchange in it; False if it is not part of that episode's."""
-        row = self._held.near.row(self._name)
-        near = self._held.index.nearest(row, 1, (EPISODE.folder,), without=without)
-        if not near or near[0][1] < self._theta_merge:
+        row = self.held.near.row(self.name)
+        near = self.held.index.nearest(row, 1, (EPISODE.folder,), without=without)
+        if not near or near[0][1] < self.thetas[1]:
             return False
-        old = self._after.records[near[0][0]]
+        old = self.after.records[near[0][0]]
         if old.pinned:
             return False
-        turns = self._held.units.said([self._name])
-        data = self._asker.ask(MERGE, episode=old.prose, turns=shown_turns(turns))
+        turns = self.held.units.said([self.name])
+        data = self.asker.ask(MERGE, episode=old.prose, turns=shown_turns(turns))
         text = narrative(data["merged"]) if data and data["should_merge"] else ""
         if not text or _dates(old.prose) - _dates(text):
             return False
         refs = (*old.refs, *(Ref(turn.seq) for turn in turns))
         aux = [("merged", str(merges(old) + 1))]
-        new = replace(narrated(self._after, old.id, text, refs, aux), others=old.others, links=old.links)
+        new = replace(narrated(self.after, old.id, text, refs, aux), others=old.others, links=old.links)
         if not fits(new):
             return False
-        self._after.put(new)
-        if self._own.refine_merged:
+        self.after.put(new)
+        if self.own.refine_merged:
             self._refine({new.id: turns})
         return True
 
@@ -226,10 +221,10 @@ class Consolidation:
 
         The paper's text asks for so many others; its Appendix B and its code count it, as is done here.
         """
-        near, most = self._held.near, 2 * self._own.theta_count
-        found = near.nearest(near.row(self._name), most, (OPEN,), without=self._unheard)
-        close = [other for other, cosine in found if cosine >= self._theta_sim]
-        return close if len(close) + 1 >= self._own.theta_count else []
+        near, most = self.held.near, 2 * self.own.theta_count
+        found = near.nearest(near.row(self.name), most, (OPEN,), without=self.unheard)
+        close = [other for other, cosine in found if cosine >= self.thetas[0]]
+        return close if len(close) + 1 >= self.own.theta_count else []
 
     def _cluster(self) -> None:
         """Eq. 7: episodes of the exchange and those in which it recurs, and their facts.
@@ -237,14 +232,14 @@ class Consolidation:
         What the model leaves out of all episodes is named by an archived one without text: it recurs no more,
         as the whole cluster leaves the raw ones in the paper.
         """
-        units, others, data = self._held.units, self._recurs(), None
+        units, others, data = self.held.units, self._recurs(), None
         while others and data is None:
-            cluster, self._asker.failure = units.said([self._name, *others]), ""
-            data = self._asker.ask(EPISODES, turns=shown_turns(cluster))
-            others = others if data else others[: len(others) // 2] if self._asker.failure in CUT else []
+            cluster, self.asker.failure = units.said([self.name, *others]), ""
+            data = self.asker.ask(EPISODES, turns=shown_turns(cluster))
+            others = others if data else others[: len(others) // 2] if self.asker.failure in CUT else []
         if data is None:
             return
-        left = {self._name, *others}
+        left = {self.name, *others}
         fresh: dict[str, Sequence[Located]] = {}
         for row in data["episodes"]:
             names = {units.of_turn[seq] for seq in named(row["from"], (turn.seq for turn in cluster))} & left
@@ -257,9 +252,9 @@ class Consolidation:
 
     def _episode(self, text: str, names: Collection[str]) -> dict[str, Sequence[Located]]:
         """Put a new episode of exchanges; its name, and their turns."""
-        turns = self._held.units.said(names)
-        name = self._after.new_id(EPISODE.prefix, number_of(self._name)[0])
-        self._after.put(narrated(self._after, name, text, (Ref(turn.seq) for turn in turns)))
+        turns = self.held.units.said(names)
+        name = self.after.new_id(EPISODE.prefix, number_of(self.name)[0])
+        self.after.put(narrated(self.after, name, text, (Ref(turn.seq) for turn in turns)))
         return {name: turns}
 
     def _refine(self, fresh: Mapping[str, Sequence[Located]]) -> None:
@@ -267,7 +262,7 @@ class Consolidation:
 
         A model is shown the nearest facts that are known. Those that a new one replaces are archived.
         """
-        store, index, own = self._after, self._held.index, self._own
+        store, index, own = self.after, self.held.index, self.own
         index.sync(store)
         known = dict[str, dict[str, Record]]()
         for name in fresh:
@@ -277,13 +272,13 @@ class Consolidation:
         def ask(name: str) -> Data | None:
             rows = [{"id": id_, "time": one.time, "text": one.summary} for id_, one in known[name].items()]
             text = store.records[name].prose if own.refine == "episode" else ""
-            return self._asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=rows)
+            return self.asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=rows)
 
         for episode, data in zip(fresh, in_order(ask, [*fresh], own.workers), strict=True):
             old = known[episode]
             rows = data["facts"] if data else ()
             for row, text, refs in new_facts(rows, fresh[episode], old.values(), own.facts_max):
-                name = store.new_id(FACT.prefix, number_of(self._name)[0])
+                name = store.new_id(FACT.prefix, number_of(self.name)[0])
                 aux = [("type", row["type"])] if row["type"] in TYPES else []
                 store.put(narrated(store, name, text, refs, aux))
                 store.link(name, Link(SOURCE, episode))

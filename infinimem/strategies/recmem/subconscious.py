@@ -18,7 +18,7 @@ from infinimem.store.view import View
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, SharedDict, turn_of
-from infinimem.strategies.segment import Named, named, renamed
+from infinimem.strategies.segment import ends_exchange
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 OPEN, HELD = "open/", "held/"
@@ -68,10 +68,8 @@ def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[lis
     """
     said: list[Located] = []
     for turn in turns:
-        speakers = [_speaker(one) for one in said]
-        back = bool(said) and _speaker(turn) == speakers[0] and set(speakers) != {speakers[0]}
         other = _after(starts, said[-1]) if said else GOES_ON
-        if back or other < turn.seq:
+        if other < turn.seq or (said and ends_exchange(said, turn)):
             yield said, min(other, turn.seq)
             said = []
         said.append(turn)
@@ -83,10 +81,6 @@ def _after(starts: Sequence[int], turn: Located) -> int:
     """The first turn of the next session that begins after a turn."""
     at = bisect_right(starts, turn.seq)
     return starts[at] if at < len(starts) else GOES_ON
-
-
-def _speaker(turn: Located) -> str:
-    return turn.entry.fields.get("speaker") or turn.entry.role
 
 
 class Exchanges(RecordStore):
@@ -103,9 +97,6 @@ class Exchanges(RecordStore):
         self._firsts: SharedDict[str, int] = SharedDict()
         """The first turn of each session; 0 where another file has it too."""
         self._starts: Sequence[int] = ()
-        self._told: SharedDict[int, int] = SharedDict()
-        """How many episodes name each turn."""
-        self._named: Named = SharedDict()
 
     @classmethod
     def of(
@@ -113,51 +104,48 @@ class Exchanges(RecordStore):
     ) -> Exchanges:
         """The exchanges as a view shows them (`View.derived`); see `RecordStore.load`."""
         if known is None or changed is None:
-            known, changed = cls(view), view.ids("all")
-        new = known.copy()
-        new.turn = partial(turn_of, view)
-        new._named = view.derived(named)
-        told = renamed(known._named, new._named, EPISODE.prefix)
-        new._told.update((seq, new._told.get(seq, 0) + by) for seq, by in told.items())
+            known, changed = cls(view), view.ids("evidence")
         sessions = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
-        for doc_id in sorted(sessions | new._ended(view, sessions)):
+        new = known.copy()
+        new.turn = partial(turn_of, view)
+        new._read = view.derived(RecordStore.load)._read
+        if begun := sorted(_first(view, doc_id) for doc_id in sessions - known._firsts.keys()):
+            new._starts = [*known._starts, *filter(None, begun)]
+            new._firsts.update((doc_id, _first(view, doc_id)) for doc_id in sessions)
+            ends = ((doc_id, known.records[names[-1]].by) for doc_id, names in known._by_session.items())
+            sessions |= {doc_id for doc_id, by in ends if by == GOES_ON}
+        for doc_id in sorted(sessions):
             new._settle(view, doc_id)
-        for name in sorted({new.of_turn[seq] for seq in told if seq in new.of_turn}):
+        for name in sorted({new.of_turn[seq] for seq in new.renamed(known) if seq in new.of_turn}):
             unit = new.records[name]
             said = [turn for turn in map(new.turn, unit.turns) if turn]
-            new._put(new._unit(said, unit.by) if len(said) == len(unit.turns) else unit)
+            told = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
+            if len(said) == len(unit.turns):
+                new._put(_unit(said, unit.by, told))
         waiting = {*new.waiting, *new.records.changed(known.records)}
         unread = {*view.lines.waiting()}
         found = (new.records[name] for name in waiting if new.is_open(name))
         new.waiting = {unit.id for unit in found if unit.by == GOES_ON or unit.by in unread}
         return new
 
-    def _ended(self, view: View, sessions: Iterable[str]) -> set[str]:
-        """Note where sessions begin now; those of which that may end an exchange."""
-        firsts = {doc_id: _first(view, doc_id) for doc_id in sessions}
-        news = {doc_id: seq for doc_id, seq in firsts.items() if seq != self._firsts.get(doc_id)}
-        if not news:
-            return set()
-        later = min(news.values()) > max(self._starts, default=0) and not news.keys() & self._firsts.keys()
-        self._firsts.update(news)
-        self._starts = sorted({*self._firsts.values()} - {0})
-        goes_on = (
-            doc_id for doc_id, names in self._by_session.items() if self.records[names[-1]].by == GOES_ON
-        )
-        return {*(goes_on if later else self._by_session)}
-
     def _grew(self, view: View, doc_id: str) -> bool:
-        """Whether the turns of a session are those that it had, and others that none had."""
+        """Whether a session is new and begins last, or its turns are those that it had and further ones."""
         had = [seq for name in self._by_session.get(doc_id, ()) for seq in self.records[name].turns]
         now = [turn.seq for turn in _turns(view, doc_id)]
-        return now[: len(had)] == had and not any(seq in self.of_turn for seq in now[len(had) :])
+        if now[: len(had)] != had or any(seq in self.of_turn for seq in now[len(had) :]):
+            return False
+        first = _first(view, doc_id)
+        return first == self._firsts.get(doc_id, first) and (
+            doc_id in self._firsts or not first or first > max(self._starts, default=0)
+        )
 
     def _settle(self, view: View, doc_id: str) -> None:
         """Let the exchanges of a session be as they are now."""
         turns = _turns(view, doc_id)
-        units = {unit.id: unit for unit in (self._unit(*one) for one in split(turns, self._starts))}
+        told = view.lines.cited_by(EPISODE.prefix, turns[0].seq, turns[-1].seq, doc_id) if turns else ()
+        units = {unit.id: unit for unit in (_unit(*one, told) for one in split(turns, self._starts))}
         for old in map(self.records.__getitem__, self._by_session.pop(doc_id, ())):
             for seq in old.turns:
                 self.of_turn.pop(seq, None)
@@ -172,22 +160,6 @@ class Exchanges(RecordStore):
     def _put(self, unit: Exchange) -> None:
         if self.records.get(unit.id) != unit:
             self.records[unit.id] = unit
-
-    def _unit(self, said: Sequence[Located], by: int) -> Exchange:
-        """An exchange as it is embedded (Eq. 4), without its day: exchanges of a day would be near for it."""
-        left = [turn for turn in said if not self._told.get(turn.seq)]
-        spoken = (turn.entry for turn in left or said)
-        rows = ((one.fields.get("speaker") or one.role, one.text) for one in spoken)
-        return Exchange(
-            record_id(_PREFIX, said[0].seq),
-            SPEC,
-            "\n".join(f"{who}: {text}" for who, text in rows),
-            time=said[-1].entry.time,
-            refs=tuple(Ref(turn.seq) for turn in left or said),
-            state=OPEN if left else HELD,
-            turns=tuple(turn.seq for turn in said),
-            by=by,
-        )
 
     def is_open(self, name: str) -> bool:
         """Whether there is such an exchange, and no episode holds all of it."""
@@ -216,6 +188,23 @@ def _turns(view: View, doc_id: str) -> list[Located]:
 def _first(view: View, doc_id: str) -> int:
     entries = view.document(doc_id).entries if doc_id in view else ()
     return entries[0].seq if entries and not view.repeats(entries[0]) else 0
+
+
+def _unit(said: Sequence[Located], by: int, told: Collection[int]) -> Exchange:
+    """An exchange as it is embedded (Eq. 4), without its day: exchanges of a day would be near for it."""
+    left = [turn for turn in said if turn.seq not in told]
+    spoken = (turn.entry for turn in left or said)
+    rows = ((one.fields.get("speaker") or one.role, one.text) for one in spoken)
+    return Exchange(
+        record_id(_PREFIX, said[0].seq),
+        SPEC,
+        "\n".join(f"{who}: {text}" for who, text in rows),
+        time=said[-1].entry.time,
+        refs=tuple(Ref(turn.seq) for turn in left or said),
+        state=OPEN if left else HELD,
+        turns=tuple(turn.seq for turn in said),
+        by=by,
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Source: All-Mem, Appendix D.5 (evidence attached to selected units).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -227,7 +227,7 @@ def _without_record(
     waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
     if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
         waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
-    if not waiting and not view.derived(_has_notes):
+    if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
         return []
     found = (
         item
@@ -237,9 +237,3 @@ def _without_record(
         or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
     )
     return pack(found, budget // 4)
-
-
-def _has_notes(view: View, known: bool | None, changed: Collection[str] | None) -> bool:
-    """Whether there are notes (`View.derived`)."""
-    looked_at = view.ids() if known or changed is None else (name for name in changed if name in view)
-    return any(map(view.is_note, looked_at))

@@ -1,21 +1,18 @@
 """One record: a header, for some kinds a text of its own, and the evidence that it names and never copies.
 
 As a file it has a header of its own making, then text of its own, and the evidence quoted for people. The
-header is read and the text of its own, the quotations never. `parse` gives back what `render` wrote. Ledgers
-are Markdown that people read and code reads back: a fenced block of one JSON record a line.
+header is read and the text of its own, the quotations never. `parse` gives back what `render` wrote.
 
 Source: All-Mem, Eq. 1 (memory unit); xMemory, RecMem and GAM keep the same with other kinds.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import takewhile
 from typing import Any
 
 from infinimem.grounding.when import span_of
@@ -429,42 +426,3 @@ def _told(row: object, *keys: str) -> dict[str, str]:
     if not isinstance(row, dict) or not all(key in keys and isinstance(row[key], str) for key in row):
         return {}
     return row
-
-
-# ── ledgers ──────────────────────────────────────────────────────────────────────────────────────
-
-
-_FENCE = "```"
-_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
-"""What may not stand in a file as it is, or that nobody would see; `json` escapes the rest."""
-
-
-def ledger_text(
-    doc_id: str, header: Mapping[str, str], prose: Sequence[str], rows: Iterable[Mapping[str, Any]]
-) -> str:
-    """The text of a ledger: further keys of its header, Markdown lines for people, the rows of the block."""
-    head = [f"{key}: {quote(value)}" for key, value in {"id": doc_id, **header}.items()]
-    block = [_FENCE + "json", *map(_row, rows), _FENCE]
-    return "\n".join(["---", *head, "---", *prose, "", *block, ""])
-
-
-def rows_of(document: Document) -> list[dict[str, Any]]:
-    """The rows of the block; lines that are none are passed over."""
-    lines = document.body.split("\n")
-    begin = lines.index(f"{_FENCE}json") + 1 if f"{_FENCE}json" in lines else len(lines)
-    found = map(_loaded, takewhile(lambda line: not line.startswith(_FENCE), lines[begin:]))
-    return [row for row in found if row is not None]
-
-
-@lru_cache(maxsize=512)
-def _loaded(line: str) -> dict[str, Any] | None:
-    """The row that a line holds; of a ledger that grew by one the others are known. Nobody edits it."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def _row(row: Mapping[str, Any]) -> str:
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(row, ensure_ascii=False))

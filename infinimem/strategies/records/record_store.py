@@ -15,7 +15,7 @@ from typing import Generic, Self, TypeVar
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
 from infinimem.spec import StrategySpec
-from infinimem.store.records import stem
+from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.records.record import (
@@ -177,6 +177,13 @@ class RecordStore:
                 else:
                     chosen[found.id] = found
         return chosen
+
+    def renamed(self, before: RecordStore) -> set[int]:
+        """The turns that files name which differ from those of another store, even if they hold no record."""
+        pairs = (
+            (store._read.get(name) for store in (self, before)) for name in self._read.changed(before._read)
+        )
+        return {seq for pair in pairs for read in pair if read for seq in held_by(read[0])}
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -192,26 +193,6 @@ AT_ONCE = 256
 """Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
 
 
-def picture(
-    store: RecordStore,
-    index: VectorIndex,
-    name: str | None,
-    hops: int,
-    kinds: Sequence[str] = (),
-    told: Callable[[Record], str] = lambda record: record.summary,
-) -> Topology:
-    """What is linked to a record, either way, with `kinds` of links beside those of its strategy."""
-    return around(
-        store,
-        named(store, index, name),
-        hops,
-        MOST,
-        (*store.spec.links, *kinds),
-        lambda node: told(store.records[node]) or store.text(node),
-        store.visible.__contains__,
-    )
-
-
 def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
     """The record that a person means: by an id, the seq of its turn, or words; None for the newest."""
     kind = store.spec.kinds[0].name
@@ -280,9 +261,20 @@ class RecordStrategy(ABC):
             return self.search(view, held, question, budget).for_answer()
 
     def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to a record (strategies/base.py: Linked)."""
+        """What is linked to a record, either way (strategies/base.py: Linked)."""
         with self._reading.at(view) as (records, index):
-            return picture(records, index, name, hops)
+            store, kinds = self.drawn(view, records, index)
+            root, links = named(store, index, name), (*self.spec.links, *kinds)
+            told = partial(self.label, store)
+            return around(store, root, hops, MOST, links, told, store.visible.__contains__)
+
+    def drawn(self, view: View, store: RecordStore, index: VectorIndex) -> tuple[RecordStore, Sequence[str]]:
+        """Return the records as a picture links them, and kinds of links beside those of the strategy."""
+        return store, ()
+
+    def label(self, store: RecordStore, name: str) -> str:
+        """Return what a picture says of a record."""
+        return store.records[name].summary or store.text(name)
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """What does not hold, of all records or of some."""

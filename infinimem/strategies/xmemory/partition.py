@@ -7,7 +7,7 @@ Source: xMemory, section 3.2, Eq. 1 to 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from infinimem.grounding.claims import unsupported
 from infinimem.llm.base import in_order
-from infinimem.model import Finding
+from infinimem.spec import Kind
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, one_liner
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of, record_id
@@ -352,41 +352,31 @@ def age(name: str) -> tuple[object, ...]:
     return number_of(name), name
 
 
-@dataclass(frozen=True)
-class Themes:
-    """The themes of a snapshot that are not archived, with those of their facts that are not.
+Members = Mapping[str, Sequence[str]]
+"""Themes that are not archived, each with those of its facts that are not; of two that hold one the older."""
 
-    Args:
-        facts: by theme.
-        of: the theme of each fact, of two that hold it the older.
-        loose: facts that are in none.
-    """
 
-    facts: Mapping[str, Sequence[str]]
-    of: Mapping[str, str]
-    loose: Collection[str]
+def members(view: View, known: Members | None, changed: Collection[str] | None) -> Members:
+    """The themes as a view shows them (`View.derived`)."""
+    if known and changed is not None and not any(one.startswith(SPEC.record_folders) for one in changed):
+        return known
+    store, themes = view.derived(RecordStore.load), dict[str, Sequence[str]]()
+    left = surface(store, FACT)
+    for theme in sorted(surface(store, THEMES), key=age):
+        if own := tuple(fact for fact in store.records[theme].sources if fact in left):
+            themes[theme] = own
+            left.difference_update(own)
+    return themes
 
-    @classmethod
-    def load(cls, view: View, known: Themes | None, changed: Collection[str] | None) -> Themes:
-        """The themes as a view shows them (`View.derived`)."""
-        if known and changed is not None and not any(one.startswith(SPEC.record_folders) for one in changed):
-            return known
-        store, facts, of = view.derived(RecordStore.load), dict[str, Sequence[str]](), dict[str, str]()
-        visible = {name: store.records[name] for name in store.visible}
-        here = {name for name, record in visible.items() if record.kind is FACT}
-        for theme in sorted((name for name, record in visible.items() if record.kind is THEMES), key=age):
-            if own := tuple(fact for fact in visible[theme].sources if fact in here and fact not in of):
-                facts[theme] = own
-                of.update(dict.fromkeys(own, theme))
-        return cls(facts, of, here - of.keys())
 
-    def doubled(self, store: RecordStore) -> Iterator[Finding]:
-        """Facts that two themes hold."""
-        for theme in (record for _, record in sorted(store.records.items()) if record.visible):
-            for fact in theme.sources if theme.kind is THEMES else ():
-                if (first := self.of.get(fact, theme.id)) != theme.id:
-                    what = f"{fact} is in {first} too, where it counts; take the line out of one"
-                    yield Finding("error", what, theme.doc_id)
+def surface(store: RecordStore, kind: Kind) -> set[str]:
+    """The records of a kind that are not archived."""
+    return {name for name in store.visible if name.startswith(f"{kind.prefix}-")}
+
+
+def homes(themes: Members) -> dict[str, str]:
+    """The theme of each fact."""
+    return {fact: theme for theme, own in themes.items() for fact in own}
 
 
 def bounded(cap: int, store: RecordStore, record: Record) -> Iterator[str]:
@@ -397,32 +387,29 @@ def bounded(cap: int, store: RecordStore, record: Record) -> Iterator[str]:
 
 def group(
     store: RecordStore,
-    themes: Themes,
-    fresh: Collection[str],
+    themes: Members,
     index: VectorIndex,
     asker: Asker,
     own: XmemorySettings,
 ) -> None:
-    """Attach what is in no theme and `fresh` facts, split and merge, and put the themes that changed."""
-    fixed = {name for name in themes.facts if store.records[name].pinned}
-    partition = ThemePartition(themes.facts, index.row, _namer(store), age, own, fixed)
-    where = {fact: partition.attach(fact) for fact in sorted({*themes.loose, *fresh}, key=age)}
+    """Attach what is in no theme, split and merge, and put the themes that changed."""
+    fixed, before = {name for name in themes if store.records[name].pinned}, homes(themes)
+    partition = ThemePartition(themes, index.row, _namer(store), age, own, fixed)
+    where = {fact: partition.attach(fact) for fact in sorted(surface(store, FACT) - before.keys(), key=age)}
     if own.split:
         partition.split()
     if own.merge:
         partition.merge()
-    changed = {
-        name: facts for name, facts in partition.themes.items() if tuple(facts) != themes.facts.get(name)
-    }
+    changed = {name: facts for name, facts in partition.themes.items() if tuple(facts) != themes.get(name)}
     renamed = [name for name in changed if name not in fixed]
     summaries = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
     names = dict(zip(renamed, summaries, strict=True))
     made = {name: change for change in partition.changes for name in change.after}
     for name, facts in changed.items():
-        was = {fact: where.get(fact) or themes.of[fact] for fact in facts}
+        was = {fact: where.get(fact) or before[fact] for fact in facts}
         _put(store, name, was, names.get(name), made.get(name))
     replaced = {change.before[1]: change.before[0] for change in partition.changes if change.op == "merge"}
-    for gone in sorted(themes.facts.keys() - partition.themes.keys(), key=age):
+    for gone in sorted(themes.keys() - partition.themes.keys(), key=age):
         by = gone
         while by in replaced:
             by = replaced[by]

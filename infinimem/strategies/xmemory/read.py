@@ -19,7 +19,7 @@ from infinimem.strategies.records.asking import bare
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import Record, number_of
 from infinimem.strategies.segment import open_turns
-from infinimem.strategies.xmemory.partition import DIGITS, EPISODE, FACT, SOURCE, Themes
+from infinimem.strategies.xmemory.partition import DIGITS, EPISODE, FACT, SOURCE, homes, members
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS
 from infinimem.terms import query_terms
@@ -154,7 +154,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         is_open = (turn.seq for turns in open_turns(view).values() for turn in turns)
         super().__init__(view, records, query, budget, own, is_open)
         self._llm = llm
-        self._themes = view.derived(Themes.load)
+        self._themes = view.derived(members)
 
     def by_rank(self) -> Evidence:
         """Turns by the best of the facts and episodes that show them; asks no model."""
@@ -211,11 +211,11 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
 
     def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
         """Stage I: themes, and facts of theirs, that represent what is near to the question (Eq. 4)."""
-        own, theme_of, themes = self.own, self._themes.of, list[Candidate]()
+        own, theme_of, themes = self.own, homes(self._themes), list[Candidate]()
         names = [one.id for one in self.nearest(FACT.folder, own.pool)]
         if own.represent:
             near = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
-            themes = self._picked(near, own.themes, len(self._themes.facts))
+            themes = self._picked(near, own.themes, len(self._themes))
             self.trace.add(Stage("themes", found=tuple(themes)))
             taken = {one.id for one in themes}
             among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]

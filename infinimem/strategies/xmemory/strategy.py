@@ -23,16 +23,25 @@ from infinimem.model import Finding, Located, Plan, RejectedReply
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Topology
 from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.asking import Asker, narrated, narrative, new_facts, one_liner, shown_turns
 from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import Link, Record, Ref
+from infinimem.strategies.records.record import Link, Ref
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, picture, settled
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
 from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
+from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory import tasks
-from infinimem.strategies.xmemory.partition import EPISODE, FACT, SOURCE, Themes, bounded, group
+from infinimem.strategies.xmemory.partition import (
+    EPISODE,
+    FACT,
+    SOURCE,
+    THEMES,
+    bounded,
+    group,
+    homes,
+    members,
+)
 from infinimem.strategies.xmemory.read import ThemeSearch
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
 
@@ -90,12 +99,13 @@ def strands(
     open before it. Where more than `most` turns were looked at, an undo reopened them, and they are looked
     at anew.
     """
-    waiting, fresh = open_turns(view), {turn.seq for turn in new}
+    fresh = {turn.seq for turn in new}
     begins = [turn for turn in new if view.document(turn.doc_id).entries[0].seq == turn.seq]
     upto = new[-1].seq if new else _NEVER
-    for doc_id in sorted(waiting if begins or end else {turn.doc_id for turn in new}):
+    waiting = open_turns(view, *(() if begins or end else sorted({turn.doc_id for turn in new})))
+    for doc_id, left in sorted(waiting.items()):
         ends = [turn.seq for turn in begins if turn.doc_id != doc_id]
-        among = {turn.seq for turn in waiting.get(doc_id, ()) if turn.seq <= upto}
+        among = {turn.seq for turn in left if turn.seq <= upto}
         said = [turn for turn in view.document(doc_id).entries if turn.seq <= upto]
         run: tuple[Located, ...] = ()
         for turn in (*(one for one in said if one.seq in among or not view.repeats(one)), None):
@@ -112,8 +122,8 @@ def strands(
 # ── episode and facts ───────────────────────────────────────────────────────────────────────────
 
 
-def keep(store: RecordStore, block: Block) -> list[str]:
-    """Put the episode of a block and its facts; their names."""
+def keep(store: RecordStore, block: Block) -> None:
+    """Put the episode of a block and its facts."""
     turns = block.turns
     first, session = turns[0].seq, stem(turns[0].doc_id)
     name = store.own_id(EPISODE.prefix, first)
@@ -122,13 +132,10 @@ def keep(store: RecordStore, block: Block) -> list[str]:
     said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
     when = when if fits(when, said) else None
     store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
-    names = [name]
     for _, text, refs in new_facts(block.facts, turns, (), MOST):
         fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
         store.put(replace(fact, session=session))
         store.link(fact.id, Link(SOURCE, name))
-        names.append(fact.id)
-    return names
 
 
 # ── the strategy ────────────────────────────────────────────────────────────────────────────────
@@ -238,14 +245,14 @@ class XMemory(RecordStrategy):
     def _written(self, block: Block | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
-            after, asker, fresh = store.copy(), Asker(self.llm), list[str]()
+            after, asker = store.copy(), Asker(self.llm)
             if block:
                 if any(turn.seq in store.held or not store.stands(turn) for turn in block.turns):
                     return None
-                _, *fresh = keep(after, block)
+                keep(after, block)
                 index.sync(after)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
-            group(after, view.derived(Themes.load), fresh, index, asker, own)
+            group(after, view.derived(members), index, asker, own)
             rejected = (*(block.rejected if block else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
 
@@ -257,20 +264,28 @@ class XMemory(RecordStrategy):
         """Turns by rank, or evidence from themes down to messages, for which the gate may ask a model."""
         return ThemeSearch(view, held, query, budget, self.own, self.llm)
 
-    def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to a record, facts of themes, near themes, and f before and after a change."""
-        with self._reading.at(view) as (store, index):
-            drawn, themes = store.copy(), view.derived(Themes.load).facts
-            for theme, facts in themes.items():
-                drawn.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
-            for theme, near in index.neighbours(themes, NEIGHBOURS).items():
-                drawn.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
-            return picture(drawn, index, name, hops, (HOLDS, NEAR), _label)
+    def drawn(self, view: View, store: RecordStore, index: VectorIndex) -> tuple[RecordStore, Sequence[str]]:
+        """Link themes to their facts and to near themes."""
+        linked, themes = store.copy(), view.derived(members)
+        for theme, facts in themes.items():
+            linked.relink(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+        for theme, near in index.neighbours(themes, NEIGHBOURS).items():
+            linked.relink(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+        return linked, (HOLDS, NEAR)
+
+    def label(self, store: RecordStore, name: str) -> str:
+        """Add f before and after the change that made it."""
+        aux, told = dict(store.records[name].aux), super().label(store, name)
+        return (
+            f"{told} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
+            if "f" in aux
+            else told
+        )
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
         store = view.derived(RecordStore.load)
-        sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
+        sizes = Counter(map(len, view.derived(members).values()))
         return {
             "open": sum(map(len, open_turns(view).values())),
             **by_kind(store),
@@ -285,11 +300,14 @@ class XMemory(RecordStrategy):
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
-        return [*super().check(view), *view.derived(Themes.load).doubled(view.derived(RecordStore.load))]
-
-
-def _label(record: Record) -> str:
-    aux = dict(record.aux)
-    if "f" not in aux:
-        return record.summary
-    return f"{record.summary} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
+        found, store, first = (
+            super().check(view),
+            view.derived(RecordStore.load),
+            homes(view.derived(members)),
+        )
+        for _, theme in sorted(store.records.items()):
+            for fact in theme.sources if theme.kind is THEMES and theme.visible else ():
+                if (other := first.get(fact, theme.id)) != theme.id:
+                    what = f"{fact} is in {other} too, where it counts; take the line out of one"
+                    found.append(Finding("error", what, theme.doc_id))
+        return found
