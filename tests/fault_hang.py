@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+import infinimem.index.grep
+import infinimem.index.tables  # noqa: F401
 from infinimem import tokens
 from infinimem.terms import tokens as terms
 
