@@ -84,7 +84,7 @@ _STATE = "select made_for, folder, state, mark, sizes from ranking"
 _NO_ROW = "not exists (select 1 from row where line = l.id)"
 
 
-class State(NamedTuple):
+class Committed(NamedTuple):
     """What index.db says of tantivy."""
 
     made_for: str
@@ -105,7 +105,7 @@ class Reading:
     """
 
     def __init__(
-        self, db: sqlite3.Connection, words: Mapping[str, Words] | None, tail: Sequence[Bag], known: State
+        self, db: sqlite3.Connection, words: Mapping[str, Words] | None, tail: Sequence[Bag], known: Committed
     ) -> None:
         self.db, self._words, self._mark, self.folder = db, words, known.mark, known.folder
         sizes = json.loads(known.sizes)
@@ -218,10 +218,10 @@ class Tables:
             self.fill(view)  # another process told tantivy something, or it is all gone
         raise LibraryError("the index changes faster than it can be read; try again")
 
-    def _known(self, db: sqlite3.Connection) -> State | None:
+    def _known(self, db: sqlite3.Connection) -> Committed | None:
         with suppress(sqlite3.Error):  # it was deleted meanwhile, or is new
             if row := db.execute(_STATE).fetchone():
-                return State(*row)
+                return Committed(*row)
         return None
 
     # ── making rows ─────────────────────────────────────────────────────────────────────────────
