@@ -20,7 +20,7 @@ import shutil
 import sqlite3
 import threading
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -80,6 +80,7 @@ create index if not exists document_unranked on document(id) where ranked = 0
 """`state` counts what tantivy was told, `mark` is the last row that it knows; `sizes` are rows and terms, by
 table. Of what goes rows go with it, and what was drawn from a line that moved is made anew."""
 
+_ROWLESS = "select id from document where ranked = 0"
 _STATE = "select made_for, folder, state, mark, sizes from ranking"
 _NO_ROW = "not exists (select 1 from row where line = l.id)"
 
@@ -193,6 +194,8 @@ class Tables:
         """Folder and state of tantivy as it is open here."""
         self._checked: dict[str, int] = {}
         """Checksums of files that agreed."""
+        self._unread: Set[int] = frozenset()
+        """Documents that have no rows because they could not be read."""
         self._bag = lru_cache(1024)(Bag)
         self.kept: dict[str, Any] = {}
         """What others keep of this state."""
@@ -200,7 +203,7 @@ class Tables:
     @contextmanager
     def reading(self, view: View) -> Iterator[Reading]:
         """Give what a search asks."""
-        for _ in range(5):
+        for left in reversed(range(5)):
             try:
                 db = self.index.pinned()
             except sqlite3.Error:  # it was deleted meanwhile
@@ -210,12 +213,17 @@ class Tables:
                 with self._lock:
                     known, words = self._known(db), self._words
                     tail = _select(db, "id > ?", known.mark) if known else []
-                if known and self._state == (known.folder, known.state):
+                    rowless = {row[0] for row in db.execute(_ROWLESS)} if known else set[int]()
+                if (
+                    known
+                    and self._state == (known.folder, known.state)
+                    and (rowless <= self._unread or not left)
+                ):
                     yield Reading(db, words, list(map(self._bag, tail)), known)
                     return
             finally:
                 self.index.release(db)
-            self.fill(view)  # another process told tantivy something, or it is all gone
+            self.fill(view)  # somebody else wrote meanwhile, told tantivy something, or it is all gone
         raise LibraryError("the index changes faster than it can be read; try again")
 
     def _known(self, db: sqlite3.Connection) -> Committed | None:
@@ -239,13 +247,13 @@ class Tables:
                     self._open(db, view)
                     if not last:
                         _doubt(db)
-                        count = db.execute("select count(*) from document where ranked = 0").fetchone()[0]
-                        if count > SLOW:
+                        if (count := len(db.execute(_ROWLESS).fetchall())) > SLOW:
                             log.warning("indexing %d documents; this is done once", count)
                     query = "select id, name, mtime, size, inode from document where ranked = 0 and id > ?"
                     todo = db.execute(f"{query} order by id limit {PORTION}", (last,)).fetchall()
                     self._take(db, view, todo)
                     if len(todo) < PORTION:
+                        self._unread = {row[0] for row in db.execute(_ROWLESS)}
                         return
                     last = todo[-1][0]
         finally:
