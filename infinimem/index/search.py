@@ -401,6 +401,7 @@ def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tabl
     """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
     index = view.index
     tables = known if known and known.index is index else Tables(index)
+    assert view.lines  # first: what others move from now on is looked up where it stands in this snapshot
     tables.fill(view)
     return tables
 
@@ -446,22 +447,26 @@ def _names(reading: Reading, numbers: Collection[int]) -> dict[int, str]:
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:
-    """Return the rows that stand in a view, with the ids of their documents."""
-    stamps = view.stored.stamps if view.stored else None
-
-    def stands(name: str, row: Row) -> bool:
-        """Return whether a document of another state than the one that was taken in says the same there."""
-        document = view.document(name)
-        text = plain(document, row.start, row.end) if row.end <= len(document.lines) else ""
-        return text_key(text[slice(*cut(text, row.piece))]) == row.key
-
+    """Return the rows that stand in a view, with the ids of their documents there."""
     query = (
         "select d.name, d.mtime, d.size, d.inode, r.* from row r join document d on d.id = r.doc "
         "where r.id in (select value from json_each(?))"
     )
-    return [
-        (row[0], Row._make(row[4:]))
-        for row in reading.db.execute(query, (json.dumps([*ids]),))
-        if row[0] in view
-        and (stamps is None or stamps[row[0]] == row[1:4] or stands(row[0], Row._make(row[4:])))
-    ]
+    rows = reading.db.execute(query, (json.dumps([*ids]),))
+    placed = (_placed(view, row[0], row[1:4], Row._make(row[4:])) for row in rows)
+    return [one for one in placed if one]
+
+
+def _placed(view: View, name: str, stamp: Sequence[int], row: Row) -> tuple[str, Row] | None:
+    """Return where a row stands in a view, which may be older than the index; None for nowhere."""
+    if name in view:
+        if view.stored is None or view.stored.stamps[name] == tuple(stamp):
+            return name, row
+        document = view.document(name)
+        text = plain(document, row.start, row.end) if row.end <= len(document.lines) else ""
+        if text_key(text[slice(*cut(text, row.piece))]) == row.key:
+            return name, row
+    place = view.entry(row.seq) if row.seq else None
+    if place is None or text_key(place.text) != row.key:
+        return None
+    return place.doc_id, row._replace(start=place.start_line, end=place.end_line)  # it has moved since

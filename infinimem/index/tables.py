@@ -22,6 +22,7 @@ import threading
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -212,6 +213,7 @@ class Tables:
             try:
                 with self._lock:
                     known, words = self._known(db), self._words
+                    words = words and {name: copy(one) for name, one in words.items()}  # their searchers stay
                     tail = _select(db, "id > ?", known.mark) if known else []
                     rowless = {row[0] for row in db.execute(_ROWLESS)} if known else set[int]()
                 if (
