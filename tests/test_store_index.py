@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from infinimem import Memory, Turn, open_memory
+from infinimem.index.search import searcher
 from infinimem.store.library import Library
 from infinimem.store.lines import SPEAKER
 from infinimem.store.records import held_by
@@ -159,3 +160,19 @@ def test_what_is_open_and_who_spoke_follow_the_files(tmp_path: Path, strategy: s
         assert view.lines.cited_by(prefix, 1, 99, doc_id) == own & first
     assert view.lines.cited_by(prefix, 3, 12) == {seq for seq in first if 3 <= seq <= 12}
     assert {*view.lines.names(SPEAKER)} == {turn.entry.fields["speaker"] for turn in turns}
+
+
+def test_an_older_view_does_not_take_the_index_back(memory: Memory) -> None:
+    root = memory.library.root
+    older = memory.library.view()
+    assert searcher(older).blocks("lamp 0")
+    memory.observe(TURNS[4:6])
+    newer = memory.library.view()
+    assert searcher(newer).blocks("lamp 4")
+    with (root / "CURRENT.md").open("a") as file:  # a state that no view has seen
+        file.write("- typed by hand\n")
+    del older.__dict__["lines"]
+    assert older.entry(newer.max_seq) is None
+    assert searcher(newer).blocks("lamp 4")
+    assert searcher(older).blocks("lamp 0")
+    assert searcher(memory.library.view()).blocks("typed")

@@ -306,9 +306,13 @@ class Index:
         known, stamp = self._known.get(name), stamps.get(name)
         if (known[1] if known else None) == stamp:
             return False
-        with suppress(LibraryError):  # another process may have looked later than this view
-            return self._root is None or not known or state_of(Path(self._root), f"{name}.md") != known[1]
-        return True
+        if self._root is None or known is None:
+            return True
+        with suppress(LibraryError):
+            now = state_of(Path(self._root), f"{name}.md")
+            if now in (known[1], stamp):
+                return now == stamp
+        return stamp is not None and stamp.mtime_ns >= known[1].mtime_ns  # of two old states the later
 
     def _refresh(self, db: sqlite3.Connection) -> list[str]:
         """Look at what other processes took in; return the documents."""
