@@ -26,7 +26,6 @@ from infinimem.store.index import PORTION, Index
 from infinimem.store.lines import STEM, Lines, drawn_from, fold
 from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
-from infinimem.store.render import described
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
 
@@ -271,18 +270,14 @@ class Lineage:
 
         An entry depends on the lines that it was drawn from, a summary on those that `aux.from` names.
         """
-        heirs = self._heirs_of_archived()
-        stale = [
-            StaleDependent(doc_id, None, seq, heirs[seq])
-            for seq in heirs
-            for doc_id in self._traced(_DESCRIBED, seq)
-        ]
-        stale += (
-            StaleDependent(at(place), place.seq, seq, heirs[seq])
-            for place in self._dependents(heirs)
-            for seq in self.ancestors(place.entry)
-            if heirs.get(seq, place.seq) != place.seq
-        )
+        stale: list[StaleDependent] = []
+        for seq, heir in self._heirs_of_archived().items():
+            stale += (StaleDependent(one, None, seq, heir) for one in self._traced(_DESCRIBED, seq))
+            stale += (
+                StaleDependent(at(place), place.seq, seq, heir)
+                for place in self._dependents(seq)
+                if place.seq not in (seq, heir)
+            )
         return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
     def _heirs_of_archived(self) -> dict[int, int]:
@@ -292,23 +287,24 @@ class Lineage:
         known = "exists (select 1 from trace r where r.kind = ? and r.seq = t.seq and r.line)"
         for seq in self._rows.seqs(f"select seq from trace t where kind = ? and {known}", _ARCHIVED, _ROW):
             steps = self.steps(seq)
-            if steps and (heir := successor(steps[-1].row.why)) and heir[0] == REPLACED[0]:
-                heirs[seq] = heir[1]
+            if steps and (heir := _superseder(steps[-1].row.why)):
+                heirs[seq] = heir
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
-    def _dependents(self, seqs: Iterable[int]) -> list[Located]:
-        """Return the live lines that may come from some, also through others that are gone."""
+    def _dependents(self, seq: int) -> Iterable[Located]:
+        """Return the live lines that come from one, also through others that are gone."""
         places: dict[str, Located] = {}
-        seen, pending = set(seqs), [*seqs]
         query = "select line from trace where kind in (?, ?) and seq = ?"
+        seqs, pending = {seq}, [seq]
         while pending:
-            seq = pending.pop()
-            drawn = (place for place in self.drawn(seq) if not place.doc_id.startswith(ARCHIVE))
+            origin = pending.pop()
+            drawn = (place for place in self.drawn(origin) if not place.doc_id.startswith(ARCHIVE))
             places.update((at(place), place) for place in drawn)
-            fresh = set(self._rows.seqs(query, _DRAWN, _QUOTED, seq)) - seen
-            seen |= fresh
+            lines = set(self._rows.seqs(query, _DRAWN, _QUOTED, origin)) - seqs
+            fresh = {line for line in lines if (one := self.entry(line)) and origin in drawn_from(one)}
+            seqs |= fresh
             pending += fresh
-        return [*places.values()]
+        return places.values()
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
@@ -365,14 +361,13 @@ def _taken_in(view: View, index: Index) -> Lines:
             told, named = _rows_of(document)
             traces += ((numbers[document.id], *row) for row in told)
             mentions += ((numbers[document.id], *row) for row in named)
+        rows = [(number,) for number in numbers.values()]
         with index.writing() as db:
             for table in ("trace", "mention"):
-                db.executemany(f"delete from {table} where doc = ?", [(one,) for one in numbers.values()])
+                db.executemany(f"delete from {table} where doc = ?", rows)
             db.executemany("insert into trace(doc, kind, seq, line, start) values(?, ?, ?, ?, ?)", traces)
             db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
-            db.executemany(
-                "update document set traced = 1 where id = ?", [(one,) for one in numbers.values()]
-            )
+            db.executemany("update document set traced = 1 where id = ?", rows)
     return index.lines(view) if due else lines
 
 
@@ -390,8 +385,7 @@ def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
 
 def _traces(receipt: Receipt) -> Iterator[_Trace]:
     for row in receipt.rows:
-        heir = successor(row.why)
-        yield _ROW, row.seq, heir[1] if heir and heir[0] == REPLACED[0] else 0, 0
+        yield _ROW, row.seq, _superseder(row.why), 0
         if copied := _COPY.match(row.why):
             yield _COPIED, int(copied[1]), row.seq, 0
     for entry in filter(None, map(parse_entry, receipt.quoted)):
@@ -409,6 +403,8 @@ def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
 
 def _standing(document: Document) -> Iterator[_Trace]:
     """Yield the rows of a document of signed lines."""
+    from infinimem.store.render import described
+
     if document.id.startswith(TOPICS):
         yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
     for place in document.entries:
@@ -438,7 +434,11 @@ def successor(words: str) -> tuple[str, int] | None:
 
 def replaced_by(headings: Sequence[str]) -> int:
     """Return the seq that superseded a line of the archive, as the heading over it says; 0 where none did."""
-    heir = successor(headings[-1]) if headings else None
+    return _superseder(headings[-1]) if headings else 0
+
+
+def _superseder(words: str) -> int:
+    heir = successor(words)
     return heir[1] if heir and heir[0] == REPLACED[0] else 0
 
 
