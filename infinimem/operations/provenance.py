@@ -218,8 +218,8 @@ class Lineage:
         return turns_behind(self.view.document(doc_id), self._record)
 
     def _record(self, name: str) -> Document | None:
-        ids = self.view.lines.named(STEM, fold(name))
-        ids = tuple(one for one in ids if stem(one) == name and one.startswith(folders().records))
+        named = self.view.lines.named(STEM, fold(name))
+        ids = [one for one in named if stem(one) == name and one.startswith(folders().records)]
         return self.view.document(ids[-1]) if ids and not self.view.is_note(ids[-1]) else None
 
     def holding(self, seq: int) -> list[str]:
@@ -241,10 +241,7 @@ class Lineage:
         """Return lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
-        known: dict[int, str] = {}
-        for step in self.steps(seq):
-            if heir := successor(step.row.why):
-                known[heir[1]] = heir[0]
+        known = {heir[1]: heir[0] for step in self.steps(seq) if (heir := successor(step.row.why))}
         for copy in self._rows.seqs("select line from trace where kind = ? and seq = ?", _COPIED, seq):
             whys = [step.row.why for step in self.steps(copy)]
             known.update((copy, why) for why in whys if (had := _COPY.match(why)) and int(had[1]) == seq)
@@ -270,14 +267,12 @@ class Lineage:
 
         An entry depends on the lines that it was drawn from, a summary on those that `aux.from` names.
         """
-        stale: list[StaleDependent] = []
-        for seq, heir in self._heirs_of_archived().items():
-            stale += (StaleDependent(one, None, seq, heir) for one in self._traced(_DESCRIBED, seq))
-            stale += (
-                StaleDependent(at(place), place.seq, seq, heir)
-                for place in self._dependents(seq)
-                if place.seq not in (seq, heir)
-            )
+        stale = (
+            StaleDependent(where, one, seq, heir)
+            for seq, heir in self._heirs_of_archived().items()
+            for where, one in self._dependents(seq).items()
+            if one not in (seq, heir)
+        )
         return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
     def _heirs_of_archived(self) -> dict[int, int]:
@@ -291,20 +286,17 @@ class Lineage:
                 heirs[seq] = heir
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
-    def _dependents(self, seq: int) -> Iterable[Located]:
-        """Return the live lines that come from one, also through others that are gone."""
-        places: dict[str, Located] = {}
+    def _dependents(self, seq: int) -> Mapping[str, int | None]:
+        """Return the live entries that come from a line, also through others that are gone, by place; and the
+        summaries that describe it."""
+        places: dict[str, int | None] = dict.fromkeys(self._traced(_DESCRIBED, seq))
         query = "select line from trace where kind in (?, ?) and seq = ?"
-        seqs, pending = {seq}, [seq]
-        while pending:
-            origin = pending.pop()
-            drawn = (place for place in self.drawn(origin) if not place.doc_id.startswith(ARCHIVE))
-            places.update((at(place), place) for place in drawn)
-            lines = set(self._rows.seqs(query, _DRAWN, _QUOTED, origin)) - seqs
-            fresh = {line for line in lines if (one := self.entry(line)) and origin in drawn_from(one)}
-            seqs |= fresh
-            pending += fresh
-        return places.values()
+        seqs = [seq]
+        for origin in seqs:  # more of them come on the way
+            places |= {at(one): one.seq for one in self.drawn(origin) if not one.doc_id.startswith(ARCHIVE)}
+            lines = set(self._rows.seqs(query, _DRAWN, _QUOTED, origin)).difference(seqs)
+            seqs += [line for line in lines if (one := self.entry(line)) and origin in drawn_from(one)]
+        return places
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
@@ -377,9 +369,8 @@ def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
         receipt = parse_receipt(document)
         return _traces(receipt), _mentions(receipt, document)
     if document.id.startswith(folders().records):
-        named = sources_of(document)
         held = ((_HELD, seq, 0, 0) for seq in evidence_of(document))
-        return held, ((_key("record", name), "", "") for name in named)
+        return held, ((_key("record", name), "", "") for name in sources_of(document))
     return _standing(document), ()
 
 
