@@ -149,7 +149,7 @@ class State:
             is_lost = not self.query("SELECT 1 FROM turn WHERE list = ? LIMIT 1", name)
             now = self.id, upto, unanswered
             if now != marks:
-                file = f"{self.id}-{self._stamp.inode}"  # an older file that was brought back is another
+                file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
                 drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (name, REFUSED))
                 known = Lists(None if is_lost else drawn, refused, unanswered)
             self._lists[spec.name] = changes, now, known
