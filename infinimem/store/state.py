@@ -149,7 +149,8 @@ class State:
             is_lost = not self.query("SELECT 1 FROM turn WHERE list = ? LIMIT 1", name)
             now = self.id, upto, unanswered
             if now != marks:
-                drawn, refused = (Seqs(self, (self.id, one), upto or 0) for one in (name, REFUSED))
+                file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
+                drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (name, REFUSED))
                 known = Lists(None if is_lost else drawn, refused, unanswered)
             self._lists[spec.name] = changes, now, known
         return known
