@@ -282,7 +282,7 @@ class Lineage:
         known = "exists (select 1 from trace r where r.kind = ? and r.seq = t.seq and r.line)"
         for seq in self._rows.seqs(f"select seq from trace t where kind = ? and {known}", _ARCHIVED, _ROW):
             steps = self.steps(seq)
-            if steps and (heir := _superseder(steps[-1].row.why)):
+            if steps and (heir := replaced_by([steps[-1].row.why])):
                 heirs[seq] = heir
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
@@ -376,7 +376,7 @@ def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
 
 def _traces(receipt: Receipt) -> Iterator[_Trace]:
     for row in receipt.rows:
-        yield _ROW, row.seq, _superseder(row.why), 0
+        yield _ROW, row.seq, replaced_by([row.why]), 0
         if copied := _COPY.match(row.why):
             yield _COPIED, int(copied[1]), row.seq, 0
     for entry in filter(None, map(parse_entry, receipt.quoted)):
@@ -424,12 +424,8 @@ def successor(words: str) -> tuple[str, int] | None:
 
 
 def replaced_by(headings: Sequence[str]) -> int:
-    """Return the seq that superseded a line of the archive, as the heading over it says; 0 where none did."""
-    return _superseder(headings[-1]) if headings else 0
-
-
-def _superseder(words: str) -> int:
-    heir = successor(words)
+    """Return the seq that superseded a line, as the last heading over it, or a row's reason, says; else 0."""
+    heir = successor(headings[-1]) if headings else None
     return heir[1] if heir and heir[0] == REPLACED[0] else 0
 
 
