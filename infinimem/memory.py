@@ -106,7 +106,7 @@ class Memory(Reader):
     def __init__(self, library: Library, llm: LLM) -> None:
         client = llm if isinstance(llm, Cached) else Cached(llm)
         make = partial(library.spec.make, client, library.settings)
-        super().__init__(library.view, client, make, lambda: library.clock(), self._spending)
+        super().__init__(library.view, client, make, lambda: library.clock())
         self.library = library
         self._logged, self._logging = client.spent, Lock()
         self._extracting = Lock()  # of threads side by side one asks about what is pending

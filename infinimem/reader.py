@@ -53,7 +53,11 @@ class Reader:
     ) -> None:
         self.llm = llm
         self.tools = Toolbox(source)
-        self._source, self._make, self._clock, self._spend = source, make, clock, spend or llm.cap
+        self._source, self._make, self._clock, self._spend = source, make, clock, spend
+
+    def _spending(self, max_tokens: int | None = None) -> AbstractContextManager[None]:
+        """Cap what is spent in a block, and log it where somebody does."""
+        return (self._spend or self.llm.cap)(max_tokens)
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -106,7 +110,7 @@ class Reader:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
-        with self._spend(max_tokens):
+        with self._spending(max_tokens):
             return self._ask(question, reader, sources, now)[0]
 
     def _ask(
@@ -150,7 +154,7 @@ class Reader:
 
     def _over(self, source: Callable[[], View]) -> Reader:
         """Return a reader of other snapshots, whose cost is logged as here."""
-        return Reader(source, self.llm, lambda: self.strategy, self._clock, self._spend)
+        return Reader(source, self.llm, lambda: self.strategy, self._clock, self._spending)
 
     def _begin(self, view: View, question: str, reader: str | None, budget: int | None = None) -> Evidence:
         if not question.strip():

@@ -20,7 +20,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -140,6 +140,8 @@ class Index:
         self._root, self._name = root, name
         self._lock = threading.RLock()
         self._pid = os.getpid()
+        self._connections = list[sqlite3.Connection]()
+        weakref.finalize(self, _close, self._connections).atexit = False
         self._forget()
 
     def _forget(self) -> None:
@@ -233,6 +235,7 @@ class Index:
         folder = self.folder
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        self._connections.append(db)
         while not _is_wal(db):  # no waiting for a lock is built into this
             time.sleep(PAUSE)
         for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
@@ -263,10 +266,7 @@ class Index:
 
     def _discard(self) -> None:
         folder = self.folder if self._db is None or self._found() == self._inode else None
-        for db in (self._db, *self._idle):
-            if db is not None:
-                with suppress(sqlite3.Error):
-                    db.close()
+        _close([db for db in (self._db, *self._idle) if db is not None])
         self._forget()
         for path in folder.glob("index.db*") if folder else ():
             with suppress(OSError):
@@ -518,6 +518,13 @@ def _is_remote(folder: Path) -> bool:
             if len(point) >= len(best) and folder.is_relative_to(point):
                 best, kind = point, name
     return kind in NETWORK
+
+
+def _close(connections: Iterable[sqlite3.Connection]) -> None:
+    """Close connections, which hold files open until somebody looks for cycles."""
+    for db in connections:
+        with suppress(sqlite3.Error):
+            db.close()
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
