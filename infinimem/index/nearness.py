@@ -16,6 +16,7 @@ from infinimem.index.pieces import WHOLE, Row, cut, plain
 from infinimem.index.questions import nameless
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.vectors import DIGITS, Rows, nearest, unchanged, vectors_of
+from infinimem.store.lines import SPEAKER
 from infinimem.store.view import View
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -80,7 +81,7 @@ class Meaning:
         said = (columns.parts == SAID_PART) & (columns.seqs > 0)
         chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
         self._vectors = self._embedded(columns, np.flatnonzero(chosen | said))
-        asked = nameless(query, [row[0] for row in reading.db.execute("select name from speaker")])
+        asked = nameless(query, view.lines.names(SPEAKER))
         if columns.query[0] != asked:  # a search may ask twice
             columns.query = (asked, view.embedder.embed([asked], "query")[0])
         vector = columns.query[1]

@@ -50,7 +50,7 @@ SLOW = 1000
 
 SAID_PART = GROUPS.index("evidence")
 """The group of what was said."""
-_TABLES = ("row", "called", "speaker", "dead", "moved", "file", "ranking")
+_TABLES = ("row", "called", "dead", "moved", "file", "ranking")
 _SCHEMA = """
 create table row(
     id integer primary key autoincrement, doc integer not null, line integer not null, start integer not null,
@@ -63,7 +63,6 @@ create index row_line on row(line);
 create table called(key blob not null, doc integer not null);
 create index called_key on called(key);
 create index called_doc on called(doc);
-create table speaker(name text primary key) without rowid;
 create table dead(id integer primary key);
 create table moved(seq integer primary key);
 create table file(name text primary key, size integer not null, crc integer not null) without rowid;
@@ -329,8 +328,6 @@ class Tables:
         last = db.execute("select seq from sqlite_sequence where name = 'row'").fetchone()
         first = max(last[0] if last else 0, db.execute("select mark from ranking").fetchone()[0]) + 1
         rows = [row._replace(id=at) for at, row in enumerate(rows, first)]
-        speakers = {row.speaker for row in rows if row.speaker is not None}
-        db.executemany("insert or ignore into speaker values(?)", [(name,) for name in speakers])
         if self._tell(db, rows):
             rows = [row._replace(own=None, around=None) for row in rows]
         db.executemany(f"insert into row values({', '.join('?' * len(Row._fields))})", rows)
