@@ -213,7 +213,7 @@ class Tables:
                 with self._lock:
                     known, words = self._known(db), self._words
                     words = words and {name: copy(one) for name, one in words.items()}  # their searchers stay
-                    tail = _select(db, "id > ?", known.mark) if known else []
+                    tail = _tail(db, known.mark) if known else []
                     rowless = {row[0] for row in db.execute(_ROWLESS)} if known else set[int]()
                 if (
                     known
@@ -310,7 +310,7 @@ class Tables:
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
         """Make the rows of some documents: of an entry that has one, none."""
         reader = Current(db, view)
-        pieces = Pieces(view, reader.place, reader.read)
+        pieces = Pieces(view, Lines(db).place, reader.read)
         rows = list[Row]()
         for doc, name, *stamp in todo:
             document = reader.read(name, Stamp(*stamp))
@@ -336,7 +336,7 @@ class Tables:
         """Tell tantivy what is new, if it is much; return whether it knows all rows now."""
         _, folder, state, mark, sizes = db.execute(_STATE).fetchone()
         dead = [row[0] for row in db.execute("select id from dead")]
-        tail = _select(db, "id > ?", mark)
+        tail = _tail(db, mark)
         if max(len(tail) + len(rows), len(dead)) <= TAIL:
             return False
         fresh = [*tail, *rows]
@@ -381,8 +381,8 @@ class Tables:
                 self._checked[name] = crc
 
 
-def _select(db: sqlite3.Connection, where: str, *values: object) -> list[Row]:
-    return [Row._make(row) for row in db.execute(f"select * from row where {where}", values)]
+def _tail(db: sqlite3.Connection, mark: int) -> list[Row]:
+    return [Row._make(row) for row in db.execute("select * from row where id > ?", (mark,))]
 
 
 def _checksum(path: Path) -> int:
@@ -438,9 +438,6 @@ class Current:
         self._files = Files(Path(view.stored.root)) if view.stored else None
         self._said = lru_cache(64)(self._read)
         self.number = lru_cache(4096)(self._number)
-
-    def place(self, seq: int) -> str | None:
-        return Lines(self._db).place(seq)
 
     def _number(self, name: str) -> int:
         row = self._db.execute("select id from document where name = ?", (name,)).fetchone()
