@@ -100,7 +100,7 @@ class Searcher:
     def __init__(self, view: View) -> None:
         self._view = view
         self._words = analyzer(view.settings.search.language)
-        self._pieces = Pieces(
+        self._pieces = Pieces(  # `lines` are those of now: what others move later is looked up where it was
             view, view.lines.place, lambda name: view.document(name) if name in view else None
         )
 
@@ -401,7 +401,6 @@ def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tabl
     """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
     index = view.index
     tables = known if known and known.index is index else Tables(index)
-    assert view.lines  # first: what others move from now on is looked up where it stands in this snapshot
     tables.fill(view)
     return tables
 
