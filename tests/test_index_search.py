@@ -14,9 +14,11 @@ from in_memory import LISBON, view_of
 
 from infinimem.embedders.base import unit
 from infinimem.errors import ModelUnavailable
+from infinimem.index import nearness
 from infinimem.index.search import searcher
 from infinimem.model import Retrieved
 from infinimem.settings import SearchSettings, Settings
+from infinimem.store.library import Library
 from infinimem.store.sources import only
 from infinimem.store.view import Scope, View
 
@@ -192,6 +194,18 @@ def test_what_shares_no_word_with_a_query_is_found_by_its_meaning() -> None:
     assert found(view, "settled")[0] == 13
     assert found(view, "present")[0] == 12
     assert searcher(view).blocks("fiddle")[0].doc_id == "notes/todo"
+
+
+def test_texts_that_are_gone_take_no_place_among_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearness, "NEAREST", 4)
+    monkeypatch.setattr(nearness, "TAIL", 2)
+    library = Library(tmp_path, embedder=Meanings())
+    (tmp_path / "a.md").write_text("a fiddle, tea\n")
+    for number in range(9):
+        (tmp_path / "b.md").write_text(f"fiddle {number}\n")
+        assert {item.doc_id for item in searcher(library.view()).blocks("violin")} == {"a", "b"}
 
 
 @each(("scope", "seqs"), [("archive", {11}), ("evidence", {2, 4, 6}), ("all", {2, 4, 6, 11, 12, 13, 15})])
