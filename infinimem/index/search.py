@@ -236,7 +236,7 @@ class Searcher:
     def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Ranked]]:
         """Return the sections with the best lines, each with its score and its best line."""
         found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
-        blocks: dict[str, Sequence[Partition]] = {}
+        blocks = self._view.derived(_blocks)
         for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
             name, row, block = hit.name, hit.row, None
             is_turn = scope == "default" and name.startswith(EVIDENCE)
@@ -417,6 +417,13 @@ def _texts(view: View, known: KnownCounts | None, changed: Collection[str] | Non
         if len(known[1]) <= 2 * len(numbers) + SPARE:
             return words, known[1], numbers
     return words, TermCounts(), {}
+
+
+def _blocks(
+    _: View, known: dict[str, Sequence[Partition]] | None, changed: Collection[str] | None
+) -> dict[str, Sequence[Partition]]:
+    """Return the heading blocks of documents whose lines were found (`View.derived`)."""
+    return {name: known[name] for name in known.keys() - (changed or ())} if known else {}
 
 
 def _waiting(view: View, *_: object) -> frozenset[int]:
