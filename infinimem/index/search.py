@@ -153,8 +153,9 @@ class Searcher:
             with self._tables.reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
                 found = _wholes(reading, weights, GATHERED)
-                names = _names(reading, found)
-            scores = {names[at]: round(found[at], DIGITS) for at in names if names[at] in chosen}
+                query = "select id, name from document where id in (select value from json_each(?))"
+                names = reading.db.execute(query, (json.dumps([*found]),)).fetchall()
+            scores = {name: round(found[at], DIGITS) for at, name in names if name in chosen}
         near = sorted(scores, key=lambda name: (-scores[name], name))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
@@ -445,11 +446,6 @@ def _rarity(reading: Reading, table: str, term: str) -> float:
 def _wholes(reading: Reading, weights: Mapping[str, float], most: int) -> dict[int, float]:
     """Return what the best documents add to the rows that belong to them, by their ids."""
     return reading.scores(DOCUMENTS, {OWN: WHOLE_WEIGHT}, weights, most, PARTS_OF["all"], by="doc")
-
-
-def _names(reading: Reading, numbers: Collection[int]) -> dict[int, str]:
-    query = "select id, name from document where id in (select value from json_each(?))"
-    return dict(reading.db.execute(query, (json.dumps([*numbers]),)))
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:
