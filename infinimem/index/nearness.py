@@ -54,10 +54,8 @@ class Columns:
             self.ids, self.parts = np.append(self.ids, ids), np.append(self.parts, parts)
             self.seqs, self.at = np.append(self.seqs, seqs), np.append(self.at, np.full(len(ids), -1))
             self.keys += keys
-        (count,) = reading.db.execute(
-            f"select count(*) - (select count(*) from row where line = {WHOLE}) from row"
-        ).fetchone()
-        if len(self.ids) > count + TAIL:
+        count = f"select count(*) - (select count(*) from row where line = {WHOLE}) from row"
+        if len(self.ids) > reading.db.execute(count).fetchone()[0] + TAIL:
             live = reading.db.execute(f"select id from row where line != {WHOLE}")
             there = np.isin(self.ids, [row[0] for row in live])
             self.ids, self.parts = self.ids[there], self.parts[there]

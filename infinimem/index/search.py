@@ -187,7 +187,7 @@ class Searcher:
         """Return the heading blocks of a document that hold any of these lines, in order, with score 0."""
         document = self._view.document(doc_id)
         return [
-            self._pieces.lines(document, block.start_line, block.end_line, block.headings)
+            self._pieces.block(document, block)
             for block in partitions(document)
             if block.start_line <= end and block.end_line >= start and block.text.strip()
         ]
@@ -255,13 +255,7 @@ class Searcher:
             scored.append((-round(score, DIGITS), name, start, *lines[0]))
         items = list[tuple[Retrieved, Ranked]]()
         for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
-            document = self._view.document(name)
-            if block:
-                item: Retrieved | None = self._pieces.lines(
-                    document, block.start_line, block.end_line, block.headings
-                )
-            else:
-                item = self._shown(hit)
+            item = self._pieces.block(self._view.document(name), block) if block else self._shown(hit)
             if item and scope == "default" and name.startswith(EVIDENCE):
                 item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
             if item:

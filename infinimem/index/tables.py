@@ -215,11 +215,8 @@ class Tables:
                     words = words and {name: copy(one) for name, one in words.items()}  # their searchers stay
                     tail = _tail(db, known.mark) if known else []
                     rowless = {row[0] for row in db.execute(_ROWLESS)} if known else set[int]()
-                if (
-                    known
-                    and self._state == (known.folder, known.state)
-                    and (rowless <= self._unread or not left)
-                ):
+                is_whole = not left or rowless <= self._unread
+                if known and is_whole and self._state == (known.folder, known.state):
                     yield Reading(db, words, list(map(self._bag, tail)), known)
                     return
             finally:
@@ -269,10 +266,9 @@ class Tables:
         if known and known.made_for == made_for:
             try:
                 self._check(db, known.folder)
-                if self._state == (known.folder, known.state):
-                    return
-                self._words = self._opened(known.folder) if known.mark else None
-                self._state = (known.folder, known.state)
+                if self._state != (known.folder, known.state):
+                    self._words = self._opened(known.folder) if known.mark else None
+                    self._state = (known.folder, known.state)
                 return
             except (OSError, ValueError) as error:
                 log.warning("the index of words is made anew (%s)", error)
