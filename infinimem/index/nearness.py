@@ -56,8 +56,7 @@ class Columns:
             self.keys += keys
         count = f"select count(*) - (select count(*) from row where line = {WHOLE}) from row"
         if len(self.ids) > reading.db.execute(count).fetchone()[0] + TAIL:
-            live = reading.db.execute(f"select id from row where line != {WHOLE}")
-            there = np.isin(self.ids, [row[0] for row in live])
+            there = np.isin(self.ids, [row[0] for row in reading.db.execute("select id from row")])
             self.ids, self.parts = self.ids[there], self.parts[there]
             self.seqs, self.at = self.seqs[there], self.at[there]
             self.keys, self.texts = [*compress(self.keys, there)], (None, self.at)

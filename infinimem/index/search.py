@@ -394,8 +394,7 @@ def searcher(view: View) -> Searcher:
 
 def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tables:
     """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
-    index = view.index
-    tables = known if known and known.index is index else Tables(index)
+    tables = known if known and known.index is view.index else Tables(view.index)
     tables.fill(view)
     return tables
 
