@@ -14,9 +14,11 @@ from in_memory import LISBON, view_of
 
 from infinimem.embedders.base import unit
 from infinimem.errors import ModelUnavailable
+from infinimem.index import nearness
 from infinimem.index.search import searcher
 from infinimem.model import Retrieved
 from infinimem.settings import SearchSettings, Settings
+from infinimem.store.library import Library
 from infinimem.store.sources import only
 from infinimem.store.view import Scope, View
 
@@ -120,10 +122,10 @@ def test_kin_words_help_where_a_question_s_own_find_nothing() -> None:
 
 
 def test_ties_go_by_document_and_line() -> None:
-    view = view_of({"b": "one\n", "a": "x\n\n# One\none\n\n# Two\none\n", "c": "two\n"})
+    view = view_of({"d": "one\n", "b": "one\n", "c": "# x\none\n\n# y\none\n", "a": "two\n"})
     best = searcher(view).blocks("one", 10)
-    tied = [(item.doc_id, item.start_line) for item in best if item.score == best[-1].score]
-    assert tied == sorted(tied)
+    assert [(item.doc_id, item.start_line) for item in best] == [("b", 1), ("d", 1), ("c", 1), ("c", 4)]
+    assert len({item.score for item in best}) == 2
 
 
 @pytest.mark.parametrize(("newest", "expected"), [(True, [3, 4, 2, 1]), (False, [1, 2, 3, 4])])
@@ -192,6 +194,18 @@ def test_what_shares_no_word_with_a_query_is_found_by_its_meaning() -> None:
     assert found(view, "settled")[0] == 13
     assert found(view, "present")[0] == 12
     assert searcher(view).blocks("fiddle")[0].doc_id == "notes/todo"
+
+
+def test_texts_that_are_gone_take_no_place_among_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearness, "NEAREST", 4)
+    monkeypatch.setattr(nearness, "TAIL", 2)
+    library = Library(tmp_path, embedder=Meanings())
+    (tmp_path / "a.md").write_text("a fiddle, tea\n")
+    for number in range(9):
+        (tmp_path / "b.md").write_text(f"fiddle {number}\n")
+        assert {item.doc_id for item in searcher(library.view()).blocks("violin")} == {"a", "b"}
 
 
 @each(("scope", "seqs"), [("archive", {11}), ("evidence", {2, 4, 6}), ("all", {2, 4, 6, 11, 12, 13, 15})])

@@ -192,6 +192,19 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(memory: Memory) -> N
     assert [item.doc_id for item in searcher(again(memory).view).blocks("zither")] == ["notes/n3"]
 
 
+def test_a_line_that_moved_since_is_shown_where_an_older_view_has_it(memory: Memory) -> None:
+    current, topic = memory.library.root / "CURRENT.md", memory.library.root / "topics" / "late.md"
+    before, line = current.read_text(), "- <seq=9001,source=user> keeps a zither\n"
+    current.write_text(before + line)
+    topic.write_text("# Late\n")
+    view = memory.view
+    assert view.document("topics/late") and searcher(view).scores("zither", 9, "kept")
+    current.write_text(before)
+    topic.write_text(f"# Late\n{line}")
+    for one, name in ((again(memory).view, "topics/late"), (view, "CURRENT")):
+        assert [hit[:2] for hit in searcher(one).scores("zither", 9, "kept")] == [(name, 9001)]
+
+
 # ── what befalls it ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -298,7 +311,10 @@ def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: M
     assert before == words_folder(memory)
 
 
-def test_what_a_snapshot_holds_does_not_come_back_into_the_cache(memory: Memory) -> None:
+def test_what_a_snapshot_holds_does_not_come_back_into_the_cache(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "TAIL", 1_000_000)  # the terms of all rows stay in the database
     write_note(memory.library.root, 3, "xyzzy is a secret\n")
     view = memory.view
     assert "xyzzy" in view.document("notes/n3").text(1, 1)

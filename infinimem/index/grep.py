@@ -400,8 +400,7 @@ _NONE = (0, 0, None)
 
 def _text(view: View, known: Text | None, _: Collection[str] | None) -> Text:
     """Return the text of a snapshot's index (`View.derived`)."""
-    index = view.index
-    return known if known and known.index is index else Text(index)
+    return known if known and known.index is view.index else Text(view.index)
 
 
 def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:

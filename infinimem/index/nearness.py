@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence, Set
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from infinimem.index.pieces import WHOLE, Row, cut, plain
 from infinimem.index.questions import nameless
-from infinimem.index.tables import SAID_PART, Reading, Tables
+from infinimem.index.tables import SAID_PART, TAIL, Reading, Tables
 from infinimem.index.vectors import DIGITS, Rows, nearest, unchanged, vectors_of
+from infinimem.store.lines import SPEAKER
 from infinimem.store.view import View
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -44,7 +46,7 @@ class Columns:
         """What was asked last, and its vector."""
 
     def read(self, reading: Reading) -> None:
-        """Take in the rows that are new."""
+        """Take in the rows that are new, and let those go that are gone where they are many."""
         last = int(self.ids[-1]) if len(self.ids) else 0
         query = f"select id, part, seq, key from row where id > ? and line != {WHOLE} order by id"
         if rows := reading.db.execute(query, (last,)).fetchall():
@@ -52,6 +54,12 @@ class Columns:
             self.ids, self.parts = np.append(self.ids, ids), np.append(self.parts, parts)
             self.seqs, self.at = np.append(self.seqs, seqs), np.append(self.at, np.full(len(ids), -1))
             self.keys += keys
+        count = f"select count(*) - (select count(*) from row where line = {WHOLE}) from row"
+        if len(self.ids) > reading.db.execute(count).fetchone()[0] + TAIL:
+            there = np.isin(self.ids, [row[0] for row in reading.db.execute("select id from row")])
+            self.ids, self.parts = self.ids[there], self.parts[there]
+            self.seqs, self.at = self.seqs[there], self.at[there]
+            self.keys, self.texts = [*compress(self.keys, there)], (None, self.at)
 
 
 class Meaning:
@@ -80,7 +88,7 @@ class Meaning:
         said = (columns.parts == SAID_PART) & (columns.seqs > 0)
         chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
         self._vectors = self._embedded(columns, np.flatnonzero(chosen | said))
-        asked = nameless(query, [row[0] for row in reading.db.execute("select name from speaker")])
+        asked = nameless(query, view.lines.names(SPEAKER))
         if columns.query[0] != asked:  # a search may ask twice
             columns.query = (asked, view.embedder.embed([asked], "query")[0])
         vector = columns.query[1]

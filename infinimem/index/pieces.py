@@ -236,7 +236,7 @@ class Pieces:
                 source = unsigned_source(self._view, document.id)
                 row = row._replace(line=BLOCK, personal=int(source == "human"))
             else:
-                item = self.lines(document, block.start_line, block.end_line, block.headings)
+                item = self.block(document, block)
                 row = _said(row, item.time, item.source, item.speaker)
             pieces = self._in_pieces(row, block.text, own, around)
             if is_note and not rows and pieces[0].piece:
@@ -357,6 +357,10 @@ class Pieces:
             speaker=speakers.pop() if len(speakers) == 1 else None,
             physical=True,
         )
+
+    def block(self, document: Document, block: Partition) -> Retrieved:
+        """Return a heading block as a piece."""
+        return self.lines(document, block.start_line, block.end_line, block.headings)
 
     def entry(self, place: Located) -> Retrieved:
         """Return an entry as a piece."""

@@ -100,7 +100,7 @@ class Searcher:
     def __init__(self, view: View) -> None:
         self._view = view
         self._words = analyzer(view.settings.search.language)
-        self._pieces = Pieces(
+        self._pieces = Pieces(  # `lines` are those of now: what others move later is looked up where it was
             view, view.lines.place, lambda name: view.document(name) if name in view else None
         )
 
@@ -153,8 +153,9 @@ class Searcher:
             with self._tables.reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
                 found = _wholes(reading, weights, GATHERED)
-                names = _names(reading, found)
-            scores = {names[at]: round(found[at], DIGITS) for at in names if names[at] in chosen}
+                query = "select id, name from document where id in (select value from json_each(?))"
+                names = reading.db.execute(query, (json.dumps([*found]),)).fetchall()
+            scores = {name: round(found[at], DIGITS) for at, name in names if name in chosen}
         near = sorted(scores, key=lambda name: (-scores[name], name))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
@@ -186,7 +187,7 @@ class Searcher:
         """Return the heading blocks of a document that hold any of these lines, in order, with score 0."""
         document = self._view.document(doc_id)
         return [
-            self._pieces.lines(document, block.start_line, block.end_line, block.headings)
+            self._pieces.block(document, block)
             for block in partitions(document)
             if block.start_line <= end and block.end_line >= start and block.text.strip()
         ]
@@ -236,7 +237,7 @@ class Searcher:
     def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Ranked]]:
         """Return the sections with the best lines, each with its score and its best line."""
         found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
-        blocks: dict[str, Sequence[Partition]] = {}
+        blocks = self._view.derived(_blocks)
         for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
             name, row, block = hit.name, hit.row, None
             is_turn = scope == "default" and name.startswith(EVIDENCE)
@@ -254,13 +255,7 @@ class Searcher:
             scored.append((-round(score, DIGITS), name, start, *lines[0]))
         items = list[tuple[Retrieved, Ranked]]()
         for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
-            document = self._view.document(name)
-            if block:
-                item: Retrieved | None = self._pieces.lines(
-                    document, block.start_line, block.end_line, block.headings
-                )
-            else:
-                item = self._shown(hit)
+            item = self._pieces.block(self._view.document(name), block) if block else self._shown(hit)
             if item and scope == "default" and name.startswith(EVIDENCE):
                 item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
             if item:
@@ -399,9 +394,7 @@ def searcher(view: View) -> Searcher:
 
 def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tables:
     """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
-    index = view.index
-    tables = known if known and known.index is index else Tables(index)
-    assert view.lines  # first: what others move from now on is looked up where it stands in this snapshot
+    tables = known if known and known.index is view.index else Tables(view.index)
     tables.fill(view)
     return tables
 
@@ -418,6 +411,13 @@ def _texts(view: View, known: KnownCounts | None, changed: Collection[str] | Non
         if len(known[1]) <= 2 * len(numbers) + SPARE:
             return words, known[1], numbers
     return words, TermCounts(), {}
+
+
+def _blocks(
+    _: View, known: dict[str, Sequence[Partition]] | None, changed: Collection[str] | None
+) -> dict[str, Sequence[Partition]]:
+    """Return the heading blocks of documents whose lines were found (`View.derived`)."""
+    return {name: known[name] for name in known.keys() - (changed or ())} if known else {}
 
 
 def _waiting(view: View, *_: object) -> frozenset[int]:
@@ -439,11 +439,6 @@ def _rarity(reading: Reading, table: str, term: str) -> float:
 def _wholes(reading: Reading, weights: Mapping[str, float], most: int) -> dict[int, float]:
     """Return what the best documents add to the rows that belong to them, by their ids."""
     return reading.scores(DOCUMENTS, {OWN: WHOLE_WEIGHT}, weights, most, PARTS_OF["all"], by="doc")
-
-
-def _names(reading: Reading, numbers: Collection[int]) -> dict[int, str]:
-    query = "select id, name from document where id in (select value from json_each(?))"
-    return dict(reading.db.execute(query, (json.dumps([*numbers]),)))
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:

@@ -50,7 +50,7 @@ SLOW = 1000
 
 SAID_PART = GROUPS.index("evidence")
 """The group of what was said."""
-_TABLES = ("row", "called", "speaker", "dead", "moved", "file", "ranking")
+_TABLES = ("row", "called", "dead", "moved", "file", "ranking")
 _SCHEMA = """
 create table row(
     id integer primary key autoincrement, doc integer not null, line integer not null, start integer not null,
@@ -63,7 +63,6 @@ create index row_line on row(line);
 create table called(key blob not null, doc integer not null);
 create index called_key on called(key);
 create index called_doc on called(doc);
-create table speaker(name text primary key) without rowid;
 create table dead(id integer primary key);
 create table moved(seq integer primary key);
 create table file(name text primary key, size integer not null, crc integer not null) without rowid;
@@ -214,13 +213,10 @@ class Tables:
                 with self._lock:
                     known, words = self._known(db), self._words
                     words = words and {name: copy(one) for name, one in words.items()}  # their searchers stay
-                    tail = _select(db, "id > ?", known.mark) if known else []
+                    tail = _tail(db, known.mark) if known else []
                     rowless = {row[0] for row in db.execute(_ROWLESS)} if known else set[int]()
-                if (
-                    known
-                    and self._state == (known.folder, known.state)
-                    and (rowless <= self._unread or not left)
-                ):
+                is_whole = not left or rowless <= self._unread
+                if known and is_whole and self._state == (known.folder, known.state):
                     yield Reading(db, words, list(map(self._bag, tail)), known)
                     return
             finally:
@@ -270,10 +266,9 @@ class Tables:
         if known and known.made_for == made_for:
             try:
                 self._check(db, known.folder)
-                if self._state == (known.folder, known.state):
-                    return
-                self._words = self._opened(known.folder) if known.mark else None
-                self._state = (known.folder, known.state)
+                if self._state != (known.folder, known.state):
+                    self._words = self._opened(known.folder) if known.mark else None
+                    self._state = (known.folder, known.state)
                 return
             except (OSError, ValueError) as error:
                 log.warning("the index of words is made anew (%s)", error)
@@ -311,7 +306,7 @@ class Tables:
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
         """Make the rows of some documents: of an entry that has one, none."""
         reader = Current(db, view)
-        pieces = Pieces(view, reader.place, reader.read)
+        pieces = Pieces(view, Lines(db).place, reader.read)
         rows = list[Row]()
         for doc, name, *stamp in todo:
             document = reader.read(name, Stamp(*stamp))
@@ -329,8 +324,6 @@ class Tables:
         last = db.execute("select seq from sqlite_sequence where name = 'row'").fetchone()
         first = max(last[0] if last else 0, db.execute("select mark from ranking").fetchone()[0]) + 1
         rows = [row._replace(id=at) for at, row in enumerate(rows, first)]
-        speakers = {row.speaker for row in rows if row.speaker is not None}
-        db.executemany("insert or ignore into speaker values(?)", [(name,) for name in speakers])
         if self._tell(db, rows):
             rows = [row._replace(own=None, around=None) for row in rows]
         db.executemany(f"insert into row values({', '.join('?' * len(Row._fields))})", rows)
@@ -339,7 +332,7 @@ class Tables:
         """Tell tantivy what is new, if it is much; return whether it knows all rows now."""
         _, folder, state, mark, sizes = db.execute(_STATE).fetchone()
         dead = [row[0] for row in db.execute("select id from dead")]
-        tail = _select(db, "id > ?", mark)
+        tail = _tail(db, mark)
         if max(len(tail) + len(rows), len(dead)) <= TAIL:
             return False
         fresh = [*tail, *rows]
@@ -384,8 +377,8 @@ class Tables:
                 self._checked[name] = crc
 
 
-def _select(db: sqlite3.Connection, where: str, *values: object) -> list[Row]:
-    return [Row._make(row) for row in db.execute(f"select * from row where {where}", values)]
+def _tail(db: sqlite3.Connection, mark: int) -> list[Row]:
+    return [Row._make(row) for row in db.execute("select * from row where id > ?", (mark,))]
 
 
 def _checksum(path: Path) -> int:
@@ -441,9 +434,6 @@ class Current:
         self._files = Files(Path(view.stored.root)) if view.stored else None
         self._said = lru_cache(64)(self._read)
         self.number = lru_cache(4096)(self._number)
-
-    def place(self, seq: int) -> str | None:
-        return Lines(self._db).place(seq)
 
     def _number(self, name: str) -> int:
         row = self._db.execute("select id from document where name = ?", (name,)).fetchone()
