@@ -78,14 +78,24 @@ class _Unusable(LibraryError):
 
 
 @contextmanager
-def _errors(action: str) -> Iterator[None]:
+def _errors(files: Files | None, action: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+            if code == sqlite3.SQLITE_CORRUPT and files and _is_whole(files.read(PATH, MAX_OWNED) or b""):
+                raise LibraryError(f"cannot {action} {PATH}: the disk failed; try again") from error
             raise _Unusable(f"{PATH} is damaged; try again, it is made anew") from error
         raise LibraryError(f"cannot {action} {PATH}: {_WORDS.get(code, error)}") from error
+
+
+def _is_whole(data: bytes) -> bool:
+    """Return whether these are the bytes of a sound file: what the disk fails to read SQLite calls damaged."""
+    with closing(sqlite3.connect(":memory:")) as tables, suppress(sqlite3.Error):
+        tables.deserialize(data)
+        return tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return False
 
 
 class State:
@@ -119,7 +129,7 @@ class State:
         if files and self._pid != os.getpid() and (mine := _open(files)).id == self.id:
             return mine.query(sql, *values)
         try:
-            with self._lock, _errors("read"):
+            with self._lock, _errors(files, "read"):
                 return self.connection.execute(sql, values).fetchall()
         except _Unusable:
             if files and files.state is self:
@@ -127,7 +137,7 @@ class State:
             raise
 
     def write(self, act: Callable[[sqlite3.Connection], object]) -> None:
-        with self._lock, _errors("write"):
+        with self._lock, _errors(self._files(), "write"):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 act(self.connection)
@@ -205,7 +215,7 @@ def _leads_on(journal: str) -> bool:
 def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
     """Connect to the file of this stamp; without one to any that is whole."""
     path, mode = quote(os.fsencode(files.root / PATH)), "ro" if files.read_only else "rw"
-    with _errors("read"):
+    with _errors(files, "read"):
         tables = _connected(f"file:{path}?mode={mode}")
         try:
             is_ours = tables.execute(_SHAPE).fetchall() == _shape()
@@ -296,7 +306,7 @@ def check(files: Files, claim: bool = False) -> None:
     stamp, files.state = _look(files), None
     if stamp is not None:
         try:
-            with closing(_connect(files)) as tables, _errors("write"):
+            with closing(_connect(files)) as tables, _errors(files, "write"):
                 if claim:
                     _claim(files, tables, stamp.inode)
             return
