@@ -91,7 +91,7 @@ def _errors(files: Files | None, action: str) -> Iterator[None]:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Return whether these are the bytes of a sound file: what the disk fails to read SQLite calls damaged."""
+    """Return whether the bytes are sound: SQLite also calls damaged what the disk failed to read."""
     with closing(sqlite3.connect(":memory:")) as tables, suppress(sqlite3.Error):
         tables.deserialize(data)
         return tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -153,14 +153,13 @@ class State:
         ((self.id, changes, upto),) = self.query("SELECT id, changes, (SELECT max(n) FROM turn) FROM meta")
         at, marks, known = self._lists.get(spec.name, (-1, None, Lists()))
         if at != changes:
-            name = drawn_list(spec)
             rows = self.query("SELECT seq, kind, model, tries FROM unanswered WHERE strategy = ?", spec.name)
-            unanswered = {seq: Unanswered(*row) for seq, *row in rows if row[0] != AGAIN}
-            is_lost = not self.query("SELECT 1 FROM turn WHERE list = ? LIMIT 1", name)
+            unanswered = {seq: Unanswered(*row) for seq, *row in rows}
             now = self.id, upto, unanswered
             if now != marks:
-                drawn, refused = (Seqs(self, (self.id, one), upto or 0) for one in (name, REFUSED))
-                known = Lists(None if is_lost else drawn, refused, unanswered)
+                names = drawn_list(spec), REFUSED
+                drawn, refused = (Seqs(self, (self.id, name), upto or 0) for name in names)
+                known = Lists(drawn or None, refused, unanswered)
             self._lists[spec.name] = changes, now, known
         return known
 
@@ -276,16 +275,14 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 def _make(files: Files, state: State) -> None:
     """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
-    staged, lists = f"{FOLDER}/{STAGED}", _older(files)
+    staged = f"{FOLDER}/{STAGED}"
     files.stage(staged, b"", durable=False)
     info = files.lstat(staged)
     _claim(files, state.connection, info.st_ino if info else 0)
-    files.stage(staged, state.connection.serialize(), durable=bool(lists))
+    files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
-    if lists:
-        files.sync_folder_of(PATH)
-    for path in lists:
+    for path in _older(files):
         files.remove(path, durable=False)
 
 
@@ -428,9 +425,10 @@ def _add_unanswered(tables: sqlite3.Connection, strategy: str, kinds: Mapping[in
     model = model.encode("utf-8", "replace").decode()
     tables.executemany(
         "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
-        " tries = iif(model = excluded.model AND kind != ?, tries + 1, 1), model = excluded.model",
-        ((strategy, seq, kind, model, AGAIN) for seq, kind in kinds.items()),
+        " tries = iif(model = excluded.model, tries + 1, 1), model = excluded.model",
+        ((strategy, seq, kind, model) for seq, kind in kinds.items()),
     )
+    tables.execute("DELETE FROM unanswered WHERE kind = ?", (AGAIN,))
 
 
 def newly_unanswered(
