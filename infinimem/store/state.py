@@ -83,10 +83,11 @@ def _errors(files: Files | None, action: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+        is_stuck = action == "read" and code == sqlite3.SQLITE_READONLY  # a crash left it half written
+        if is_stuck or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             if code == sqlite3.SQLITE_CORRUPT and files and _is_whole(files.read(PATH, MAX_OWNED) or b""):
                 raise LibraryError(f"cannot {action} {PATH}: the disk failed; try again") from error
-            raise _Unusable(f"{PATH} is damaged; try again, it is made anew") from error
+            raise _Unusable(f"{PATH} is of no use ({error}); try again, it is made anew") from error
         raise LibraryError(f"cannot {action} {PATH}: {_WORDS.get(code, error)}") from error
 
 
@@ -216,15 +217,10 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
     path, mode = quote(os.fsencode(files.root / PATH)), "ro" if files.read_only else "rw"
     with _errors(files, "read"):
         tables = _connected(f"file:{path}?mode={mode}")
-        try:
-            is_ours = tables.execute(_SHAPE).fetchall() == _shape()
-            rows = tables.execute("SELECT place, inode FROM meta").fetchall() if is_ours else []
-            if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
-                raise _Unusable(f"{PATH} is none of this version, and is made anew")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
-                raise
-            raise _Unusable(f"{PATH} cannot be read ({error}), and is made anew by who may write") from error
+        is_ours = tables.execute(_SHAPE).fetchall() == _shape()
+        rows = tables.execute("SELECT place, inode FROM meta").fetchall() if is_ours else []
+        if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+            raise _Unusable(f"{PATH} is none of this version, and is made anew")
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
         ((place, inode),) = rows
