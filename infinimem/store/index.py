@@ -22,6 +22,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -50,6 +51,7 @@ from infinimem.store.lines import (
 )
 from infinimem.store.records import held_by
 from infinimem.store.spec import TOPICS
+from infinimem.store.state import Seqs
 from infinimem.user_folders import cache_folder
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LAYOUT = 3
+LAYOUT = 4
 """Of the rows: raise it when they change, and indexes are made anew."""
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
@@ -120,8 +122,8 @@ create table mark(mark text not null, doc integer not null, seq integer not null
 create index mark_mark on mark(mark);
 create index mark_doc on mark(doc);
 create table doubled(seq integer primary key);
-create table meta(version integer not null);
-insert into meta values(0);
+create table meta(version integer not null, list text, upto integer);
+insert into meta(version) values(0);
 pragma user_version = {LAYOUT};
 """
 
@@ -148,7 +150,6 @@ class Index:
         self._listing: DocumentStates | None = None
         self._known: dict[str, tuple[int, Stamp]] = {}
         self._read: OrderedDict[str, Document] = OrderedDict()
-        self._drawn: Set[int] | None = None
         self._version = self._seen = -1
         self._inode = 0
 
@@ -333,29 +334,25 @@ class Index:
         for (name,) in db.execute("select name from gone where version > ?", (last,)):
             self._known.pop(name, None)
             names.append(name)
-        if last >= 0:
-            self._drawn = None
         self._version, self._seen = version, seen
         return names
 
     def _note_drawn(self, db: sqlite3.Connection, view: Shown) -> None:
-        """Have turns wait no more that were drawn from since, or again where that list shrank."""
-        drawn = view.drawn if view.spec.lists_turns else frozenset[int]()
-        if drawn is self._drawn and drawn is not None:
+        """Have turns wait no more that were drawn from since, or again where that list was lost."""
+        drawn = view.drawn if view.spec.lists_turns else None
+        name, upto = ("/".join(drawn.key), drawn.upto) if isinstance(drawn, Seqs) else ("", 0)
+        known, last = db.execute("select list, upto from meta").fetchone()
+        if known == name and upto <= last:  # or others looked later
             return
-        since = getattr(drawn, "since", None)
-        news = since(self._drawn) if since and self._drawn is not None else None
+        if known == name and isinstance(drawn, Seqs):
+            flags = [(0, seq) for seq in drawn.since(replace(drawn, upto=last)) or ()]
+        else:
+            held = frozenset(drawn or ())  # each is asked for
+            query = "select distinct seq, waiting from line where open"
+            flags = [(int(seq not in held), seq) for seq, flag in db.execute(query) if flag == (seq in held)]
         with _transaction(db):
-            if news is None:
-                held = frozenset(drawn or ())  # each is asked for
-                query = "select distinct seq, waiting from line l join document d on d.id = l.doc"
-                uncited = "not exists (select 1 from cite where origin = seq)"
-                rows = db.execute(f"{query} where d.rank = ? and {uncited}", (SAID,))
-                flags = [(int(seq not in held), seq) for seq, flag in rows if flag == (seq in held)]
-            else:
-                flags = [(0, seq) for seq in news]
             db.executemany("update line set waiting = ? where seq = ?", flags)
-        self._drawn = drawn
+            db.execute("update meta set list = ?, upto = ?", (name, upto))
 
 
 _NEW = Stamp(0, 0, 0)
@@ -377,7 +374,7 @@ class _Update:
         """Take documents in, or out where they have no stamp."""
         index, db = self._index, self._db
         self._version = db.execute("update meta set version = version + 1 returning version").fetchone()[0]
-        known = dict(index._known)
+        known = dict[str, tuple[int, Stamp] | None]()
         read = dict[str, Document | None]()
         for name in names:
             stamp = stamps.get(name)
@@ -389,18 +386,19 @@ class _Update:
                     self._remove(name, old[0])
                 if stamp is not None:
                     old = self._insert(name, stamp, read[name]), stamp
-            if stamp is None:
-                known.pop(name, None)
-            elif old is not None:
-                known[name] = old[0], stamp
+            known[name] = (old[0], stamp) if old and stamp else None
         self._settle()
-        for name, document in read.items():  # what was taken in is known once all of it is
+        for name, one in known.items():  # what was taken in is known once all of it is
+            index._known.pop(name, None)
+            if one is not None:
+                index._known[name] = one
+        for name, document in read.items():
             index._read.pop(name, None)
             if document is not None:
                 index._read[name] = document
         while len(index._read) > KEPT:
             index._read.popitem(last=False)
-        index._known, index._version = known, self._version
+        index._version = self._version
 
     def _document(self, name: str) -> Document | None:
         """Read one of the program's own documents; of others only the name counts here."""
@@ -495,13 +493,14 @@ class _Update:
             else:
                 db.execute("delete from doubled where seq = ?", (seq,))
         drawn = (view.drawn if view.spec.lists_turns else None) or frozenset[int]()
+        if isinstance(drawn, Seqs):  # others may have looked later
+            known, last = db.execute("select list, upto from meta").fetchone()
+            drawn = replace(drawn, upto=max(drawn.upto, last)) if known == "/".join(drawn.key) else drawn
         for seq in self._asked:
             cited = db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
-            is_said = "exists (select 1 from document d where d.id = doc and rank = ?)"
-            values = (not cited and seq not in drawn, SAID, not cited, SAID, seq)
-            db.execute(
-                f"update line set waiting = ? and {is_said}, open = ? and {is_said} where seq = ?", values
-            )
+            said = f"doc in (select id from document where rank = {SAID})"
+            values = (not cited and seq not in drawn, not cited, seq)
+            db.execute(f"update line set waiting = ?, open = ? where seq = ? and {said}", values)
 
 
 def _session(document: Document | None) -> str | None:

@@ -218,9 +218,8 @@ class Lines:
         return [row[0] for row in self.all("select distinct folded from name where kind = ?", kind)]
 
     def _sum(self, column: str) -> int:
-        return self.seqs(f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}")[
-            0
-        ]
+        query = f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}"
+        return self.seqs(query)[0]
 
 
 class _Cited(Set[int]):

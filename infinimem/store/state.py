@@ -158,8 +158,9 @@ class State:
             unanswered = {seq: Unanswered(*row) for seq, *row in rows}
             now = self.id, upto, unanswered
             if now != marks:
+                file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
                 names = drawn_list(spec), REFUSED
-                drawn, refused = (Seqs(self, (self.id, name), upto or 0) for name in names)
+                drawn, refused = (Seqs(self, (file, name), upto or 0) for name in names)
                 known = Lists(drawn or None, refused, unanswered)
             self._lists[spec.name] = changes, now, known
         return known
