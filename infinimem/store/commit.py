@@ -162,14 +162,15 @@ def commit(files: Files, number: int, changes: Sequence[FileChange], notice: Cha
     refused: before the manifest nothing has changed; after it, the next `recover` finishes.
     """
 
-    def order(change: FileChange) -> tuple[bool, bool, bool, str]:
+    def order(change: FileChange) -> tuple[bool, ...]:
         # Lines come where they go before they vanish where they were, and the receipt is last: a crash in
         # between may show a line twice for a moment, never nowhere.
         shrinks = len(change.new or b"") < len(change.old or b"")
-        return change.path.startswith(JOURNAL), change.new is None, shrinks, change.path
+        return change.path.startswith(JOURNAL), change.new is None, shrinks
 
     folder = f"{FOLDER}/{number:04d}"
-    changes = sorted((one for one in changes if one.old != one.new), key=order)
+    by_path = sorted((one for one in changes if one.old != one.new), key=lambda change: change.path)
+    changes = sorted(by_path, key=order)
     for change in changes:
         files.must_be_writable(change.path)
         if change.old is None and files.read(change.path, MAX_OWNED) is None:

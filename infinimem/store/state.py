@@ -63,6 +63,7 @@ PRAGMA secure_delete = ON; PRAGMA synchronous = OFF;
 """
 _LEADS_ON = bytes.fromhex("d9d505f920a163d7")
 """Ends a journal that names another one: SQLite writes it only where several databases are attached."""
+_USELESS = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR
 _WORDS = {
     sqlite3.SQLITE_FULL: os.strerror(ENOSPC),
     sqlite3.SQLITE_BUSY: "another program holds it; try again",
@@ -83,20 +84,15 @@ def _errors(files: Files | None, action: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        is_stuck = action == "read" and code == sqlite3.SQLITE_READONLY  # a crash left it half written
-        if is_stuck or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
-            if code == sqlite3.SQLITE_CORRUPT and files and _is_whole(files.read(PATH, MAX_OWNED) or b""):
-                raise LibraryError(f"cannot {action} {PATH}: the disk failed; try again") from error
+        if code == sqlite3.SQLITE_CORRUPT and files:  # it also calls so what the disk failed to read
+            data = files.read(PATH, MAX_OWNED) or b""
+            with closing(sqlite3.connect(":memory:")) as tables, suppress(sqlite3.Error):
+                tables.deserialize(data)
+                if tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]:
+                    raise LibraryError(f"cannot {action} {PATH}: the disk failed; try again") from error
+        if code in _USELESS or (action == "read" and code == sqlite3.SQLITE_READONLY):
             raise _Unusable(f"{PATH} is of no use ({error}); try again, it is made anew") from error
         raise LibraryError(f"cannot {action} {PATH}: {_WORDS.get(code, error)}") from error
-
-
-def _is_whole(data: bytes) -> bool:
-    """Return whether the bytes are sound: SQLite also calls damaged what the disk failed to read."""
-    with closing(sqlite3.connect(":memory:")) as tables, suppress(sqlite3.Error):
-        tables.deserialize(data)
-        return tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    return False
 
 
 class State:
@@ -159,8 +155,7 @@ class State:
             now = self.id, upto, unanswered
             if now != marks:
                 file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
-                names = drawn_list(spec), REFUSED
-                drawn, refused = (Seqs(self, (file, name), upto or 0) for name in names)
+                drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
                 known = Lists(drawn or None, refused, unanswered)
             self._lists[spec.name] = changes, now, known
         return known
