@@ -63,7 +63,6 @@ PRAGMA secure_delete = ON; PRAGMA synchronous = OFF;
 """
 _LEADS_ON = bytes.fromhex("d9d505f920a163d7")
 """Ends a journal that names another one: SQLite writes it only where several databases are attached."""
-_USELESS = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR
 _WORDS = {
     sqlite3.SQLITE_FULL: os.strerror(ENOSPC),
     sqlite3.SQLITE_BUSY: "another program holds it; try again",
@@ -85,12 +84,12 @@ def _errors(files: Files | None, action: str) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_CORRUPT and files:  # it also calls so what the disk failed to read
-            data = files.read(PATH, MAX_OWNED) or b""
             with closing(sqlite3.connect(":memory:")) as tables, suppress(sqlite3.Error):
-                tables.deserialize(data)
+                tables.deserialize(files.read(PATH, MAX_OWNED) or b"")
                 if tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]:
                     raise LibraryError(f"cannot {action} {PATH}: the disk failed; try again") from error
-        if code in _USELESS or (action == "read" and code == sqlite3.SQLITE_READONLY):
+        is_stuck = code == sqlite3.SQLITE_READONLY and action == "read"  # a crash left it half written
+        if is_stuck or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             raise _Unusable(f"{PATH} is of no use ({error}); try again, it is made anew") from error
         raise LibraryError(f"cannot {action} {PATH}: {_WORDS.get(code, error)}") from error
 
@@ -493,15 +492,13 @@ class SeenLines(Mapping[int, SeenLine]):
         self._state = _open(files)
         self.began = self._state.id
 
-    def load(self) -> dict[int, SeenLine]:
-        """Return all of them at once."""
-        rows = self._state.query("SELECT seq, doc_id, line FROM seen ORDER BY seq")
+    def load(self, which: str = "ORDER BY seq", *values: object) -> dict[int, SeenLine]:
+        """Return all of them at once, or those of which this SQL is true."""
+        rows = self._state.query(f"SELECT seq, doc_id, line FROM seen {which}", *values)
         return {seq: SeenLine(_text(doc_id), _text(line)) for seq, doc_id, line in rows}
 
     def __getitem__(self, seq: int) -> SeenLine:
-        for doc_id, line in self._state.query("SELECT doc_id, line FROM seen WHERE seq = ?", seq):
-            return SeenLine(_text(doc_id), _text(line))
-        raise KeyError(seq)
+        return self.load("WHERE seq = ?", seq)[seq]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.load())
@@ -512,7 +509,11 @@ class SeenLines(Mapping[int, SeenLine]):
 
 
 def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]) -> None:
-    rows = [(seq, _bytes(one.doc_id), _bytes(one.line)) for seq, one in changes.items() if one]
+    rows = [
+        (seq, *(part.encode("utf-8", "surrogateescape") for part in (one.doc_id, one.line)))
+        for seq, one in changes.items()
+        if one
+    ]
     gone = tables.executemany("DELETE FROM seen WHERE seq = ?", ((seq,) for seq in changes)).rowcount
     tables.executemany("INSERT INTO seen VALUES (?, ?, ?)", rows)
     tables.execute("UPDATE meta SET lines = lines + ?", (len(rows) - max(gone, 0),))
@@ -520,10 +521,6 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 # ── the lists of earlier versions ───────────────────────────────────────────────────────────────
