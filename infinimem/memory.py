@@ -484,11 +484,10 @@ class Memory(Reader):
         from infinimem.user_folders import cache_folder
 
         view = self.view
-        on_disk = cache_folder(str(self.library.files.root), f"index-{view.spec.name}")
         return {
             **counts(self.library),
             **self.strategy.status(view),
-            "index": "on disk" if on_disk else "in memory",
+            "index": "on disk" if cache_folder(str(self.library.files.root)) else "in memory",
             "spent": {day: vars(one) for day, one in usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {

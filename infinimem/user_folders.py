@@ -149,15 +149,15 @@ def _read(file: Path) -> Trusted | None:
 # ── cache ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def cache_folder(root: str, part: str, *below: str) -> Path | None:
-    """Return the folder for a part of a library's derived data, its owner's alone; None if there can be
+def cache_folder(root: str, *parts: str) -> Path | None:
+    """Return the folder of a library's derived data, or one in it, its owner's alone; None if there can be
     none."""
     top = user_folder("cache")
     if top is None:
         return None
     name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     folders = [top]
-    for inner in (name, part, *below):
+    for inner in (name, *parts):
         folders.append(folders[-1] / inner)
     try:
         top.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -176,5 +176,5 @@ def cache_folder(root: str, part: str, *below: str) -> Path | None:
 
 def delete_cache(root: str) -> None:
     """Delete all that was derived from a library, which is gone itself, or goes."""
-    if found := cache_folder(root, "index"):
-        shutil.rmtree(found.parent, ignore_errors=True)
+    if folder := cache_folder(root):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,7 @@ nothing records how they were. Source: docs/FORMAT.md, Receipt.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from infinimem.store.external_edits import tracked
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE
-from infinimem.store.view import View
+from infinimem.store.view import View, whole
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _RECEIPT = re.compile(r"(?:journal/)?\d+-(?:[a-z]|[0-9a-f]{6})")
@@ -42,8 +43,7 @@ def moment(view: View, name: str) -> Moment:
     UTC.
     """
     receipts = list(receipts_of(view))
-    if name.isascii() and name.isdigit() and len(name) < 19:
-        seq = int(name)
+    if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
     if _RECEIPT.match(name):
         receipt = named(receipts, name)
@@ -79,7 +79,8 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
     }
     drawn = {
         place.seq
-        for place in (place for doc_id in tracked(view) for place in view.document(doc_id).entries)
+        for doc_id in tracked(view)
+        for place in view.document(doc_id).entries
         if seq < place.seq <= ahead and said.issuperset(place.entry.origin)
     }
     return Moment(number, max({seq, *said, *drawn}))
@@ -140,6 +141,7 @@ def _as_seen(
     """Take back what a person did before the receipt: lines read as they were last seen, where they stood."""
     old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
     edited: dict[str, dict[int, str]] = {}
+    away, back = defaultdict[str, set[int]](set), defaultdict[str, list[str]](list)
     for row in receipt.rows:
         by_hand = row.why == "moved by hand"
         line = old.get(row.seq, lines.get(row.seq) if by_hand else None)
@@ -148,7 +150,11 @@ def _as_seen(
         if row.why == "edited" and row.was in documents:
             edited.setdefault(row.was, {})[row.seq] = line
         elif row.why == "deleted" or (by_hand and row.now in documents):
+            back[row.was].append(line)
             for doc_id in {row.was, row.now} if by_hand else ():
-                documents[doc_id] = documents[doc_id].without({row.seq})
-            documents[row.was] = documents.get(row.was, Document.empty(row.was)).insert([line])
+                away[doc_id].add(row.seq)
+    for doc_id, seqs in away.items():
+        documents[doc_id] = documents[doc_id].without(seqs)
+    for doc_id, some in back.items():
+        documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(some)
     return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}

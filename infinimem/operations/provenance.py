@@ -26,7 +26,6 @@ from infinimem.store.index import PORTION, Index
 from infinimem.store.lines import STEM, Lines, drawn_from, fold
 from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
-from infinimem.store.render import described
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
 
@@ -219,8 +218,8 @@ class Lineage:
         return turns_behind(self.view.document(doc_id), self._record)
 
     def _record(self, name: str) -> Document | None:
-        ids = self.view.lines.named(STEM, fold(name))
-        ids = tuple(one for one in ids if stem(one) == name and one.startswith(folders().records))
+        named = self.view.lines.named(STEM, fold(name))
+        ids = [one for one in named if stem(one) == name and one.startswith(folders().records)]
         return self.view.document(ids[-1]) if ids and not self.view.is_note(ids[-1]) else None
 
     def holding(self, seq: int) -> list[str]:
@@ -242,10 +241,7 @@ class Lineage:
         """Return lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
-        known: dict[int, str] = {}
-        for step in self.steps(seq):
-            if heir := successor(step.row.why):
-                known[heir[1]] = heir[0]
+        known = {heir[1]: heir[0] for step in self.steps(seq) if (heir := successor(step.row.why))}
         for copy in self._rows.seqs("select line from trace where kind = ? and seq = ?", _COPIED, seq):
             whys = [step.row.why for step in self.steps(copy)]
             known.update((copy, why) for why in whys if (had := _COPY.match(why)) and int(had[1]) == seq)
@@ -271,17 +267,11 @@ class Lineage:
 
         An entry depends on the lines that it was drawn from, a summary on those that `aux.from` names.
         """
-        heirs = self._heirs_of_archived()
-        stale = [
-            StaleDependent(doc_id, None, seq, heirs[seq])
-            for seq in heirs
-            for doc_id in self._traced(_DESCRIBED, seq)
-        ]
-        stale += (
-            StaleDependent(at(place), place.seq, seq, heirs[seq])
-            for place in self._dependents(heirs)
-            for seq in self.ancestors(place.entry)
-            if heirs.get(seq, place.seq) != place.seq
+        stale = (
+            StaleDependent(where, one, seq, heir)
+            for seq, heir in self._heirs_of_archived().items()
+            for where, one in self._dependents(seq).items()
+            if one not in (seq, heir)
         )
         return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
@@ -292,23 +282,21 @@ class Lineage:
         known = "exists (select 1 from trace r where r.kind = ? and r.seq = t.seq and r.line)"
         for seq in self._rows.seqs(f"select seq from trace t where kind = ? and {known}", _ARCHIVED, _ROW):
             steps = self.steps(seq)
-            if steps and (heir := successor(steps[-1].row.why)) and heir[0] == REPLACED[0]:
-                heirs[seq] = heir[1]
+            if steps and (heir := replaced_by([steps[-1].row.why])):
+                heirs[seq] = heir
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
-    def _dependents(self, seqs: Iterable[int]) -> list[Located]:
-        """Return the live lines that may come from some, also through others that are gone."""
-        places: dict[str, Located] = {}
-        seen, pending = set(seqs), [*seqs]
+    def _dependents(self, seq: int) -> Mapping[str, int | None]:
+        """Return the live entries that come from a line, also through others that are gone, by place; and the
+        summaries that describe it."""
+        places: dict[str, int | None] = dict.fromkeys(self._traced(_DESCRIBED, seq))
         query = "select line from trace where kind in (?, ?) and seq = ?"
-        while pending:
-            seq = pending.pop()
-            drawn = (place for place in self.drawn(seq) if not place.doc_id.startswith(ARCHIVE))
-            places.update((at(place), place) for place in drawn)
-            fresh = set(self._rows.seqs(query, _DRAWN, _QUOTED, seq)) - seen
-            seen |= fresh
-            pending += fresh
-        return [*places.values()]
+        seqs = [seq]
+        for origin in seqs:  # more of them come on the way
+            places |= {at(one): one.seq for one in self.drawn(origin) if not one.doc_id.startswith(ARCHIVE)}
+            lines = set(self._rows.seqs(query, _DRAWN, _QUOTED, origin)).difference(seqs)
+            seqs += [line for line in lines if (one := self.entry(line)) and origin in drawn_from(one)]
+        return places
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
@@ -365,14 +353,13 @@ def _taken_in(view: View, index: Index) -> Lines:
             told, named = _rows_of(document)
             traces += ((numbers[document.id], *row) for row in told)
             mentions += ((numbers[document.id], *row) for row in named)
+        rows = [(number,) for number in numbers.values()]
         with index.writing() as db:
             for table in ("trace", "mention"):
-                db.executemany(f"delete from {table} where doc = ?", [(one,) for one in numbers.values()])
+                db.executemany(f"delete from {table} where doc = ?", rows)
             db.executemany("insert into trace(doc, kind, seq, line, start) values(?, ?, ?, ?, ?)", traces)
             db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
-            db.executemany(
-                "update document set traced = 1 where id = ?", [(one,) for one in numbers.values()]
-            )
+            db.executemany("update document set traced = 1 where id = ?", rows)
     return index.lines(view) if due else lines
 
 
@@ -382,16 +369,14 @@ def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
         receipt = parse_receipt(document)
         return _traces(receipt), _mentions(receipt, document)
     if document.id.startswith(folders().records):
-        named = sources_of(document)
         held = ((_HELD, seq, 0, 0) for seq in evidence_of(document))
-        return held, ((_key("record", name), "", "") for name in named)
+        return held, ((_key("record", name), "", "") for name in sources_of(document))
     return _standing(document), ()
 
 
 def _traces(receipt: Receipt) -> Iterator[_Trace]:
     for row in receipt.rows:
-        heir = successor(row.why)
-        yield _ROW, row.seq, heir[1] if heir and heir[0] == REPLACED[0] else 0, 0
+        yield _ROW, row.seq, replaced_by([row.why]), 0
         if copied := _COPY.match(row.why):
             yield _COPIED, int(copied[1]), row.seq, 0
     for entry in filter(None, map(parse_entry, receipt.quoted)):
@@ -409,6 +394,8 @@ def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
 
 def _standing(document: Document) -> Iterator[_Trace]:
     """Yield the rows of a document of signed lines."""
+    from infinimem.store.render import described
+
     if document.id.startswith(TOPICS):
         yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
     for place in document.entries:
@@ -437,7 +424,7 @@ def successor(words: str) -> tuple[str, int] | None:
 
 
 def replaced_by(headings: Sequence[str]) -> int:
-    """Return the seq that superseded a line of the archive, as the heading over it says; 0 where none did."""
+    """Return the seq that superseded a line, as the last heading over it, or a row's reason, says; else 0."""
     heir = successor(headings[-1]) if headings else None
     return heir[1] if heir and heir[0] == REPLACED[0] else 0
 

@@ -19,7 +19,7 @@ from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import View
+from infinimem.store.view import View, whole
 from infinimem.strategies.records.asking import Asker, Data
 
 INBOX = f"{TOPICS}inbox"
@@ -102,8 +102,7 @@ def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
 
 def seq_of(name: str) -> int | None:
     """The seq that an id stands for; models write "41", sometimes "#41" or "[41]"."""
-    digits = name.strip(" #[]<>")
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+    return whole(name.strip(" #[]<>"))
 
 
 # ── wording ─────────────────────────────────────────────────────────────────────────────────────
