@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import os
 import stat
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -76,10 +75,8 @@ class Files:
         """Return a regular file's bytes; None if there is none, or a link, or more than `limit` bytes."""
         return self.read_stamped(path, limit)[0]
 
-    def read_stamped(
-        self, path: str, limit: int, start: int = 0, most: int = sys.maxsize
-    ) -> tuple[bytes | None, Stamp | None]:
-        """Return `most` bytes from `start` on as `read` does, and their file's state; None if it changed."""
+    def read_stamped(self, path: str, limit: int) -> tuple[bytes | None, Stamp | None]:
+        """Return the bytes as `read` does, and their file's state; None if it changed."""
         with explained("read", path):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             try:
@@ -93,18 +90,18 @@ class Files:
                 before = os.fstat(descriptor)
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
                     return None, None
-                data, rest = b"", min(max(before.st_size - start, 0), most)
-                while rest and (part := os.pread(descriptor, rest, start + len(data))):
-                    data, rest = data + part, rest - len(part)
+                data, size = b"", before.st_size
+                while len(data) < size and (part := os.pread(descriptor, size - len(data), len(data))):
+                    data += part
                 same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
             finally:
                 os.close(descriptor)
         return data, stamp_of(before) if same else None
 
-    def append(self, path: str, data: bytes, durable: bool = True, tries: int = 3) -> tuple[Stamp, Stamp]:
+    def append(self, path: str, data: bytes, tries: int = 3) -> tuple[Stamp, Stamp]:
         """Add `data` at the end, on a line of its own, or nothing; return the file's state before and after.
 
-        What need not be durable is not waited for. It is done again if someone puts another file in place.
+        It is done again if someone puts another file in place.
         """
         with explained("write", path), located(self.root, path, make=True) as at, self._writing(at):
             created = at.lstat() is None
@@ -116,8 +113,7 @@ class Files:
                     data = b"\n" + data
                 try:
                     _write_all(descriptor, data)
-                    if durable:
-                        disk.sync(descriptor)
+                    disk.sync(descriptor)
                 except OSError:
                     _take_back(descriptor, size, len(data))
                     raise
@@ -128,12 +124,12 @@ class Files:
                     _take_back(descriptor, size, len(data))
             finally:
                 os.close(descriptor)
-            if created and durable:
+            if created:
                 disk.sync_folder(at.folder)
         if not stands:
             if tries == 0:
                 raise LibraryError(f"{path} is being saved over and over; try again")
-            return self.append(path, data.removeprefix(b"\n"), durable, tries - 1)
+            return self.append(path, data.removeprefix(b"\n"), tries - 1)
         return before, after
 
     def overwrite(self, path: str, data: bytes) -> None:

@@ -78,13 +78,19 @@ class _Unusable(LibraryError):
 
 
 @contextmanager
-def _errors(action: str) -> Iterator[None]:
+def _errors(files: Files | None, action: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
-            raise _Unusable(f"{PATH} is damaged; try again, it is made anew") from error
+        if code == sqlite3.SQLITE_CORRUPT and files:  # it also calls so what the disk failed to read
+            with closing(sqlite3.connect(":memory:")) as tables, suppress(sqlite3.Error):
+                tables.deserialize(files.read(PATH, MAX_OWNED) or b"")
+                if tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]:
+                    raise LibraryError(f"cannot {action} {PATH}: the disk failed; try again") from error
+        is_stuck = code == sqlite3.SQLITE_READONLY and action == "read"  # a crash left it half written
+        if is_stuck or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+            raise _Unusable(f"{PATH} is of no use ({error}); try again, it is made anew") from error
         raise LibraryError(f"cannot {action} {PATH}: {_WORDS.get(code, error)}") from error
 
 
@@ -119,7 +125,7 @@ class State:
         if files and self._pid != os.getpid() and (mine := _open(files)).id == self.id:
             return mine.query(sql, *values)
         try:
-            with self._lock, _errors("read"):
+            with self._lock, _errors(files, "read"):
                 return self.connection.execute(sql, values).fetchall()
         except _Unusable:
             if files and files.state is self:
@@ -127,7 +133,7 @@ class State:
             raise
 
     def write(self, act: Callable[[sqlite3.Connection], object]) -> None:
-        with self._lock, _errors("write"):
+        with self._lock, _errors(self._files(), "write"):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 act(self.connection)
@@ -143,15 +149,13 @@ class State:
         ((self.id, changes, upto),) = self.query("SELECT id, changes, (SELECT max(n) FROM turn) FROM meta")
         at, marks, known = self._lists.get(spec.name, (-1, None, Lists()))
         if at != changes:
-            name = drawn_list(spec)
             rows = self.query("SELECT seq, kind, model, tries FROM unanswered WHERE strategy = ?", spec.name)
-            unanswered = {seq: Unanswered(*row) for seq, *row in rows if row[0] != AGAIN}
-            is_lost = not self.query("SELECT 1 FROM turn WHERE list = ? LIMIT 1", name)
+            unanswered = {seq: Unanswered(*row) for seq, *row in rows}
             now = self.id, upto, unanswered
             if now != marks:
                 file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
-                drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (name, REFUSED))
-                known = Lists(None if is_lost else drawn, refused, unanswered)
+                drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
+                known = Lists(drawn or None, refused, unanswered)
             self._lists[spec.name] = changes, now, known
         return known
 
@@ -206,17 +210,12 @@ def _leads_on(journal: str) -> bool:
 def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
     """Connect to the file of this stamp; without one to any that is whole."""
     path, mode = quote(os.fsencode(files.root / PATH)), "ro" if files.read_only else "rw"
-    with _errors("read"):
+    with _errors(files, "read"):
         tables = _connected(f"file:{path}?mode={mode}")
-        try:
-            is_ours = tables.execute(_SHAPE).fetchall() == _shape()
-            rows = tables.execute("SELECT place, inode FROM meta").fetchall() if is_ours else []
-            if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
-                raise _Unusable(f"{PATH} is none of this version, and is made anew")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
-                raise
-            raise _Unusable(f"{PATH} cannot be read ({error}), and is made anew by who may write") from error
+        is_ours = tables.execute(_SHAPE).fetchall() == _shape()
+        rows = tables.execute("SELECT place, inode FROM meta").fetchall() if is_ours else []
+        if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+            raise _Unusable(f"{PATH} is none of this version, and is made anew")
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
         ((place, inode),) = rows
@@ -267,16 +266,14 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 def _make(files: Files, state: State) -> None:
     """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
-    staged, lists = f"{FOLDER}/{STAGED}", _older(files)
+    staged = f"{FOLDER}/{STAGED}"
     files.stage(staged, b"", durable=False)
     info = files.lstat(staged)
     _claim(files, state.connection, info.st_ino if info else 0)
-    files.stage(staged, state.connection.serialize(), durable=bool(lists))
+    files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
-    if lists:
-        files.sync_folder_of(PATH)
-    for path in lists:
+    for path in _older(files):
         files.remove(path, durable=False)
 
 
@@ -297,7 +294,7 @@ def check(files: Files, claim: bool = False) -> None:
     stamp, files.state = _look(files), None
     if stamp is not None:
         try:
-            with closing(_connect(files)) as tables, _errors("write"):
+            with closing(_connect(files)) as tables, _errors(files, "write"):
                 if claim:
                     _claim(files, tables, stamp.inode)
             return
@@ -419,9 +416,10 @@ def _add_unanswered(tables: sqlite3.Connection, strategy: str, kinds: Mapping[in
     model = model.encode("utf-8", "replace").decode()
     tables.executemany(
         "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
-        " tries = iif(model = excluded.model AND kind != ?, tries + 1, 1), model = excluded.model",
-        ((strategy, seq, kind, model, AGAIN) for seq, kind in kinds.items()),
+        " tries = iif(model = excluded.model, tries + 1, 1), model = excluded.model",
+        ((strategy, seq, kind, model) for seq, kind in kinds.items()),
     )
+    tables.execute("DELETE FROM unanswered WHERE kind = ?", (AGAIN,))
 
 
 def newly_unanswered(
@@ -494,15 +492,13 @@ class SeenLines(Mapping[int, SeenLine]):
         self._state = _open(files)
         self.began = self._state.id
 
-    def load(self) -> dict[int, SeenLine]:
-        """Return all of them at once."""
-        rows = self._state.query("SELECT seq, doc_id, line FROM seen ORDER BY seq")
+    def load(self, which: str = "ORDER BY seq", *values: object) -> dict[int, SeenLine]:
+        """Return all of them at once, or those of which this SQL is true."""
+        rows = self._state.query(f"SELECT seq, doc_id, line FROM seen {which}", *values)
         return {seq: SeenLine(_text(doc_id), _text(line)) for seq, doc_id, line in rows}
 
     def __getitem__(self, seq: int) -> SeenLine:
-        for doc_id, line in self._state.query("SELECT doc_id, line FROM seen WHERE seq = ?", seq):
-            return SeenLine(_text(doc_id), _text(line))
-        raise KeyError(seq)
+        return self.load("WHERE seq = ?", seq)[seq]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.load())
@@ -513,7 +509,11 @@ class SeenLines(Mapping[int, SeenLine]):
 
 
 def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]) -> None:
-    rows = [(seq, _bytes(one.doc_id), _bytes(one.line)) for seq, one in changes.items() if one]
+    rows = [
+        (seq, *(part.encode("utf-8", "surrogateescape") for part in (one.doc_id, one.line)))
+        for seq, one in changes.items()
+        if one
+    ]
     gone = tables.executemany("DELETE FROM seen WHERE seq = ?", ((seq,) for seq in changes)).rowcount
     tables.executemany("INSERT INTO seen VALUES (?, ?, ?)", rows)
     tables.execute("UPDATE meta SET lines = lines + ?", (len(rows) - max(gone, 0),))
@@ -521,10 +521,6 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 # ── the lists of earlier versions ───────────────────────────────────────────────────────────────
