@@ -14,7 +14,6 @@ journal beside it that leads elsewhere: SQLite would delete what that names. Who
 
 from __future__ import annotations
 
-import gc
 import os
 import sqlite3
 from collections import Counter
@@ -29,7 +28,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote, unquote
-from weakref import WeakSet, ref
+from weakref import ref
 from zlib import crc32
 
 from infinimem.errors import LibraryError
@@ -103,7 +102,8 @@ class State:
         self._files, self._stamp = ref(files), stamp
         self.connection, self.on_disk = connection, on_disk
         self._lock, self._pid = RLock(), os.getpid()
-        self._lists: dict[str, tuple[int, object, Lists]] = {}
+        self._lists: dict[str, tuple[int, object, Callable[[], Lists | None]]] = {}
+        """By strategy what was told last; whoever holds that holds this connection."""
         self.id: str = self.query("SELECT id FROM meta")[0][0]
 
     def serves(self, stamp: Stamp | None) -> bool:
@@ -147,23 +147,20 @@ class State:
     def lists(self, spec: StrategySpec) -> Lists:
         """Return what a strategy's snapshot sees; the same object as long as nothing of it changes."""
         ((self.id, changes, upto),) = self.query("SELECT id, changes, (SELECT max(n) FROM turn) FROM meta")
-        at, marks, known = self._lists.get(spec.name, (-1, None, Lists()))
-        if at != changes:
+        at, marks, told = self._lists.get(spec.name, (-1, None, lambda: None))
+        if (known := told()) is None or at != changes:
             rows = self.query("SELECT seq, kind, model, tries FROM unanswered WHERE strategy = ?", spec.name)
             unanswered = {seq: Unanswered(*row) for seq, *row in rows}
             now = self.id, upto, unanswered
-            if now != marks:
+            if known is None or now != marks:
                 file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
                 drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
                 known = Lists(drawn or None, refused, unanswered)
-            self._lists[spec.name] = changes, now, known
+            self._lists[spec.name] = changes, now, ref(known)
         return known
 
 
 _FORKED: list[State] = []
-_OPEN = WeakSet[State]()
-MANY = 64
-"""Open connections, at which those are looked for that belong to libraries which nobody has any more."""
 
 
 def _open(files: Files) -> State:
@@ -181,9 +178,6 @@ def _open(files: Files) -> State:
             raise
         return _open(files)  # it was replaced meanwhile
     files.state = state = state or _in_memory(files, stamp)
-    _OPEN.add(state)
-    if len(_OPEN) % MANY == 0:
-        gc.collect()
     return state
 
 

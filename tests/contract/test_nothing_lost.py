@@ -108,6 +108,7 @@ DEATH = """
 import resource, signal, sys
 from infinimem import Turn, open_memory
 memory = open_memory(sys.argv[1], model="offline")
+memory.status()  # what is derived is up to date: the next to be written is the turn
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # whoever writes on at the limit dies
 resource.setrlimit(resource.RLIMIT_FSIZE, (3600, 3600))
 memory.observe([Turn("A long story. " * 60, session="begun")])
