@@ -138,14 +138,20 @@ def test_a_library_that_is_never_quiet_starves_no_other(
     """A minute of 1,000 appends: another library waits for what is due before it, and that is `busy`
     once, and once more if it came between the note and the append."""
     real, happened, said = fleet.serve, list[tuple[str, str]](), Said(busy=[])
+    was_served = threading.Event()
 
     def serve(library: str) -> bool:
         happened.append(("served", library))
-        return real(library)
+        served = real(library)
+        if library == "busy":
+            was_served.set()
+        return served
 
     def write() -> None:
         for number in range(appends):
             library = f"lib-{number}" if number % 20 == 0 else "busy"
+            if number == appends // 2:
+                was_served.wait()  # or a slow worker serves it once, after all of them
             happened.append(("appended", library))
             fleet.append(library, [turn(number)])
             said.setdefault(library, []).append(fact(number))
