@@ -498,7 +498,7 @@ class _Update:
             drawn = replace(drawn, upto=max(drawn.upto, last)) if known == "/".join(drawn.key) else drawn
         for seq in self._asked:
             cited = db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
-            said = f"doc in (select id from document where rank = {SAID})"
+            said = f"(select rank from document where id = doc) = {SAID}"
             values = (not cited and seq not in drawn, not cited, seq)
             db.execute(f"update line set waiting = ?, open = ? where seq = ? and {said}", values)
 
