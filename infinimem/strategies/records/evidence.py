@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 from infinimem.index.search import searcher
 from infinimem.index.vectors import Matrix
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
-from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
@@ -223,9 +222,9 @@ def _without_record(
     view: View, store: RecordStore, query: str, budget: int, open_turns: Iterable[int] | None
 ) -> list[Retrieved]:
     """By words: open turns (all that wait, if None), unreadable records' files, and people's notes."""
-    unread = {finding.where for finding in store.findings}
+    unread = store.unread
     waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
-    if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
+    if lost := {seq for one in unread.values() for seq in one.turns}:
         waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
     if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
         return []
