@@ -321,14 +321,20 @@ def graph(options: Options, name: str | None, hops: int) -> None:
             f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
     part = strategy.graph(memory.view, name, hops)
-    if out.result(part.data()):
-        units = [(n.id, n.hop, "" if n.visible else "archived", n.label) for n in part.nodes]
+    nodes, links = part.data["nodes"], part.data["links"]
+    if out.result(part.data):
+        units = [(n["id"], n["hop"], "" if n["visible"] else "archived", n["label"]) for n in nodes]
         out.table(("unit", "hops", "", "what it says"), units)
-        links = [
-            (source, link.kind, link.to, "" if link.weight is None else f"{link.weight:.3f}")
-            for source, link in part.links
+        rows = [
+            (
+                link["from"],
+                link["type"],
+                link["to"],
+                "" if link["weight"] is None else f"{link['weight']:.3f}",
+            )
+            for link in links
         ]
-        out.table(("from", "link", "to", "weight"), links)
-    out.say(f"{counted(len(part.nodes), 'unit')}, {counted(len(part.links), 'link')} around {part.root}")
+        out.table(("from", "link", "to", "weight"), rows)
+    out.say(f"{counted(len(nodes), 'unit')}, {counted(len(links), 'link')} around {part.data['root']}")
     if part.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")
