@@ -20,7 +20,7 @@ from infinimem.evaluation.spending import Booked, Spending
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
 from infinimem.settings import EMBEDDERS, configuration
-from infinimem.strategies.readers.collect import Search
+from infinimem.strategies.readers.pipeline import Search
 
 if TYPE_CHECKING:
     import numpy as np
