@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from infinimem import tokens
-from infinimem.evaluation.methods.means import ALL, Embedding, Means, drawn, failure_of, found_of, now_of
+from infinimem.evaluation.methods.means import ALL, Embedding, Heard, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
@@ -59,12 +59,12 @@ class Baseline:
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        now = now_of(self._case, question)
+        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec)
         if self._spec.name == "none":
             variables = {"question": question.text, "evidence": [], "now": now}
-            reply = self._means.answerer.complete(tasks.ANSWER, variables)  # `answer` would not ask it
+            reply = heard.complete(tasks.ANSWER, variables)  # `answer` would not ask it
             text = str(reply.data["answer"]).strip() if reply.data else ""
-            return Drawn((), text, ({"cited": []},), failure_of(reply))
+            return Drawn((), text, ({"cited": []},), heard.failed)
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
@@ -75,7 +75,7 @@ class Baseline:
             items = pack(items, budget, longest.__getitem__)
         if self._spec.name == "recent":  # read in the order in which it was said
             items = items[::-1]
-        return drawn(self._means.answerer, question, now, Evidence(tuple(items)), self._turn_of, budget)
+        return drawn(heard, question, now, Evidence(tuple(items)), self._turn_of, budget)
 
     def _items(self, question: Question) -> list[Retrieved]:
         ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))

@@ -19,7 +19,7 @@ from infinimem import tokens
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.notes import first_line
 from infinimem.evaluation.methods.baselines import Baseline
-from infinimem.evaluation.methods.means import ALL, Means, drawn, found_of, now_of
+from infinimem.evaluation.methods.means import ALL, Heard, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
 from infinimem.grounding.when import day_of, mentions
@@ -71,7 +71,8 @@ class LibraryMethod:
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         more = search(self._memory.view, question.text, self._way.answered_by or "")
-        return drawn(self._means.answerer, question, now, evidence, self._turn_of, budget, more)
+        heard = Heard(self._means.answerer, self._spec)
+        return drawn(heard, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:

@@ -17,6 +17,7 @@ from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
 from infinimem.settings import EMBEDDERS, configuration
@@ -143,7 +144,7 @@ def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Fo
 
 
 def drawn(
-    llm: LLM,
+    heard: Heard,
     question: Question,
     now: str,
     evidence: Evidence,
@@ -152,28 +153,29 @@ def drawn(
     search: Search | None = None,
 ) -> Drawn:
     """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
-    heard = _Heard(llm)
     answered = answering.answer(heard, question.text, evidence, now, budget, search)
     cited = {"cited": [citation.text for citation in answered.citations]}
     steps = (*map(asdict, answered.evidence.trace), cited)
     return Drawn(found_of(answered.evidence.items, turn_of), answered.text, steps, heard.failed)
 
 
-def failure_of(reply: Reply) -> str | None:
-    """Why a reply to the task `answer` is no answer; None where it is one."""
-    if reply.data is None:
-        return reply.failure or "EMPTY"
-    return None if str(reply.data["answer"]).strip() else "EMPTY"
-
-
-class _Heard(Wrapper):
-    """The answerer, heard out: where its reply is unusable, `answer` quotes a line, and that may be right."""
+class Heard(Wrapper):
+    """The answerer, heard out and held to a length (methods/spec.py: Spec) where the method names one: where
+    its reply is unusable `answer` quotes a line, and that may be right."""
 
     failed: str | None = None
 
+    def __init__(self, llm: LLM, spec: Spec) -> None:
+        super().__init__(llm)
+        self._length = spec.length
+
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        if task.name == tasks.ANSWER.name:
+            task = replace(task, variables=task.variables | self._length.keys())
+            variables = {**variables, **self._length}
         reply = self._llm.complete(task, variables)
-        self.failed = failure_of(reply)
+        unusable = reply.data is None or not str(reply.data.get("answer", "")).strip()
+        self.failed = (reply.failure or "EMPTY") if unusable else None
         return reply
 
 
