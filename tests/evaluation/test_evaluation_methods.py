@@ -159,6 +159,25 @@ def test_methods_that_read_alike_made_libraries_make_one(
     )
 
 
+@each(
+    ("keys", "turns"),
+    [
+        ("chunk=30:top=1", [["D:2", "D:3"]]),  # 28, 27 and 21 tokens
+        ("chunk=30", [["D:2", "D:3"], ["D:0", "D:1"], ["D:4", "D:5"]]),
+        ("chunk=1000", [["D:0", "D:1", "D:2", "D:3", "D:4", "D:5"]]),
+        ("top=1", [["D:2"]]),
+        ("chunk=1:top=1", [["D:2"]]),
+    ],
+)
+def test_dense_ranks_chunks_of_whole_turns(keys: str, turns: list[list[str]], make: Any) -> None:
+    """Naive RAG of the papers: a chunk takes turns until the next one does not fit."""
+    asked = make(f"dense:{keys}")
+    asked.ingest(case("one"))
+    found = [turn for item in asked.retrieve(case("one").questions[2]).found for turn in item.turns]
+    chunks = [found[sum(map(len, turns[:at])) :][: len(chunk)] for at, chunk in enumerate(turns)]
+    assert chunks[0] == turns[0] and sorted(chunks) == sorted(turns)
+
+
 def test_a_preset_is_its_values_and_shares_what_is_written_alike() -> None:
     own, paper = parse("xmemory"), parse("xmemory-paper:gate=none")
     assert paper.settings["xmemory"] == {**XMEMORY, "gate": "none"} and parse("xmemory-paper").settings

@@ -114,7 +114,8 @@ def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
     if spec.name == "fts5":
         return _fts5(turns)
     if spec.name == "dense":
-        return _dense(turns, means.embedders.dense(spec.embedder))
+        embedding, counts = means.embedders.dense(spec.embedder), spec.counts
+        return _dense(turns, embedding, counts.get("chunk", 0), counts.get("top"))
     if spec.name == "hybrid":
         return _fused(_bm25(turns, language), _dense(turns, means.embedders.dense(spec.embedder)))
     return lambda question: ()
@@ -175,13 +176,26 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
     return rank
 
 
-def _dense(turns: Sequence[Turn], embedding: Embedding) -> Ranker:
-    """All turns by the cosine of their vectors with the question's."""
-    rows = embedding.embed([said(turn) for turn in turns])
+def _dense(turns: Sequence[Turn], embedding: Embedding, size: int = 0, top: int | None = None) -> Ranker:
+    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
+
+    Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
+    """
+    chunks: list[list[int]] = []
+    room = 0
+    for at, turn in enumerate(turns):
+        length = max(tokens.count(said(turn)), 1) if size else 1
+        if length > room:
+            chunks.append([])
+            room = size
+        chunks[-1].append(at)
+        room -= length
+    rows = embedding.embed(["\n".join(said(turns[at]) for at in chunk) for chunk in chunks])
 
     def rank(question: str) -> Sequence[int]:
         scores = rows @ embedding.embed([question], "query")[0]
-        return sorted(range(len(turns)), key=lambda at: (-round(float(scores[at]), 6), at))
+        best = sorted(range(len(chunks)), key=lambda chunk: (-round(float(scores[chunk]), 6), chunk))
+        return [at for chunk in best[:top] for at in chunks[chunk]]
 
     return rank
 

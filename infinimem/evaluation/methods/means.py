@@ -14,7 +14,7 @@ from infinimem import tokens
 from infinimem.embedders.base import text_key
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
-from infinimem.evaluation.methods.spec import Spec
+from infinimem.evaluation.methods.spec import LENGTHS, Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.llm import tasks
@@ -167,7 +167,7 @@ class Heard(Wrapper):
 
     def __init__(self, llm: LLM, spec: Spec) -> None:
         super().__init__(llm)
-        self._length = spec.length
+        self._length = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         if task.name == tasks.ANSWER.name:

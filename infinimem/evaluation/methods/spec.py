@@ -23,7 +23,7 @@ BASELINES: Mapping[str, Collection[str]] = {
     "grep": (),
     "bm25": ("language",),
     "fts5": (),
-    "dense": ("embedder",),
+    "dense": ("embedder", "chunk", "top"),
     "hybrid": ("embedder", "language"),
 }
 """What they are compared with, each with the settings that it takes."""
@@ -39,8 +39,8 @@ for _groups in (*(spec.groups for spec in strategies().values()), _BESIDE):
 _TAKEN = frozenset({"reader.name", "reader.evidence_budget", "reader.retrieve_budget"})
 """What the name of a method says already, and what is the same for all methods of a run."""
 _KNOWN = ", ".join((*NAMES, *GROUPS))
-_LENGTHS = {"answer_words": "words", "answer_sentences": "sentences"}
-"""What any method's answers may be held to, by the variables of prompts/answer.md that say so."""
+LENGTHS = ("answer_words", "answer_sentences")
+"""What the answers of any method may be held to; prompts/answer.md says how."""
 _UNFIT = re.compile(r"[^\w.=,-]+")
 
 Groups = dict[str, dict[str, Any]]
@@ -49,13 +49,13 @@ Groups = dict[str, dict[str, Any]]
 @dataclass(frozen=True)
 class Spec:
     """A method with its settings by group of infinimem.toml, those of its preset among them; `embedder` None
-    stands for the run's. `length` is what an answer is held to beside the common prompt: words, sentences."""
+    stands for the run's. `counts` are what no file says: the length of answers, chunks of `dense`."""
 
     text: str
     name: str
     settings: Groups
     embedder: str | None = None
-    length: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def way(self) -> Way | None:
@@ -127,10 +127,11 @@ def parse(text: str) -> Spec:
         given[key] = value
     way = OWN.get(name)
     preset = spec_of(way.strategy).presets[way.preset] if way and way.preset else {}
-    length = {one: _count(key, given.pop(key)) for key, one in _LENGTHS.items() if key in given}
+    numbers = [key for key in given if key in LENGTHS or (key in ("chunk", "top") and name == "dense")]
+    counts = {key: _count(key, given.pop(key)) for key in numbers}
     embedder = given.pop("embedder", None) if way or "embedder" in BASELINES[name] else None
     settings = {group: dict(values) for group, values in preset.items()}
-    spec = Spec(":".join((name, *parts)), name, settings, embedder, length)
+    spec = Spec(":".join((name, *parts)), name, settings, embedder, counts)
     for key, value in given.items():
         group, setting = _place(name, key)
         spec.settings.setdefault(group, {})[setting] = _value(value)
