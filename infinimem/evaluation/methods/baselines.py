@@ -18,9 +18,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from infinimem import tokens
-from infinimem.evaluation.methods.means import ALL, Embedding, Heard, Means, drawn, found_of, now_of
+from infinimem.embedders.base import text_key
+from infinimem.evaluation.methods.means import ALL, Heard, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
+from infinimem.index.vectors import Vectors
 from infinimem.llm import tasks
 from infinimem.model import Evidence, Retrieved, Turn
 from infinimem.strategies.readers.pipeline import pack
@@ -114,10 +116,11 @@ def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
     if spec.name == "fts5":
         return _fts5(turns)
     if spec.name == "dense":
-        embedding, counts = means.embedders.dense(spec.embedder), spec.counts
-        return _dense(turns, embedding, counts.get("chunk", 0), counts.get("top"))
+        return _dense(
+            turns, means.embedders.vectors(spec), spec.counts.get("chunk", 0), spec.counts.get("top")
+        )
     if spec.name == "hybrid":
-        return _fused(_bm25(turns, language), _dense(turns, means.embedders.dense(spec.embedder)))
+        return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
     return lambda question: ()
 
 
@@ -176,7 +179,7 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
     return rank
 
 
-def _dense(turns: Sequence[Turn], embedding: Embedding, size: int = 0, top: int | None = None) -> Ranker:
+def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
     """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
 
     Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
@@ -190,10 +193,13 @@ def _dense(turns: Sequence[Turn], embedding: Embedding, size: int = 0, top: int 
             room = size
         chunks[-1].append(at)
         room -= length
-    rows = embedding.embed(["\n".join(said(turns[at]) for at in chunk) for chunk in chunks])
+    texts = ["\n".join(said(turns[at]) for at in chunk) for chunk in chunks]
+    known = vectors.add(texts)
+    at_rows = known.places(map(text_key, texts))
+    rows = known.matrix[at_rows]
 
     def rank(question: str) -> Sequence[int]:
-        scores = rows @ embedding.embed([question], "query")[0]
+        scores = rows @ vectors.embedder.embed([question], "query")[0]
         best = sorted(range(len(chunks)), key=lambda chunk: (-round(float(scores[chunk]), 6), chunk))
         return [at for chunk in best[:top] for at in chunks[chunk]]
 
