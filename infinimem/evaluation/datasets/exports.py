@@ -73,9 +73,6 @@ _ID = re.compile(r"D(\d+):(\d+)")
 _BETWEEN = re.compile(r",\s*(?:and\s+)?(?!\s*\d{4}\b)")
 """The parts of a list; a year belongs to its day."""
 
-Corrections = Mapping[tuple[str, str], Json]
-"""By the question's text and the answer that the official file gives."""
-
 
 def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
     """The turn ids of a question: glued ones taken apart ("D8:6; D9:17"), those that name no turn dropped."""
@@ -96,7 +93,9 @@ class LoCoMo(_Exported):
     lacks = "a conversation without sessions"
 
     def __init__(self, corrections: Path | None = None) -> None:
-        self._corrections = _corrections(corrections) if corrections else {}
+        fields = ("question", "golden_answer", "correct_answer", "correct_evidence")
+        rows = entries(corrections, fields, "an audit of LoCoMo") if corrections else ()
+        self._corrections = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in rows}
 
     def questions(self, record: Json, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
         """See `_Exported.questions`."""
@@ -146,14 +145,6 @@ def _parts(expected: str) -> tuple[str, ...]:
     """Of an answer that is a list; none of any other."""
     found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
     return found if len(found) > 1 else ()
-
-
-def _corrections(path: Path) -> Corrections:
-    fields = ("question", "golden_answer", "correct_answer", "correct_evidence")
-    return {
-        (as_text(record["question"]), as_text(record["golden_answer"])): record
-        for record in entries(path, fields, "an audit of LoCoMo")
-    }
 
 
 # ── LongMemEval ─────────────────────────────────────────────────────────────────────────────────

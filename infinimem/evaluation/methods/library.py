@@ -80,22 +80,15 @@ class LibraryMethod:
         return self._memory.read(question.text, reader, budget)
 
 
-class NotesSearch:
+class NotesSearch(LibraryMethod):
     """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded."""
-
-    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
-        self._spec = spec
-        self._means = means
-        self._making = making
 
     def ingest(self, case: Case) -> Ingested:
         """Write the notes out and index them; UsageError if the case has none."""
         if not case.notes:
             raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
         folder = self._making.folder(self._spec, case)
-        (folder / _SETTINGS).unlink(missing_ok=True)  # another method may have left its own
-        settings = {_SETTINGS: self._spec.toml().encode()} if self._spec.settings else {}
-        for name, data in (*case.notes.items(), *settings.items()):
+        for name, data in {**case.notes, _SETTINGS: self._spec.toml().encode()}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
