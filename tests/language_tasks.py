@@ -13,14 +13,20 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.llm.reading import read
 from infinimem.strategies.allmem import tasks as of_units
 from infinimem.strategies.gam import tasks as of_network
-from infinimem.strategies.infini import tasks as of_topics
+from infinimem.strategies.infini import documents, plan
+from infinimem.strategies.infini import strategy as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
 from infinimem.strategies.segment import SEGMENT
 from infinimem.strategies.xmemory import tasks as of_themes
 
 ALL = (
-    *(*tasks.ALL, *judge.ALL, *of_topics.ALL, *of_episodes.ALL, *of_network.ALL, SEGMENT),
-    *(one for module in (of_units, of_themes) for one in vars(module).values() if isinstance(one, Task)),
+    *(*tasks.ALL, *judge.ALL, *of_episodes.ALL, *of_network.ALL, SEGMENT),
+    *(
+        one
+        for module in (of_topics, plan, documents, of_units, of_themes)
+        for one in vars(module).values()
+        if isinstance(one, Task)
+    ),
 )
 
 

@@ -25,7 +25,9 @@ from infinimem.model import Turn
 from infinimem.spec import load
 from infinimem.strategies.allmem.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
 from infinimem.strategies.gam.tasks import RELATE, TOPIC
-from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
+from infinimem.strategies.infini.documents import LAYOUT, MERGE
+from infinimem.strategies.infini.plan import COMPARE, PLAN, REWRITE
+from infinimem.strategies.infini.strategy import EXTRACT
 from infinimem.strategies.recmem.tasks import EPISODES, REFINE
 from infinimem.strategies.recmem.tasks import MERGE as MERGE_EPISODES
 from infinimem.strategies.segment import SEGMENT
