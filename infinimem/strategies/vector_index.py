@@ -49,7 +49,7 @@ class VectorIndex:
         turns = {said.ref.seq for name in fresh for said in store.quotes(name)} if self.stored else ()
         rows = self._with([new[name].text for name in fresh], filter(None, map(store.turn, turns)))
         if rows is not self._rows:
-            self._rows, self._records = rows, SharedDict()
+            self._rows, self._records, self._groups = rows, SharedDict(), np.zeros_like(self._groups)
             if known:  # a `forget` came between: all stands elsewhere
                 self.sync(store)
                 return
