@@ -242,8 +242,8 @@ def _parts(doc_id: str, limit: int, view: View, asker: Account) -> list[Route]:
         parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
     namesakes = [part for part in parts if of.slugify(part.title) == of.slugify(title)]
     parts.remove(max(namesakes or parts, key=lambda part: of.size(entries_of(part.topics))))
-    slugs = of.Slugs(view)
-    others = (Route(slugs.new(part.title), part.title, part.topics) for part in parts)
+    given = set[str]()
+    others = (Route(of.new_id(part.title, view, given), part.title, part.topics) for part in parts)
     return [Route(doc_id, title, ()), *others]
 
 

@@ -206,13 +206,13 @@ class Planner:
 
     def _united(self, routes: Iterable[Route]) -> tuple[Route, ...]:
         """Return one route a document, with its id; equal titles are one, also of one that exists."""
-        slugs, ids = of.Slugs(self._view), {title: doc_id for doc_id, title in self._open.items()}
+        given, ids = set[str](), {title: doc_id for doc_id, title in self._open.items()}
         by_id: dict[str, Route] = {}
         for route in routes:
             doc_id = route.doc_id or ids.get(normalised(route.title))
             if doc_id is None:
                 by_name = f"{TOPICS}{of.slugify(route.title)}"
-                doc_id = by_name if by_name in self._open else slugs.new(route.title)
+                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
                 ids[normalised(route.title)] = doc_id
             first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
             by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))

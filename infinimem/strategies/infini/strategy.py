@@ -183,7 +183,7 @@ class Infini:
             looked_at = [*into, *(row.id for row in rows[: self.own.compare_docs])]
         else:
             title, looked_at = f"Notes {view.epoch + 1}", []
-            routes = (Route(of.Slugs(view).new(title), title, grouped),)
+            routes = (Route(of.new_id(title, view, set()), title, grouped),)
         pool = [place for doc_id in looked_at for place in movable(view.document(doc_id), view)]
         claims = compare(fresh, {place.seq: place.entry for place in pool}, view, self._asker)
         return documents.write("consolidate", routes, claims, view, self._asker)
