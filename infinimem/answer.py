@@ -82,7 +82,13 @@ def answer(
     lines = _within(budget, _lines(items, seen, names))
     if not lines and search is None:
         return Answered(NOTHING, (), evidence)
-    variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
+    kinds: dict[str, list[_EvidenceLine]] = {kind: [] for kind in ("evidence", *evidence.apart)}
+    for line in lines:
+        folder = line.citation.doc_id.split("/")[-2:][0]
+        kinds[folder if folder in kinds else "evidence"].append(line)
+    shown = {kind: _arranged(question, some) for kind, some in kinds.items()}
+    variables = {"question": question, "now": now, **shown}
+    task = tasks.TIERS if evidence.apart else tasks.ANSWER
     trace, reply = Trace(evidence.trace[:-1]), None
     if search:
         for new in search.rounds(llm, variables, items, budget, trace):
@@ -92,7 +98,7 @@ def answer(
         evidence, reply = trace.evidence(items), search.reply
     if not lines:
         return Answered(NOTHING, (), evidence)
-    return Answered(*_read(reply or llm.complete(tasks.ANSWER, variables), lines), evidence)
+    return Answered(*_read(reply or llm.complete(task, variables), lines), evidence)
 
 
 def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:

@@ -12,15 +12,20 @@ from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.reading import read
 from infinimem.strategies.allmem import tasks as of_units
-from infinimem.strategies.gam import tasks as of_network
+from infinimem.strategies.gam import strategy as of_network
 from infinimem.strategies.infini import tasks as of_topics
-from infinimem.strategies.recmem import tasks as of_episodes
+from infinimem.strategies.recmem import strategy as of_episodes
 from infinimem.strategies.segment import SEGMENT
 from infinimem.strategies.xmemory import tasks as of_themes
 
 ALL = (
-    *(*tasks.ALL, *judge.ALL, *of_topics.ALL, *of_episodes.ALL, *of_network.ALL, SEGMENT),
-    *(one for module in (of_units, of_themes) for one in vars(module).values() if isinstance(one, Task)),
+    *(*tasks.ALL, *judge.ALL, *of_topics.ALL, SEGMENT),
+    *(
+        one
+        for module in (of_units, of_themes, of_episodes, of_network)
+        for one in vars(module).values()
+        if isinstance(one, Task)
+    ),
 )
 
 

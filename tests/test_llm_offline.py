@@ -24,10 +24,10 @@ from infinimem.llm.offline.answer import CLOSEST, NOTHING, QUOTED
 from infinimem.model import Turn
 from infinimem.spec import load
 from infinimem.strategies.allmem.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
-from infinimem.strategies.gam.tasks import RELATE, TOPIC
+from infinimem.strategies.gam.strategy import RELATE, TOPIC
 from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
-from infinimem.strategies.recmem.tasks import EPISODES, REFINE
-from infinimem.strategies.recmem.tasks import MERGE as MERGE_EPISODES
+from infinimem.strategies.recmem.strategy import EPISODES, REFINE
+from infinimem.strategies.recmem.strategy import MERGE as MERGE_EPISODES
 from infinimem.strategies.segment import SEGMENT
 from infinimem.strategies.xmemory.tasks import EPISODE, FACTS, GATE, THEME
 

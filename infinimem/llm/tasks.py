@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
@@ -74,6 +75,9 @@ ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TE
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon."""
 
+TIERS = replace(ANSWER, variables=ANSWER.variables | {"episodes", "facts"})
+"""The same, where records stand beside what was said, which alone is `evidence` then."""
+
 CALLS = list_of(name=TEXT, arguments={"type": "object"})
 
 SEARCHING = Task(
@@ -99,7 +103,7 @@ SEEK = task(
 """What an answer is to be read from, or calls of tools (prompt E); `calls` holds the lines that they found,
 too."""
 
-ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, SEEK)
+ALL: tuple[Task, ...] = (SELECT, ANSWER, TIERS, SEARCHING, SEEK)
 """Those that belong to no strategy, and not to the bench."""
 
 
