@@ -375,7 +375,7 @@ class Evidence:
     items: tuple[Retrieved, ...]
     trace: tuple[Stage, ...] = ()
     apart: tuple[str, ...] = ()
-    """Folders whose documents an answerer is shown apart, and told what they are good for (`tasks.TIERS`)."""
+    """Folders whose documents an answerer is shown apart, with what they are good for (prompts/answer.md)."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from infinimem.evaluation import judge
@@ -18,8 +19,11 @@ from infinimem.strategies.recmem import strategy as of_episodes
 from infinimem.strategies.segment import SEGMENT
 from infinimem.strategies.xmemory import tasks as of_themes
 
+TIERS = replace(tasks.ANSWER, variables=tasks.ANSWER.variables | {"episodes", "facts"})
+"""As RecMem's reader has it asked (`Evidence.apart`)."""
+
 ALL = (
-    *(*tasks.ALL, *judge.ALL, *of_topics.ALL, SEGMENT),
+    *(*tasks.ALL, TIERS, *judge.ALL, *of_topics.ALL, SEGMENT),
     *(
         one
         for module in (of_units, of_themes, of_episodes, of_network)

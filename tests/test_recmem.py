@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from language_tasks import TIERS
 from recmem_library import (
     fact,
     held,
@@ -17,8 +18,8 @@ from recmem_library import (
 )
 
 from infinimem import open_memory, tokens
-from infinimem.llm import tasks
 from infinimem.llm.scripted import ScriptedLLM
+from infinimem.llm.tasks import ANSWER, render
 from infinimem.memory import Memory
 from infinimem.settings import parse_settings, template
 from infinimem.strategies.base import Linked
@@ -190,10 +191,7 @@ def test_an_answerer_is_shown_the_three_memories_apart(tmp_path: Path, rank: str
     }
     assert ids == {kind: {kind} for kind in ids}
     assert memory.read("@20 boat", "tiers", 8 * ROLES - 1).apart == ()
-    more = [
-        tokens.count(tasks.render(task, dict.fromkeys(task.variables, "")).user)
-        for task in (tasks.ANSWER, tasks.TIERS)
-    ]
+    more = [tokens.count(render(task, dict.fromkeys(task.variables, "")).user) for task in (ANSWER, TIERS)]
     assert 0 < more[1] - more[0] <= ROLES
 
 

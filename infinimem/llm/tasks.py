@@ -73,19 +73,14 @@ SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
-signed. `cites` names the lines relied upon."""
-
-TIERS = replace(ANSWER, variables=ANSWER.variables | {"episodes", "facts"})
-"""The same, where records stand beside what was said, which alone is `evidence` then."""
+signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
 
 CALLS = list_of(name=TEXT, arguments={"type": "object"})
 
-SEARCHING = Task(
-    ANSWER.name,
-    ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
-    object_of(answer=TEXT, cites=IDS, calls=CALLS),
-    ANSWER.rule,
-    ANSWER.max_tokens,
+SEARCHING = replace(
+    ANSWER,
+    variables=ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
+    schema=object_of(answer=TEXT, cites=IDS, calls=CALLS),
 )
 """The same, or calls of tools that show more. `catalog` and `calls` are what a model is told of documents,
 and of its calls so far; `tools` are those that packages add."""
@@ -103,7 +98,7 @@ SEEK = task(
 """What an answer is to be read from, or calls of tools (prompt E); `calls` holds the lines that they found,
 too."""
 
-ALL: tuple[Task, ...] = (SELECT, ANSWER, TIERS, SEARCHING, SEEK)
+ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, SEEK)
 """Those that belong to no strategy, and not to the bench."""
 
 

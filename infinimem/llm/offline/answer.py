@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import date
 from heapq import nlargest
-from itertools import chain
 from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import common_terms
@@ -44,7 +43,7 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     asked = query_terms(question)
     names = {term for name in _NAME.findall(question) for term in tokens(name.removesuffix("'s"))}
     telling = set(asked) - common_terms() - names
-    docs = chain.from_iterable(variables.get(kind, ()) for kind in ("evidence", "episodes", "facts"))
+    docs = (doc for kind in ("evidence", "episodes", "facts") for doc in variables.get(kind, ()))
     lines = [line for doc in docs for line in _lines(doc)]
     own = [frozenset(tokens(f"{line.text} {_date(line.time)}")) for line in lines]
     shown = [terms | _beside(line, terms) for line, terms in zip(lines, own, strict=True)]

@@ -182,10 +182,16 @@ class Due(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Turns that are told as a topic; `forced`: that they were cut off although the talk goes on."""
+    """Turns that are told as a topic; `forced`: that they were cut off although the talk goes on.
+
+    Once they are told, with their descriptor, and whether a model doubts that; or why there is none.
+    """
 
     turns: Turns
     forced: bool = False
+    told: Descriptor = EMPTY
+    doubted: bool = False
+    failure: str = ""
 
 
 def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[RejectedReply]]:
@@ -225,15 +231,6 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
 # ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────────
 
 
-class Card(NamedTuple):
-    """A part with its descriptor, and whether a model doubts that; or why there is none."""
-
-    part: Part
-    found: Descriptor
-    unverified: bool
-    failure: str
-
-
 @dataclass
 class TopicNetwork:
     """Topics that grow in number, tried on a copy of the records, which the index follows."""
@@ -245,40 +242,40 @@ class TopicNetwork:
     own: GamSettings
 
     def grow(self, due: Sequence[Due]) -> tuple[list[RejectedReply], dict[int, str]]:
-        """Tell all that is due; return replies that could not be read (where it ends), and turns left untold."""
+        """Tell all that is due; return replies on boundaries that were no use, and turns that stay untold."""
         cut = in_order(partial(parts, self.asker.llm, self.own), due, self.own.workers)
         ended = [part for some, _ in cut for part in some]
         unanswered: dict[int, str] = {}
-        for told in chain.from_iterable(in_order(self._told, ended, self.own.workers)):
-            if told.failure:
-                unanswered |= {turn.seq: told.failure for turn in told.part.turns}
+        for part in chain.from_iterable(in_order(self._told, ended, self.own.workers)):
+            if part.failure:
+                unanswered |= {turn.seq: part.failure for turn in part.turns}
             else:
-                self._add(told)
+                self._add(part)
         return [wrong for _, some in cut for wrong in some], unanswered
 
-    def _told(self, part: Part) -> list[Card]:
+    def _told(self, part: Part) -> list[Part]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit. c_raw are its turns."""
-        asker = Asker(self.asker.llm)
-        data = asker.ask(TOPIC, turns=shown_turns(part.turns))
+        asker, turns = Asker(self.asker.llm), shown_turns(part.turns)
+        data = asker.ask(TOPIC, turns=turns)
         if asker.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
             return [told for some in halves for told in self._told(some)]
-        found = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
-        failure = asker.failure or ("" if found.summary else "EMPTY")
+        told = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
+        failure = asker.failure or ("" if told.summary else "EMPTY")
         wrong = None
         if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
-            wrong = asker.ask(VERIFY, summary=found.summary, turns=shown_turns(part.turns))
+            wrong = asker.ask(VERIFY, summary=told.summary, turns=turns)
         self.asker.take(asker)
-        return [Card(part, found, bool(wrong and wrong["unsupported"]), failure)]
+        return [part._replace(told=told, doubted=bool(wrong and wrong["unsupported"]), failure=failure)]
 
-    def _add(self, told: Card) -> None:
+    def _add(self, part: Part) -> None:
         """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
-        store, (turns, forced), own = self.store, told.part, self.own
-        name = store.own_id(KIND.prefix, turns[0].seq)
-        refs, aux = (Ref(turn.seq) for turn in turns), [FORCED] if forced else []
-        topic = narrated(store, name, told.found.summary, refs, aux, told.found.keywords)
-        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if told.unverified else ())))
-        store.put(replace(topic, session=stem(turns[0].doc_id), aux=tuple(marks)))
+        store, own, first = self.store, self.own, part.turns[0]
+        name = store.own_id(KIND.prefix, first.seq)
+        refs, aux = (Ref(turn.seq) for turn in part.turns), [FORCED] if part.forced else []
+        topic = narrated(store, name, part.told.summary, refs, aux, part.told.keywords)
+        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if part.doubted else ())))
+        store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
         self.index.sync(store)
         names = self._candidates(name)
         calls = [names] if own.relations == "one" and names else [[one] for one in names]

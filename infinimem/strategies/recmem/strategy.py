@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.claims import claims
@@ -324,21 +324,12 @@ ROLES = 150
 """Tokens of what an answerer is told of the three tiers (Figures 15 and 16; prompts/answer.md)."""
 
 
-class Tiers(NamedTuple):
-    """The best of each, best first."""
-
-    episodes: Sequence[Candidate]
-    exchanges: Sequence[Candidate]
-    facts: Sequence[Candidate]
-
-
 class TierSearch(RecordSearch[RecmemSettings]):
     """What is found for one question, among the records and exchanges of a snapshot."""
 
     def __init__(self, view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> None:
         super().__init__(view, (held.records, held.index), query, budget, own)
         self._held = held
-        self._whole = budget
 
     def by_rank(self) -> Evidence:
         """Turns by rank: by the best of what shows them, an exchange, an episode or a fact."""
@@ -352,26 +343,28 @@ class TierSearch(RecordSearch[RecmemSettings]):
         Records are shown apart, each kind with what it is good for, unless the budget is small.
         """
         tiers = self._tiers()
-        episodes, facts = ([self.record(one.id, one.score) for one in of] for of in (tiers[0], tiers[2]))
+        episodes, facts = (
+            [self.record(one.id, one.score) for one in tiers[of]] for of in ("episodes", "facts")
+        )
         if self.by_vectors:
-            turns = self._ranked(Tiers((), tiers.exchanges, ()))
-            found = [*episodes, *self.turns(turns, self._whole), *facts]
+            turns = self._ranked({"exchanges": tiers["exchanges"]})
+            found = [*episodes, *self.turns(turns), *facts]
         else:
-            said = near(self.turns(self._ranked(tiers), self._whole))
-            found = [*said[:FIRST], *episodes, *facts, *said[FIRST:]]
+            turns = near(self.turns(self._ranked(tiers)))
+            found = [*turns[:FIRST], *episodes, *facts, *turns[FIRST:]]
         apart = ("episodes", "facts") if (episodes or facts) and self.budget >= 8 * ROLES else ()
         kept = pack(found, self.budget - (ROLES if apart else 0))
         return replace(self.evidence(kept), apart=apart)
 
-    def _tiers(self) -> Tiers:
+    def _tiers(self) -> Mapping[str, Sequence[Candidate]]:
         """K_epi, K_sub and K_sem, of facts twice as many as episodes unless they are counted apart."""
         own = self.own
-        tiers = Tiers(
-            self.nearest(EPISODE.folder, own.k_epi),
-            self._exchanges(own.k_sub),
-            self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
-        )
-        for tier, best in tiers._asdict().items():
+        tiers = {
+            "episodes": self.nearest(EPISODE.folder, own.k_epi),
+            "exchanges": self._exchanges(own.k_sub),
+            "facts": self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
+        }
+        for tier, best in tiers.items():
             self.trace.add(Stage(tier, found=tuple(best)))
         return tiers
 
@@ -387,13 +380,7 @@ class TierSearch(RecordSearch[RecmemSettings]):
                 found.setdefault(name, score)
         return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
 
-    def _alone(self, seqs: Sequence[int]) -> Sequence[float]:
-        """How near to the question turns are by themselves."""
-        if self.by_vectors:
-            return self._held.near.cosines(self.row, [self._held.units.of_turn[seq] for seq in seqs])
-        return [self.turn_scores.get(seq, 0.0) for seq in seqs]
-
-    def _ranked(self, tiers: Tiers) -> list[Candidate]:
+    def _ranked(self, tiers: Mapping[str, Sequence[Candidate]]) -> list[Candidate]:
         """The turns that the tiers show, best first, by the best of what shows them.
 
         An episode or an exchange, of which a turn is a part, shows it no better than it is near by itself:
@@ -401,14 +388,16 @@ class TierSearch(RecordSearch[RecmemSettings]):
         """
         units = self._held.units
         parts: dict[int, dict[str, float]] = defaultdict(dict)
-        for tier, best in tiers._asdict().items():
+        for tier, best in tiers.items():
             store = units if tier == "exchanges" else self.store
             for one in best:
                 for ref in store.records[one.id].refs if one.id in store else ():
                     parts[ref.seq].setdefault(tier, one.score)
         seqs = [seq for seq in parts if seq in units.of_turn]
-        for seq, score in zip(seqs, self._alone(seqs), strict=True):
-            whole_ones = parts[seq].keys() - {"facts"}
-            parts[seq] |= {tier: min(score, parts[seq][tier]) for tier in sorted(whole_ones)}
+        alone = [self.turn_scores.get(seq, 0.0) for seq in seqs] if not self.by_vectors else ()
+        alone = alone or self._held.near.cosines(self.row, [units.of_turn[seq] for seq in seqs])
+        for seq, score in zip(seqs, alone, strict=True):
+            shares = {tier: min(score, best) for tier, best in parts[seq].items() if tier != "facts"}
+            parts[seq] |= shares
         turns = (Candidate(str(seq), parts[seq]) for seq in seqs)
         return ranked(turns, lambda of: max(of.values()), lambda turn: int(turn.id))

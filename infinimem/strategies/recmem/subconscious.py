@@ -47,11 +47,6 @@ class Exchange(Record):
     def text(self) -> str:
         return self.summary
 
-    @property
-    def place(self) -> tuple[int, int]:
-        """The order in which exchanges end; those that go on come last."""
-        return self.by, self.turns[-1]
-
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
     """Turns of a session as exchanges, each with the turn that ended it, or `GOES_ON`.
@@ -154,8 +149,8 @@ class Exchanges(RecordStore):
         return self.in_order(name for name, unit in self.records.items() if unit.visible)
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Exchanges in the order in which they end."""
-        return sorted(names, key=lambda name: self.records[name].place)
+        """Exchanges in the order in which they end; those that go on come last."""
+        return sorted(names, key=lambda name: (self.records[name].by, self.records[name].turns[-1]))
 
     def said(self, names: Iterable[str]) -> list[Located]:
         """The turns of exchanges, by time and then in order."""
