@@ -10,7 +10,6 @@ Appendix E.1 and E.2 for the tasks.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -30,7 +29,6 @@ from infinimem.llm.tasks import IDS, TEXT, TEXTS, list_of, task
 from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved, Stage
 from infinimem.store.lines import SPEAKER
 from infinimem.store.records import stem
-from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.spec import CANDIDATES, KIND, SPEC, GamSettings
@@ -139,7 +137,7 @@ class Gam(RecordStrategy):
         if not (due := [one for one in left if one.turns]):
             return None
         with self._writing.at(view) as (store, index):
-            network = TopicNetwork(view, store.copy(), index, Asker(self.llm), self.own)
+            network = TopicNetwork(store.copy(), index, Asker(self.llm), self.own)
             rejected, unanswered = network.grow(due)
             told = (*rejected, *network.asker.rejected())
             return edited("consolidate", store, network.store, self.faults, told, unanswered)
@@ -199,7 +197,7 @@ def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[Re
 
     At the end of a session that is all; after a pause all but the last part, which may go on. Of too many
     turns likewise, unless no part ends or the last is too large by itself: then all, the last one forced.
-    Where no reply can be read, the end of a session ends one topic, and too many turns are cut in two.
+    Where no reply can be read, all is one part.
     """
     turns = due.turns
     asked = segments(llm, turns, True, workers=own.workers) if own.partition == "semantic" else None
@@ -207,13 +205,8 @@ def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[Re
     cuts = [0, *(at for at in ends if at < len(turns)), len(turns)]
     *done, tail = (Part(turns[start:end]) for start, end in pairwise(cuts))
     rejected = asked.rejected if asked else ()
-    if due.why == "full":
-        if not done and rejected and len(turns) > 1:  # at the longest silence, or else in the middle
-            gaps = [silence(before, after) for before, after in pairwise(turns)]
-            at = gaps.index(max(gaps)) + 1 if max(gaps) > 0 else len(turns) // 2
-            done, tail = [Part(turns[:at], forced=True)], Part(turns[at:])
-        if not done or size(tail.turns) > own.active_tokens:
-            done.append(tail._replace(forced=True))
+    if due.why == "full" and (not done or size(tail.turns) > own.active_tokens):
+        done.append(tail._replace(forced=True))
     return ([*done, tail] if due.why == "ended" else done), rejected
 
 
@@ -235,7 +228,6 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
 class TopicNetwork:
     """Topics that grow in number, tried on a copy of the records, which the index follows."""
 
-    view: View
     store: RecordStore
     index: VectorIndex
     asker: Asker
@@ -286,13 +278,11 @@ class TopicNetwork:
 
     def _candidates(self, name: str) -> list[str]:
         """The nearest topics, and the one that it was cut off from."""
-        store, topic, index = self.store, self.store.records[name], self.index
+        topic, index = self.store.records[name], self.index
         near = index.nearest(index.row(name), CANDIDATES, (KIND.folder,), without=(name,))
-        said = self.view.document(f"{EVIDENCE}{topic.session}").entries
-        at = bisect_left(said, topic.refs[0].seq, key=lambda turn: turn.seq)
-        before = Ref(said[at - 1].seq) if at else None
-        others = map(store.records.__getitem__, store.of_session(topic.session or ""))
-        cut_off = (one.id for one in others if FORCED in one.aux and before in one.refs)
+        session = map(self.store.records.__getitem__, self.store.of_session(topic.session or ""))
+        before = [other for other in session if other.refs[-1:] < topic.refs[:1]][-1:]
+        cut_off = (other.id for other in before if FORCED in other.aux)
         return list(dict.fromkeys([*(other for other, _ in near), *cut_off]))
 
     def _related(self, topic: str, names: Sequence[str]) -> dict[str, tuple[str, float]]:

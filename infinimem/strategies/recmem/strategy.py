@@ -101,7 +101,7 @@ class RecMem(RecordStrategy):
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Attend to the exchanges that these turns end; what is looked at without a plan is listed alone."""
         units, attend = view.derived(Exchanges.of), self._attending(view)
-        due = groupby(units.in_order(units.waiting), lambda name: units.records[name].by)
+        due = groupby(units.in_order(units.waiting), units.ended_by)
         ended = {by: [partial(attend, name) for name in names] for by, names in due}
         yield from run(view, [step for turn in new for step in (*ended.get(turn.seq, ()), turn.seq)])
 
@@ -130,15 +130,13 @@ class RecMem(RecordStrategy):
                 seqs = {turn.seq for turn in turns}
                 if not seqs.isdisjoint(view.given_up(self.llm.name)):
                     return None
-                if name not in alone:
-                    unheard = {name} | (known.units.waiting | later) - looked
-                    one = Attention(known, self.llm, self.own, self._theta(view), name, turns, unheard)
-                    op = one.attend(apart if name in later else ())
-                    failed = dict.fromkeys(seqs, one.asker.failure) if one.asker.failure else {}
-                    before = one.after if failed else known.records  # it stays raw, with all that was told
-                    plan = edited(op, before, one.after, self.faults, one.asker.rejected(), failed)
-                    if plan:
-                        return plan
+                unheard = {name} | (known.units.waiting | later) - looked
+                one = Attention(known, self.llm, self.own, self._theta(view), name, turns, unheard)
+                op = "" if name in alone else one.attend(apart if name in later else ())
+                failed = dict.fromkeys(seqs, one.asker.failure) if one.asker.failure else {}
+                before = one.after if failed else known.records  # it stays raw, with all that was told
+                if plan := edited(op, before, one.after, self.faults, one.asker.rejected(), failed):
+                    return plan
                 answered = view.tried.keys() & seqs
                 return Plan(unanswered=dict.fromkeys(answered, AGAIN)) if answered else None
 
@@ -347,8 +345,8 @@ class TierSearch(RecordSearch[RecmemSettings]):
             [self.record(one.id, one.score) for one in tiers[of]] for of in ("episodes", "facts")
         )
         if self.by_vectors:
-            turns = self._ranked({"exchanges": tiers["exchanges"]})
-            found = [*episodes, *self.turns(turns), *facts]
+            turns = self.turns(self._ranked({"exchanges": tiers["exchanges"]}))
+            found = [*episodes, *turns, *facts]
         else:
             turns = near(self.turns(self._ranked(tiers)))
             found = [*turns[:FIRST], *episodes, *facts, *turns[FIRST:]]

@@ -6,7 +6,7 @@ It is derived from the files: no model is asked, and nothing of it is kept. Sour
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Exchange(Record):
 
     Args:
         turns: all of its turns.
-        by: the turn that ended it, or `GOES_ON`.
+        by: the turn of its session that ended it, or `GOES_ON`.
     """
 
     turns: tuple[int, ...] = ()
@@ -49,7 +49,7 @@ class Exchange(Record):
 
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
-    """Turns of a session as exchanges, each with the turn that ended it, or `GOES_ON`.
+    """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`.
 
     One ends before its first speaker is back after a reply, and with the first turn of another session.
 
@@ -58,19 +58,14 @@ def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[lis
     """
     said: list[Located] = []
     for turn in turns:
-        other = _after(starts, said[-1]) if said else GOES_ON
-        if other < turn.seq or (said and ends_exchange(said, turn)):
-            yield said, min(other, turn.seq)
+        if said and (
+            ends_exchange(said, turn) or bisect_right(starts, said[-1].seq) < bisect_left(starts, turn.seq)
+        ):
+            yield said, turn.seq
             said = []
         said.append(turn)
     if said:
-        yield said, _after(starts, said[-1])
-
-
-def _after(starts: Sequence[int], turn: Located) -> int:
-    """The first turn of the next session that begins after a turn."""
-    at = bisect_right(starts, turn.seq)
-    return starts[at] if at < len(starts) else GOES_ON
+        yield said, GOES_ON
 
 
 class Exchanges(RecordStore):
@@ -100,11 +95,9 @@ class Exchanges(RecordStore):
             return cls.of(view)
         new = known.copy()
         new.turn, new._read = partial(turn_of, view), view.derived(RecordStore.load)._read
-        begun = {_first(view, doc_id) for doc_id in sessions if doc_id not in known._by_session} - {0}
-        if begun:
-            new._starts = sorted({*known._starts, *begun})
-            ends = ((doc_id, known.records[names[-1]].by) for doc_id, names in known._by_session.items())
-            sessions |= {doc_id for doc_id, by in ends if by == GOES_ON}
+        last = max(known._starts[-1:], default=0)
+        begun = sorted(first for doc_id in sessions if (first := _first(view, doc_id)) > last)
+        new._starts = [*known._starts, *begun]
         for doc_id in sorted(sessions):
             new._settle(view, doc_id)
         for name in sorted({new.of_turn[seq] for seq in new.renamed(known) if seq in new.of_turn}):
@@ -113,17 +106,17 @@ class Exchanges(RecordStore):
             held = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
             if len(turns) == len(unit.turns):
                 new._put(_unit(turns, unit.by, held))
-        unread, moved = {*view.lines.waiting()}, new.records.changed(known.records)
+        unread, moved = {GOES_ON, *view.lines.waiting()}, new.records.changed(known.records)
         units = (new.records[name] for name in new.waiting | moved if new.is_open(name))
-        new.waiting = {unit.id for unit in units if unit.by == GOES_ON or unit.by in unread}
+        new.waiting = {unit.id for unit in units if new.ended_by(unit.id) in unread}
         return new
 
     def _grew(self, view: View, doc_id: str) -> bool:
         """Whether a session is new and begins last, or its turns are those that it had and further ones."""
         had = [seq for name in self._by_session.get(doc_id, ()) for seq in self.records[name].turns]
         now, first = [turn.seq for turn in _turns(view, doc_id)], _first(view, doc_id)
-        in_order = had or not first or not self._starts or first > self._starts[-1]
-        return bool(in_order) and now[: len(had)] == had and self.of_turn.keys().isdisjoint(now[len(had) :])
+        in_order = bool(had) or not first or first > max(self._starts[-1:], default=0)
+        return in_order and now[: len(had)] == had and self.of_turn.keys().isdisjoint(now[len(had) :])
 
     def _settle(self, view: View, doc_id: str) -> None:
         """Let the exchanges of a session be as they are now."""
@@ -148,9 +141,15 @@ class Exchanges(RecordStore):
         """All that are in no episode, in the order in which they end."""
         return self.in_order(name for name, unit in self.records.items() if unit.visible)
 
+    def ended_by(self, name: str) -> int:
+        """The turn that ended an exchange, of its session or the first of another; or `GOES_ON`."""
+        unit, starts = self.records[name], self._starts
+        at = bisect_right(starts, unit.turns[-1])
+        return min(unit.by, starts[at]) if at < len(starts) else unit.by
+
     def in_order(self, names: Iterable[str]) -> list[str]:
         """Exchanges in the order in which they end; those that go on come last."""
-        return sorted(names, key=lambda name: (self.records[name].by, self.records[name].turns[-1]))
+        return sorted(names, key=lambda name: (self.ended_by(name), self.records[name].turns[-1]))
 
     def said(self, names: Iterable[str]) -> list[Located]:
         """The turns of exchanges, by time and then in order."""
