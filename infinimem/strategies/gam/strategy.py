@@ -117,11 +117,9 @@ class Gam(RecordStrategy):
     def _before(self, turn: Located, view: View) -> list[Due]:
         """What was said before a turn: the sessions that it ends, after a pause its own."""
         *said, _ = open_until(view, turn) or [turn]
+        ended = [Due(one, "ended") for one in ended_by(view, turn)]
         paused = said and 0 < self.own.gap_minutes <= silence(said[-1], turn)
-        return [
-            *(Due(one, "ended") for one in ended_by(view, turn)),
-            *([Due(said, "paused")] if paused else ()),
-        ]
+        return [*ended, Due(said, "paused")] if paused else ended
 
     def _after(self, turn: Located, view: View) -> list[Due]:
         """The active turns of its session up to a turn, where they are too many."""

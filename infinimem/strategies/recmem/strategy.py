@@ -392,10 +392,11 @@ class TierSearch(RecordSearch[RecmemSettings]):
                 for ref in store.records[one.id].refs if one.id in store else ():
                     parts[ref.seq].setdefault(tier, one.score)
         seqs = [seq for seq in parts if seq in units.of_turn]
-        alone = [self.turn_scores.get(seq, 0.0) for seq in seqs] if not self.by_vectors else ()
-        alone = alone or self._held.near.cosines(self.row, [units.of_turn[seq] for seq in seqs])
+        if self.by_vectors:
+            alone = self._held.near.cosines(self.row, [units.of_turn[seq] for seq in seqs])
+        else:
+            alone = [self.turn_scores.get(seq, 0.0) for seq in seqs]
         for seq, score in zip(seqs, alone, strict=True):
-            shares = {tier: min(score, best) for tier, best in parts[seq].items() if tier != "facts"}
-            parts[seq] |= shares
+            parts[seq] |= {tier: min(score, best) for tier, best in parts[seq].items() if tier != "facts"}
         turns = (Candidate(str(seq), parts[seq]) for seq in seqs)
         return ranked(turns, lambda of: max(of.values()), lambda turn: int(turn.id))
