@@ -10,7 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from infinimem.model import Located
 from infinimem.spec import Kind, StrategySpec
@@ -18,7 +17,7 @@ from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, SharedDict, turn_of
+from infinimem.strategies.records.record_store import RecordStore, SharedDict
 from infinimem.strategies.segment import ends_exchange
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
@@ -72,7 +71,9 @@ class Exchanges(RecordStore):
     """The exchanges of a library (S_sub), as records that stand in no file."""
 
     def __init__(self, view: View) -> None:
-        super().__init__(UNITS, view.entry)
+        super().__init__(view)
+        self.files = RecordStore(view)
+        """The records that stand in files."""
         self.records: SharedDict[str, Exchange]  # type: ignore[assignment]
         self.of_turn: SharedDict[int, str] = SharedDict()
         """The exchange of each turn."""
@@ -94,13 +95,15 @@ class Exchanges(RecordStore):
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
         new = known.copy()
-        new.turn, new._read = partial(turn_of, view), view.derived(RecordStore.load)._read
+        new.view, new.files = view, view.derived(RecordStore.load)
         last = max(known._starts[-1:], default=0)
         begun = sorted(first for doc_id in sessions if (first := _first(view, doc_id)) > last)
         new._starts = [*known._starts, *begun]
         for doc_id in sorted(sessions):
             new._settle(view, doc_id)
-        for name in sorted({new.of_turn[seq] for seq in new.renamed(known) if seq in new.of_turn}):
+        files = [doc_id for doc_id in changed if doc_id.startswith(SPEC.record_folders)]
+        renamed = {seq for one in (known.files, new.files) for name in files for seq in one.turns_in(name)}
+        for name in sorted({new.of_turn[seq] for seq in renamed if seq in new.of_turn}):
             unit = new.records[name]
             turns = [turn for turn in map(new.turn, unit.turns) if turn]
             held = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
