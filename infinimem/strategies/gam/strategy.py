@@ -387,7 +387,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         asked = asked_of(read_dates(self.query)[1], self.view.lines.names(SPEAKER))
         parts = self._likely(found)
         near = {seq: found[seq] for seq in sorted(parts, key=lambda seq: -parts[seq]["p"])}
-        when = {*(self._timed if by_model and self.own.beta_time != 1 else self._mentions)(near)}
+        when = {*self._timed(near, by_model and self.own.beta_time != 1)}
         for seq, those in parts.items():
             entry, name = found[seq].entry, self._within[seq]
             mine = asked.oneself and entry.role == "user"
@@ -421,15 +421,14 @@ class TopicSearch(RecordSearch[GamSettings]):
             shares = model.probabilities(self.query, (turns[seq].text for seq in best))
         return {seq: {"cosine": best[seq], "p": p} for seq, p in zip(best, shares, strict=True)}
 
-    def _mentions(self, turns: Mapping[int, Located]) -> Collection[int]:
-        """The turns that tell a time, if the question asks for one."""
+    def _timed(self, turns: Mapping[int, Located], by_model: bool) -> Collection[int]:
+        """The turns that tell a time that the question asks for: by a light prompt, of the nearest (section
+        4.1), or by rule, as where no reply is of use."""
+        near = [*turns.values()][:CUED] if by_model else []
+        data = Asker(self._llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
+        if data:
+            return named(data["turns"], turns)
         if not (read_dates(self.query)[0] or asks("when", self.query)):
             return ()
         entries = ((seq, turn.entry) for seq, turn in turns.items())
         return [seq for seq, one in entries if mentions(one.text, day_of(one.time) or _ANY_DAY)]
-
-    def _timed(self, turns: Mapping[int, Located]) -> Collection[int]:
-        """The same by a light prompt (section 4.1), of the nearest; by rule where no reply is of use."""
-        near = [*turns.values()][:CUED]
-        data = Asker(self._llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
-        return named(data["turns"], turns) if data else self._mentions(turns)

@@ -123,15 +123,17 @@ class RecMem(RecordStrategy):
 
         def attend(name: str, view: View, asks: bool) -> Plan | None:
             looked.add(name)
+            if not asks or (name in alone and not view.tried):
+                return None
             with held(view, self._writing, self._units_writing) as known:
-                if not asks or not known.units.is_open(name):
+                if not known.units.is_open(name):
                     return None
                 turns = known.units.said([name])
                 seqs = {turn.seq for turn in turns}
                 if not seqs.isdisjoint(view.given_up(self.llm.name)):
                     return None
                 unheard = {name} | (known.units.waiting | later) - looked
-                one = Attention(known, self.llm, self.own, self._theta(view), name, turns, unheard)
+                one = Attention(known, Asker(self.llm), self.own, self._theta(view), name, turns, unheard)
                 op = "" if name in alone else one.attend(apart if name in later else ())
                 failed = dict.fromkeys(seqs, one.asker.failure) if one.asker.failure else {}
                 before = one.after if failed else known.records  # it stays raw, with all that was told
@@ -193,7 +195,7 @@ class Attention:
     """
 
     held: Held
-    llm: LLM
+    asker: Asker
     own: RecmemSettings
     theta: float
     name: str
@@ -201,7 +203,6 @@ class Attention:
     unheard: Collection[str]
 
     def __post_init__(self) -> None:
-        self.asker = Asker(self.llm)
         self.after = self.held.records.copy()
         self.row = self.held.near.row(self.name)
 
