@@ -183,7 +183,9 @@ class Index:
                 self._update(view)
                 return work()
             except sqlite3.Error as error:
-                raise LibraryError(f"cannot write an index in {self.folder} ({error}); make room there") from error
+                raise LibraryError(
+                    f"cannot write an index in {self.folder} ({error}); make room there"
+                ) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

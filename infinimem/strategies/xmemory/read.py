@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+from infinimem.errors import ModelNotConfigured, escape
 from infinimem.llm.base import LLM, Reply
 from infinimem.model import Candidate, Evidence, Stage
 from infinimem.store.view import View
@@ -280,19 +281,29 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             return chosen(self._llm.complete(GATE, {**context, "episodes": rows}), names)
         failure = ""
         if own.gate == "loss":
-            before = uncertainty(self._llm.complete(GUESS, {**context, "episodes": []}))
+            before = self._uncertainty(context, [])
             if before is not None:
                 probes = self._by_loss(before, context, episodes)
                 return admitted(probes)._replace(before=round(before, 6))
             failure = "the model tells no log probabilities"
+            if own.gate_model:
+                name = escape(own.gate_model)
+                raise ModelNotConfigured(
+                    f"{name}, the gate_model of [xmemory], tells no log probabilities; name another"
+                )
         return admitted(self._by_words(facts, episodes))._replace(failure=failure)
 
     def _by_loss(self, before: float, context: dict[str, Any], episodes: list[Record]) -> Iterator[Probe]:
         """IG(e) = H(context) - H(context + e), each episode by itself."""
         for episode in episodes:
-            after = uncertainty(self._llm.complete(GUESS, {**context, "episodes": _rows([episode])}))
+            after = self._uncertainty(context, [episode])
             gain = before - after if after is not None else 0.0
             yield gain, gain > self.own.gain_min, gain > self.own.gain_messages
+
+    def _uncertainty(self, context: Mapping[str, Any], episodes: Sequence[Record]) -> float | None:
+        """H of the answer to what a model is shown; another than the reader, where one is named (4.1)."""
+        task = replace(GUESS, model=self.own.gate_model)
+        return uncertainty(self._llm.complete(task, {**context, "episodes": _rows(episodes)}))
 
     def _by_words(self, facts: list[Record], episodes: list[Record]) -> Iterator[Probe]:
         """Episodes while they add a word of the question; with messages where these add one."""

@@ -69,6 +69,8 @@ class XmemorySettings:
     """Episodes near to a question beside those of its facts, and how many are looked at."""
     gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
     """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
+    gate_model: str = ""
+    """The model whose log probabilities these are, of the same server; "" for the one that answers (4.1)."""
     gain_min: Signed = -0.4
     """What certainty an episode must gain to be shown (gate loss); below 0, what it may cost."""
     gain_messages: Harmless[float] = 0.25
