@@ -16,11 +16,17 @@ from infinimem.strategies.gam import tasks as of_network
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
 from infinimem.strategies.segment import SEGMENT
-from infinimem.strategies.xmemory import tasks as of_themes
+from infinimem.strategies.xmemory import partition as of_themes
+from infinimem.strategies.xmemory import strategy as of_blocks
 
 ALL = (
     *(*tasks.ALL, *judge.ALL, *of_topics.ALL, *of_episodes.ALL, *of_network.ALL, SEGMENT),
-    *(one for module in (of_units, of_themes) for one in vars(module).values() if isinstance(one, Task)),
+    *(
+        one
+        for module in (of_units, of_blocks, of_themes)
+        for one in vars(module).values()
+        if isinstance(one, Task)
+    ),
 )
 
 

@@ -29,7 +29,9 @@ from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, P
 from infinimem.strategies.recmem.tasks import EPISODES, REFINE
 from infinimem.strategies.recmem.tasks import MERGE as MERGE_EPISODES
 from infinimem.strategies.segment import SEGMENT
-from infinimem.strategies.xmemory.tasks import EPISODE, FACTS, GATE, THEME
+from infinimem.strategies.xmemory.partition import THEME
+from infinimem.strategies.xmemory.strategy import FACTS, GATE
+from infinimem.strategies.xmemory.strategy import TELL as EPISODE
 
 TEXTS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍\"\n*", max_size=60)
 

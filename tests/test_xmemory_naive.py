@@ -37,8 +37,8 @@ import pytest
 from numpy.typing import NDArray
 
 from infinimem.strategies.xmemory.partition import Change, Theme, ThemePartition, objective
-from infinimem.strategies.xmemory.read import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
+from infinimem.strategies.xmemory.strategy import pick
 
 Vector = Sequence[float]
 
@@ -322,7 +322,6 @@ class Stream:
             merge_min=float(chance.uniform(0.4, 0.95)),
             tiny_min=float(chance.uniform(0.2, 0.8)),
             theme_max=int(chance.integers(2, 13)),
-            context=int(chance.integers(0, 11)),
         )
         cuts = sorted(chance.choice(range(1, count), min(count - 1, 6), replace=False).tolist())
         names = [f"f{at:02d}" for at in range(count)]
@@ -386,8 +385,7 @@ def same(seed: int) -> int:
         own.purity,
         own.merge_min,
         own.tiny_min,
-        own.context,
-        own.edge,
+        graph_edge=own.edge,
     )
     for block in stream.blocks:
         ours.close(block)

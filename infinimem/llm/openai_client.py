@@ -106,8 +106,8 @@ class OpenAIClient:
                 "the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'"
             )
         self.name = model
-        more = {"timeout": timeout, "retries": retries, "client": client}
-        self._other = cache(partial(OpenAIClient, base_url=base_url, api_key=api_key, **more))
+        like = partial(OpenAIClient, base_url=base_url, api_key=api_key, timeout=timeout, retries=retries)
+        self._other = cache(partial(like, client=client))
         self._endpoint = Endpoint(
             base_url or os.environ.get("OPENAI_BASE_URL"),
             api_key or os.environ.get("OPENAI_API_KEY"),

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from infinimem.grounding.claims import unsupported
 from infinimem.llm.base import in_order
+from infinimem.llm.tasks import TEXT, task
 from infinimem.spec import Kind
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, one_liner
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
-from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
-from infinimem.strategies.xmemory.tasks import THEME
+from infinimem.strategies.xmemory.spec import FACT, SPEC, THEMES, VERSION, XmemorySettings
 
 Rows = NDArray[np.float64]
 """Vectors of facts, a row each."""
@@ -34,7 +34,7 @@ EPSILON = 1e-3
 DIGITS = 6
 """Of f, and of cosines that are compared; beyond them sums in another order differ."""
 
-# ── f ────────────────────────────────────────────────────────────────────────────────────────────
+# ── f (Eq. 1 to 3) ───────────────────────────────────────────────────────────────────────────────
 
 
 class Theme(NamedTuple):
@@ -64,24 +64,18 @@ class Theme(NamedTuple):
 
 
 def objective(themes: Iterable[Theme]) -> float:
-    """f, the sum of sparsity and semantics, to 6 decimals (Eq. 1); 0 for no themes."""
-    themes = tuple(themes)
-    if not themes:
-        return 0.0
-    return round(sparsity([theme.size for theme in themes]) + semantics(themes), DIGITS)
+    """f, to 6 decimals; 0 for no themes.
 
-
-def sparsity(sizes: Sequence[int]) -> float:
-    """How evenly facts are spread: N^2 / (K * sum n_k^2) (Eq. 2); 1 for themes of one size."""
-    return sum(sizes) ** 2 / (len(sizes) * sum(size * size for size in sizes))
-
-
-def semantics(themes: Sequence[Theme]) -> float:
-    """The mean of cohesion times g(s_k), which falls for themes that are redundant or islands (Eq. 3).
-
+    f = N^2 / (K * sum n_k^2) + mean of cohesion_k * g(s_k) (Eq. 1): how evenly facts are spread, 1 for themes
+    of one size (Eq. 2), and how coherent themes are, less for those that are redundant or islands (Eq. 3).
     s_k is the cosine of a theme's centre and the nearest other one, 0 for one alone. g is
     exp(-(s_k - m)^2 / 2 sigma^2), m the median of s, sigma the median of |s_k - m|, and `EPSILON`.
     """
+    themes = tuple(themes)
+    if not themes:
+        return 0.0
+    sizes = [theme.size for theme in themes]
+    sparsity = sum(sizes) ** 2 / (len(sizes) * sum(size * size for size in sizes))
     centres = np.stack([theme.centre for theme in themes])
     cosines = centres @ centres.T
     np.fill_diagonal(cosines, -inf)
@@ -89,7 +83,8 @@ def semantics(themes: Sequence[Theme]) -> float:
     middle = np.median(near)
     sigma = np.median(np.abs(near - middle)) + EPSILON
     bell = np.exp(-((near - middle) ** 2) / (2 * sigma**2))
-    return float(np.mean(bell * np.array([theme.cohesion for theme in themes])))
+    semantics = float(np.mean(bell * np.array([theme.cohesion for theme in themes])))
+    return round(sparsity + semantics, DIGITS)
 
 
 def purity(rows: Rows) -> float:
@@ -170,6 +165,8 @@ PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
 NEAREST = 10
 """Themes that one which changed may merge with: the paper has "a small set" of the nearest."""
+CONTEXT = 10
+"""Themes nearest to those that change, over which f is taken too."""
 
 
 class Change(NamedTuple):
@@ -295,7 +292,7 @@ class ThemePartition:
         centres = np.stack([self._known[name].centre for name in affected])
         near = np.round(self._all.centres @ centres.T, DIGITS).max(axis=1)
         others = np.array([name not in affected for name in self._all.names])
-        return [self._known[name] for name in self._nearest(near, others, self._own.context)]
+        return [self._known[name] for name in self._nearest(near, others, CONTEXT)]
 
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
@@ -343,8 +340,8 @@ class ThemePartition:
 # ── themes as records ────────────────────────────────────────────────────────────────────────────
 
 
-EPISODE, FACT, THEMES = SPEC.kinds
-VERSION, SOURCE = SPEC.links
+THEME = task("theme", "facts", 256, "tell:theme", summary=TEXT)
+"""A name for what facts have in common. `facts`: [fact, …]."""
 
 
 def age(name: str) -> tuple[object, ...]:

@@ -41,8 +41,6 @@ class XmemorySettings:
     """Least cosine of two themes that may be merged."""
     tiny_min: Harmless[float] = 0.0
     """The same where one has a single fact."""
-    context: Harmless[int] = 10
-    """Themes beside those that change over which f is taken."""
     split: Harmless[bool] = True
     merge: Harmless[bool] = True
     """Either may be switched off by itself."""
@@ -157,3 +155,5 @@ SPEC = StrategySpec(
     sparse=True,
     near=True,
 )
+EPISODE, FACT, THEMES = SPEC.kinds
+VERSION, SOURCE = SPEC.links
