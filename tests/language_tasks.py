@@ -11,7 +11,8 @@ from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.reading import read
-from infinimem.strategies.allmem import tasks as of_units
+from infinimem.strategies.allmem import consolidate as of_topology
+from infinimem.strategies.allmem import strategy as of_units
 from infinimem.strategies.gam import tasks as of_network
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
@@ -23,7 +24,7 @@ ALL = (
     *(*tasks.ALL, *judge.ALL, *of_topics.ALL, *of_episodes.ALL, *of_network.ALL, SEGMENT),
     *(
         one
-        for module in (of_units, of_blocks, of_themes)
+        for module in (of_units, of_topology, of_blocks, of_themes)
         for one in vars(module).values()
         if isinstance(one, Task)
     ),

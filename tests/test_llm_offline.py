@@ -23,7 +23,8 @@ from infinimem.llm import tasks
 from infinimem.llm.offline.answer import CLOSEST, NOTHING, QUOTED
 from infinimem.model import Turn
 from infinimem.spec import load
-from infinimem.strategies.allmem.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
+from infinimem.strategies.allmem.consolidate import DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
+from infinimem.strategies.allmem.strategy import DESCRIBE
 from infinimem.strategies.gam.tasks import RELATE, TOPIC
 from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
 from infinimem.strategies.recmem.tasks import EPISODES, REFINE

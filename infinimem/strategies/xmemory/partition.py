@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from infinimem.llm.tasks import TEXT, task
 from infinimem.spec import Kind
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, one_liner
-from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of, record_id
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.spec import FACT, SPEC, THEMES, VERSION, XmemorySettings
@@ -213,7 +213,6 @@ class ThemePartition:
         self._fixed = fixed
         known = Theme.all(self._rows(themes.values()), [*map(len, themes.values())]) if themes else []
         self._known = dict(zip(themes, known, strict=True))
-        self._table: Table | None = None
         self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
         """What is split and merged: themes that facts came to. What a merge fills is split once others come,
         or splits and merges of two blocks would undo each other for ever."""
@@ -225,17 +224,15 @@ class ThemePartition:
         self.themes[theme] = sorted(facts, key=self._older)
         self._known[theme] = Theme.of(self._rows([self.themes[theme]]))
         self._touched.add(theme)
-        self._table = None
+        vars(self).pop("_all", None)
 
-    @property
+    @cached_property
     def _all(self) -> Table:
         """All themes as they are now."""
-        if self._table is None:
-            sizes = np.array([*map(len, self.themes.values())], np.int64)
-            free = np.array([name not in self._fixed for name in self.themes], bool)
-            centres = np.array([self._known[name].centre for name in self.themes])
-            self._table = Table([*self.themes], sizes, free, centres)
-        return self._table
+        sizes = np.array([*map(len, self.themes.values())], np.int64)
+        free = np.array([name not in self._fixed for name in self.themes], bool)
+        centres = np.array([self._known[name].centre for name in self.themes])
+        return Table([*self.themes], sizes, free, centres)
 
     def _nearest(self, cosines: Rows, among: NDArray[np.bool_], count: int) -> list[str]:
         """So many of these themes, the nearest; of equal ones the older."""
@@ -391,15 +388,22 @@ def group(
 ) -> None:
     """Attach what is in no theme, split and merge, and put the themes that changed."""
     fixed, before = {name for name in themes if store.records[name].pinned}, homes(themes)
-    partition = ThemePartition(themes, index.row, _namer(store), age, own, fixed)
+    trial = store.copy()
+
+    def founded(fact: str) -> str:
+        new = trial.own_id(THEMES.prefix, number_of(fact)[0])
+        trial.put(Record(new, SPEC, ""))  # the next theme of this number has another name
+        return new
+
+    partition = ThemePartition(themes, index.row, founded, age, own, fixed)
     where = {fact: partition.attach(fact) for fact in sorted(surface(store, FACT) - before.keys(), key=age)}
     if own.split:
         partition.split()
     if own.merge:
         partition.merge()
     changed = {name: facts for name, facts in partition.themes.items() if tuple(facts) != themes.get(name)}
-    renamed = [name for name in changed if name not in fixed]
-    summaries = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
+    renamed = {name: facts for name, facts in changed.items() if name not in fixed}
+    summaries = in_order(partial(_named, asker, store), [*renamed.values()], own.workers)
     names = dict(zip(renamed, summaries, strict=True))
     made = {name: change for change in partition.changes for name in change.after}
     for name, facts in changed.items():
@@ -412,21 +416,6 @@ def group(
             by = replaced[by]
         store.archive(gone)
         store.link(by, Link(VERSION, gone))
-
-
-def _namer(store: RecordStore) -> Callable[[str], str]:
-    """Gives a name to each theme that is founded: the number of its oldest fact."""
-    taken: set[str] = set()
-
-    def name(fact: str) -> str:
-        number = number_of(fact)[0]
-        new = store.own_id(THEMES.prefix, number)
-        while new in taken:
-            new = record_id(THEMES.prefix, number, number_of(new)[1] + 1)
-        taken.add(new)
-        return new
-
-    return name
 
 
 def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:

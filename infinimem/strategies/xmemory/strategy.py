@@ -269,12 +269,9 @@ class XMemory(RecordStrategy):
         """As of all strategies of records, and facts that two themes hold."""
         store, first = view.derived(RecordStore.load), homes(view.derived(members))
         themes = [one for _, one in sorted(store.records.items()) if one.kind is THEMES and one.visible]
+        what = "{} is in {} too, where it counts; take the line out of one"
         twice = (
-            Finding(
-                "error",
-                f"{fact} is in {first[fact]} too, where it counts; take the line out of one",
-                theme.doc_id,
-            )
+            Finding("error", what.format(fact, first[fact]), theme.doc_id)
             for theme in themes
             for fact in theme.sources
             if first.get(fact, theme.id) != theme.id
