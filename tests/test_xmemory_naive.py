@@ -404,13 +404,14 @@ def same(seed: int) -> int:
     return len(expected)
 
 
-def covered(rows: NDArray[np.float64], knn: int) -> list[dict[int, float]]:
+def covered(rows: NDArray[np.float64], knn: int) -> dict[str, dict[str, float]]:
     """What each candidate covers, as reading has it from the index."""
     cosines = np.round(rows @ rows.T, 6)
-    found = []
+    found = {}
     for at, row in enumerate(cosines):
         others = sorted((one for one in range(len(rows)) if one != at), key=lambda one: (-row[one], one))
-        found.append({at: 1.0} | {one: float(row[one]) for one in others[:knn] if row[one] > 0})
+        near = {str(one): float(row[one]) for one in others[:knn] if row[one] > 0}
+        found[str(at)] = {str(at): 1.0} | near
     return found
 
 
@@ -422,7 +423,8 @@ def selected(seed: int) -> Sequence[int]:
     budget, knn = int(chance.integers(1, 12)), int(chance.integers(0, 12))
     alpha = float(chance.random())
     kind = "max" if seed % 2 else "total"
-    found = pick(relevance, covered(rows, knn), budget, alpha, kind)
+    named = {str(at): score for at, score in enumerate(relevance)}
+    found = [int(name) for name in pick(named, covered(rows, knn), budget, alpha, kind)]
     vectors = [[float(one) for one in row] for row in rows]
     assert found == naive_pick(relevance, vectors, budget, alpha, knn, kind), seed
     return found

@@ -104,28 +104,34 @@ class AllMem(RecordStrategy):
         if event == "consolidate" or 0 < limit <= len(view.derived(buffered)):
             yield from self._consolidate(view)
 
-    def _is_due(self, view: View, turn: Located) -> bool:
-        """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
-        the turn begins a session after so many (C.6, F.4)."""
-        own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
-        units = [bank.records[name] for name in waiting]
-        times = [moment(unit.time) for unit in units if unit.time]
-        if own.every_hours and times and turn.entry.time:
-            waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
-            if waited >= own.every_hours:
-                return True
-        begins = not bank.of_session(stem(turn.doc_id))  # of several side by side none begins anew
-        ended = begins and 0 < own.every_sessions <= len({unit.session for unit in units})
-        return ended or 0 < own.buffer_max <= len(waiting)
+    # ── describe: several turns in a call (3.2) ───────────────────────────────────────────────────
 
-    def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
-        """One consolidation as one plan; where the model does not answer, the buffer stays."""
-        if not (waiting := view.derived(buffered)):
-            return view
-        with self._writing.at(view) as (bank, space):
-            plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
-        outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
-        return outcome.view
+    def _describe(self, view: View, turns: Sequence[Located]) -> list[Described]:
+        """Ask about turns in a call; what its reply lacks is asked for once more, each turn by itself."""
+        most, asked = self.own.context_turns, [turn for turn in turns if turn.text.strip()]
+        cards = self._cards(view, most, asked) if asked else {}
+        for turn in asked if len(asked) > 1 else ():
+            if cards[turn.seq].wrong:
+                cards |= self._cards(view, 0 if cards[turn.seq].failure else most, [turn])
+        return [cards.get(turn.seq) or Described(turn, _unit(turn, asking.EMPTY)) for turn in turns]
+
+    def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
+        """By seq; so many turns before them are shown too, but for those that a model does not take."""
+        first = turns[0]
+        said = view.document(first.doc_id).entries if first.doc_id in view else ()
+        at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
+        before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
+        context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
+        shown = [shown_turn(turn.entry, turn.text[: asking.LONGEST]) for turn in turns]
+        reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
+        cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
+        around = [*before, *turns]
+        return {
+            turn.seq: _read(around[: at + 1], cards.get(str(turn.seq)), reply)
+            for at, turn in enumerate(turns, len(before))
+        }
+
+    # ── attach: units with their links, and the buffer (Eq. 4) ────────────────────────────────────
 
     def _written(self, described: Sequence[Described], view: View) -> Plan | None:
         """The plan that makes linked units of turns of one session (Eq. 4), but for those of which the model
@@ -166,34 +172,32 @@ class AllMem(RecordStrategy):
             return plan
         return replace(plan, records=(*plan.records, Put(BUFFER, buffer_text(waiting))))
 
-    # ── describing: several turns in a call ─────────────────────────────────────────────────────
+    # ── due: after so many sessions, a time, a full buffer (C.6, F.4) ─────────────────────────────
 
-    def _describe(self, view: View, turns: Sequence[Located]) -> list[Described]:
-        """Ask about turns in a call; what its reply lacks is asked for once more, each turn by itself."""
-        most, asked = self.own.context_turns, [turn for turn in turns if turn.text.strip()]
-        cards = self._cards(view, most, asked) if asked else {}
-        for turn in asked if len(asked) > 1 else ():
-            if cards[turn.seq].wrong:
-                cards |= self._cards(view, 0 if cards[turn.seq].failure else most, [turn])
-        return [cards.get(turn.seq) or Described(turn, _unit(turn, asking.EMPTY)) for turn in turns]
+    def _is_due(self, view: View, turn: Located) -> bool:
+        """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
+        the turn begins a session after so many (C.6, F.4)."""
+        own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
+        units = [bank.records[name] for name in waiting]
+        times = [moment(unit.time) for unit in units if unit.time]
+        if own.every_hours and times and turn.entry.time:
+            waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
+            if waited >= own.every_hours:
+                return True
+        begins = not bank.of_session(stem(turn.doc_id))  # of several side by side none begins anew
+        ended = begins and 0 < own.every_sessions <= len({unit.session for unit in units})
+        return ended or 0 < own.buffer_max <= len(waiting)
 
-    def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
-        """By seq; so many turns before them are shown too, but for those that a model does not take."""
-        first = turns[0]
-        said = view.document(first.doc_id).entries if first.doc_id in view else ()
-        at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
-        before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
-        context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
-        shown = [shown_turn(turn.entry, turn.text[: asking.LONGEST]) for turn in turns]
-        reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
-        cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
-        around = [*before, *turns]
-        return {
-            turn.seq: _read(around[: at + 1], cards.get(str(turn.seq)), reply)
-            for at, turn in enumerate(turns, len(before))
-        }
+    def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
+        """One consolidation as one plan; where the model does not answer, the buffer stays."""
+        if not (waiting := view.derived(buffered)):
+            return view
+        with self._writing.at(view) as (bank, space):
+            plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
+        outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
+        return outcome.view
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+    # ── what people see of it ─────────────────────────────────────────────────────────────────────
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
@@ -229,7 +233,7 @@ class AllMem(RecordStrategy):
         return faults(store, only, settings=self.own)
 
 
-# ── a turn as a unit ─────────────────────────────────────────────────────────────────────────────
+# ── a turn as a unit ──────────────────────────────────────────────────────────────────────────────
 
 
 class Described(NamedTuple):
@@ -278,7 +282,7 @@ def _unit(turn: Located, words: Descriptor) -> Record:
     return Record(name, SPEC, words.summary, words.keywords, turn.entry.time, session, refs)
 
 
-# ── reading (3.4) ────────────────────────────────────────────────────────────────────────────────
+# ── reading (3.4) ─────────────────────────────────────────────────────────────────────────────────
 
 
 class UnitSearch(RecordSearch[AllmemSettings]):
@@ -326,7 +330,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         self.trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
         return self.evidence(material.by_time() if own.by_time else material.by_rank())
 
-    # ── the three stages ────────────────────────────────────────────────────────────────────────
+    # ── anchor, expand, rank (D.1 to D.4) ─────────────────────────────────────────────────────────
 
     def _units(self) -> list[Candidate]:
         """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36)."""

@@ -141,21 +141,13 @@ class XMemory(RecordStrategy):
         open_ones = [*strands(view, new, self.own.block_max, given_up, end=end)]
         by_strand = in_order(self._ended, open_ones, self.own.workers)
         ended = sorted(chain.from_iterable(by_strand), key=lambda block: (block.by, block.turns[0].seq))
-        failed = 0
-        for block in chain.from_iterable(in_order(self._tell, ended, self.own.workers)):
-            seqs = [turn.seq for turn in block.turns]
-            if block.failure:
-                unanswered = dict.fromkeys(seqs, block.failure)
-                view = (yield Plan(unanswered=unanswered, rejected=block.rejected)).view
-                failed += 1
-            elif not block.episode:
-                view = (yield Plan(empty=tuple(seqs))).view
-            else:
-                after = yield from settled(view, partial(self._written, block))
-                if after is None:
-                    return None
-                view = after
-        return None if ended and failed == len(ended) else view
+        blocks = [*chain.from_iterable(in_order(self._tell, ended, self.own.workers))]
+        for block in blocks:
+            after = yield from settled(view, partial(self._written, block))
+            if after is None:
+                return None
+            view = after
+        return None if blocks and all(block.failure for block in blocks) else view
 
     # ── segment: where a block ends (C.1) ───────────────────────────────────────────────────────
 
@@ -213,6 +205,11 @@ class XMemory(RecordStrategy):
 
     def _written(self, block: Block | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
+        seqs = [turn.seq for turn in block.turns] if block else []
+        if block and block.failure:
+            return Plan(unanswered=dict.fromkeys(seqs, block.failure), rejected=block.rejected)
+        if block and not block.episode:
+            return Plan(empty=tuple(seqs))
         with self._writing.at(view) as (store, index):
             after, asker = store.copy(), Asker(self.llm)
             if block:
@@ -415,15 +412,15 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
         """The representatives among these records, of so many, in the order in which they are taken."""
-        own, scores = self.own, self._near(names)
-        order = sorted(zip(names, scores, strict=True), key=lambda one: (-one[1], number_of(one[0]), one[0]))
-        place = {name: rank for rank, (name, _) in enumerate(order)}
-        near = [{rank: 1.0} for rank in range(len(order))]
-        for name, others in self.index.neighbours(names, min(own.neighbours, count // own.share)).items():
-            near[place[name]] |= {place[one]: cos for one, cos in others if one in place and cos > 0}
-        relevance = [score for _, score in order]
-        taken = pick(relevance, near, budget, own.alpha, own.normaliser, own.coverage)
-        return [Candidate(order[rank][0], {"near": order[rank][1]}) for rank in taken]
+        own, scored = self.own, zip(names, self._near(names), strict=True)
+        scores = dict(sorted(scored, key=lambda one: (-one[1], number_of(one[0]), one[0])))
+        others = self.index.neighbours(names, min(own.neighbours, count // own.share))
+        near = {
+            name: {name: 1.0} | {one: cos for one, cos in others[name] if one in scores and cos > 0}
+            for name in scores
+        }
+        taken = pick(scores, near, budget, own.alpha, own.normaliser, own.coverage)
+        return [Candidate(name, {"near": scores[name]}) for name in taken]
 
     def _near(self, names: Sequence[str]) -> list[float]:
         """How near records are to it; what search does not find is as near as nothing."""
@@ -528,30 +525,30 @@ def min_max(values: Sequence[float]) -> list[float]:
 
 
 def pick(
-    relevance: Sequence[float],
-    near: Sequence[Mapping[int, float]],
+    relevance: Mapping[str, float],
+    near: Mapping[str, Mapping[str, float]],
     budget: int,
     alpha: float,
     kind: Literal["max", "total"] = "max",
     target: float = 1.0,
-) -> list[int]:
+) -> list[str]:
     """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance (Eq. 4).
 
     `near` has those that each covers, with the cosine: itself with 1, and its neighbours above 0. What is not
     covered yet counts as a share of Z: the largest coverage of one, or as in the published code that of all.
-    It ends at `budget` or once this share of all is covered.
+    It ends at `budget` or once this share of all is covered; of equal ones the first is taken.
     """
-    shares, sums = min_max(relevance), [sum(covered.values()) for covered in near] or [1.0]
+    shares = dict(zip(relevance, min_max([*relevance.values()]), strict=True))
+    sums = [sum(near[one].values()) for one in relevance] or [1.0]
     whole = max(sums) if kind == "max" else sum(sums)
-    known, taken = set[int](), list[int]()
+    known, taken = set[str](), list[str]()
 
-    def score(one: int) -> float:
+    def score(one: str) -> tuple[float, float]:
         gain = sum(weight for other, weight in near[one].items() if other not in known) / whole
-        return round(alpha * gain + (1 - alpha) * shares[one], DIGITS)
+        return round(alpha * gain + (1 - alpha) * shares[one], DIGITS), shares[one]
 
     while len(taken) < min(budget, len(near)) and len(known) < target * len(near):
-        left = (one for one in range(len(near)) if one not in taken)
-        taken.append(max(left, key=lambda one: (score(one), shares[one], -one)))
+        taken.append(max((one for one in relevance if one not in taken), key=score))
         known.update(near[taken[-1]])
     return taken
 
