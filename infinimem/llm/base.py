@@ -28,6 +28,8 @@ class Task:
         schema: JSON schema of the reply, an object.
         rule: "module:function" that answers without a model, given the variables.
         logprobs: whether the log probabilities of the reply's tokens are wanted, where a server gives them.
+        model: the model of the client's server that is asked in place of the client's own, if any; a client
+            that knows but one asks that.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Task:
     max_tokens: int = 2048
     prompts: str = "infinimem.prompts"
     logprobs: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True)
