@@ -15,7 +15,8 @@ from infinimem.llm.reading import read
 from infinimem.strategies.allmem import consolidate as of_topology
 from infinimem.strategies.allmem import strategy as of_units
 from infinimem.strategies.gam import strategy as of_network
-from infinimem.strategies.infini import tasks as of_topics
+from infinimem.strategies.infini import documents, plan
+from infinimem.strategies.infini import strategy as of_topics
 from infinimem.strategies.recmem import strategy as of_episodes
 from infinimem.strategies.segment import SEGMENT
 from infinimem.strategies.xmemory import partition as of_themes
@@ -25,10 +26,20 @@ TIERS = replace(tasks.ANSWER, variables=tasks.ANSWER.variables | {"episodes", "f
 """As RecMem's reader has it asked (`Evidence.apart`)."""
 
 ALL = (
-    *(*tasks.ALL, TIERS, *judge.ALL, *of_topics.ALL, SEGMENT),
+    *(*tasks.ALL, TIERS, *judge.ALL, SEGMENT),
     *(
         one
-        for module in (of_units, of_topology, of_blocks, of_themes, of_episodes, of_network)
+        for module in (
+            of_topics,
+            plan,
+            documents,
+            of_units,
+            of_topology,
+            of_blocks,
+            of_themes,
+            of_episodes,
+            of_network,
+        )
         for one in vars(module).values()
         if isinstance(one, Task)
     ),

@@ -26,7 +26,9 @@ from infinimem.spec import load
 from infinimem.strategies.allmem.consolidate import DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
 from infinimem.strategies.allmem.strategy import DESCRIBE
 from infinimem.strategies.gam.strategy import RELATE, TOPIC
-from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
+from infinimem.strategies.infini.documents import LAYOUT, MERGE
+from infinimem.strategies.infini.plan import COMPARE, PLAN, REWRITE
+from infinimem.strategies.infini.strategy import EXTRACT
 from infinimem.strategies.recmem.strategy import EPISODES, REFINE
 from infinimem.strategies.recmem.strategy import MERGE as MERGE_EPISODES
 from infinimem.strategies.segment import SEGMENT
