@@ -14,7 +14,7 @@ from typing import Any
 from infinimem.evaluation import plots
 from infinimem.evaluation.database import read
 from infinimem.evaluation.methods.spec import OWN
-from infinimem.evaluation.metrics import mean, paired_difference, percentile
+from infinimem.evaluation.metrics import paired_difference, percentile
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
 PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
@@ -215,9 +215,11 @@ def _differences(pairs: Iterable[tuple[str, float, float]]) -> dict[str, dict[st
 
 
 def _until(values: Sequence[tuple[float]]) -> dict[str, float | None]:
+    if not values:
+        return {}
     needed = [value for (value,) in values]
-    reached = mean([value < inf for value in needed])
-    return {"questions": len(needed), "reached": reached, **_percentiles(needed, 50, 90)} if needed else {}
+    reached = fmean(value < inf for value in needed)
+    return {"questions": len(needed), "reached": reached, **_percentiles(needed, 50, 90)}
 
 
 def _percentiles(values: Sequence[float], *shares: int) -> dict[str, float | None]:
@@ -380,7 +382,7 @@ def _documents(methods: Report) -> str:
     def cells(one: Report) -> list[object]:
         sizes = one["document_tokens"]
         shares = _percentiles(sizes, 10, 50, 90, 100).values()
-        return [len(sizes), _whole(mean(sizes)), *map(_whole, shares)] if sizes else []
+        return [len(sizes), _whole(fmean(sizes)), *map(_whole, shares)] if sizes else []
 
     columns = ["method", "documents", "tokens, mean", "p10", "p50", "p90", "largest"]
     return _table("Sizes of the documents that were made", columns, _rows(methods, cells))
