@@ -26,7 +26,7 @@ from infinimem.grounding.when import day_of, mentions
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.strategies.readers.collect import search
+from infinimem.strategies.readers.pipeline import search
 from infinimem.user_folders import delete_cache
 
 _SETTINGS = "infinimem.toml"

@@ -21,7 +21,7 @@ from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
 from infinimem.settings import EMBEDDERS, configuration
-from infinimem.strategies.readers.collect import Search
+from infinimem.strategies.readers.pipeline import Search
 
 if TYPE_CHECKING:
     from infinimem.embedders.base import Embedder
