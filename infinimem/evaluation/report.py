@@ -79,16 +79,17 @@ def write_report(folder: Path) -> dict[str, Any]:
     return report
 
 
-def over_runs(reports: Sequence[Report]) -> tuple[list[str], list[list[str]]]:
+def over_runs(reports: Sequence[Report]) -> dict[str, Any]:
     """Return the short table over several runs of the same: mean ± standard deviation, a row a method."""
-    columns = reports[0]["columns"]
-    rows = []
-    for name in reports[0]["methods"]:
-        found = [report["methods"][name]["mean"] for report in reports]
-        values = ([100 * one[measure] for one in found if measure in one] for measure in columns[2:])
-        told = (f"{fmean(some):.1f} ± {stdev(some):.1f}" if some[1:] else _NONE for some in values)
-        rows.append([name, str(reports[0]["methods"][name]["counted"]), *told])
-    return columns, rows
+
+    def cell(method: str, measure: str) -> str:
+        of = [report["methods"][method]["mean"] for report in reports]
+        found = [100 * one[measure] for one in of if measure in one]
+        return f"{fmean(found):.1f} ± {stdev(found):.1f}" if found[1:] else _NONE
+
+    columns, rows = reports[0]["columns"], reports[0]["rows"]
+    told = [[*row[:2], *(cell(row[0], measure) for measure in columns[2:])] for row in rows]
+    return {"runs": len(reports), "columns": columns, "rows": told}
 
 
 # ── rows, added up: of one method, ?1 ───────────────────────────────────────────────────────────
@@ -215,11 +216,9 @@ def _differences(pairs: Iterable[tuple[str, float, float]]) -> dict[str, dict[st
 
 
 def _until(values: Sequence[tuple[float]]) -> dict[str, float | None]:
-    if not values:
-        return {}
     needed = [value for (value,) in values]
-    reached = fmean(value < inf for value in needed)
-    return {"questions": len(needed), "reached": reached, **_percentiles(needed, 50, 90)}
+    reached = sum(value < inf for value in needed) / max(len(needed), 1)
+    return {"questions": len(needed), "reached": reached, **_percentiles(needed, 50, 90)} if needed else {}
 
 
 def _percentiles(values: Sequence[float], *shares: int) -> dict[str, float | None]:

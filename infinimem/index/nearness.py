@@ -129,19 +129,18 @@ class Meaning:
     def _embedded(self, columns: Columns, wanted: Array) -> Rows:
         """Return the vectors of the library, with those of some rows, and note where they stand."""
         vectors = vectors_of(self._view)
-        rows = vectors.rows
-        if len(missing := self._placed(columns, wanted, rows)):
-            rows = vectors.add(*self._texts(columns.ids[missing].tolist()))
-            self._placed(columns, wanted, rows)
-        return rows
-
-    def _placed(self, columns: Columns, wanted: Array, rows: Rows) -> Array:
-        """Note where the vectors of wanted rows stand, and return those that have none."""
-        if columns.vectors is not rows:  # after a `forget` each stands elsewhere, also what is not wanted now
-            columns.vectors, columns.at[:] = rows, -1
-        missing = wanted[columns.at[wanted] < 0]
-        columns.at[missing] = rows.places([columns.keys[at] for at in missing])
-        return missing[columns.at[missing] < 0]
+        rows, is_last = vectors.rows, False
+        while True:
+            if (
+                columns.vectors is not rows
+            ):  # after a `forget`: all stand elsewhere
+                columns.vectors, columns.at[:] = rows, -1
+            missing = wanted[columns.at[wanted] < 0]
+            columns.at[missing] = rows.places([columns.keys[at] for at in missing])
+            missing = missing[columns.at[missing] < 0]
+            if is_last or not len(missing):
+                return rows
+            rows, is_last = vectors.add(*self._texts(columns.ids[missing].tolist())), True
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
         """Return the texts of rows as their documents have them, and whether they do still."""

@@ -124,7 +124,9 @@ def parse(text: str) -> Spec:
     way = OWN.get(name)
     preset = spec_of(way.strategy).presets[way.preset] if way and way.preset else {}
     numbers = LENGTHS if name != "dense" else (*LENGTHS, "chunk", "top")
-    counts = {key: _count(key, given.pop(key)) for key in numbers if key in given}
+    counts = {key: _value(given.pop(key)) for key in numbers if key in given}
+    if wrong := [key for key, count in counts.items() if type(count) is not int or count < 1]:
+        raise UsageError(f"method {text!r}: a number of 1 or more is wanted for {wrong[0]}")
     embedder = given.pop("embedder", None) if way or "embedder" in BASELINES[name] else None
     settings = {group: dict(values) for group, values in preset.items()}
     spec = Spec(":".join((name, *parts)), name, settings, embedder, counts)
@@ -180,12 +182,6 @@ def _place(name: str, key: str) -> tuple[str, str]:
         raise UsageError(f"setting {key!r} is in several groups; write {' or '.join(map('.'.join, found))}")
     known = ", ".join(["embedder", *dict.fromkeys(setting for _, setting in places)])
     raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
-
-
-def _count(key: str, text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise UsageError(f"{key}={text}: a number of 1 or more is wanted")
-    return int(text)
 
 
 def _value(text: str) -> Any:
