@@ -27,6 +27,13 @@ def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
     return making(sum(sizes), len(sizes), view.settings, view.spec.name).tokens
 
 
+def for_agent(view: View) -> dict[str, int]:
+    """Return how many tasks an agent gets about pending turns, and their tokens with its replies."""
+    sizes = [tokens.estimate(place.text) for place in view.uncited()]
+    usage = making(sum(sizes), len(sizes), view.settings, view.spec.name)
+    return {"tasks": usage.calls, "tokens": usage.tokens, "turns": len(sizes)}
+
+
 def for_question(view: View, question: str, reader: str) -> int:
     """Return tokens in and out for an answer, by a reader of that name."""
     size = sum(tokens.estimate(place.text) for place in view.entries("evidence"))

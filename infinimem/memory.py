@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.connect import Choice
-from infinimem.errors import LibraryError, ModelUnavailable, UsageError, escape
+from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
+from infinimem.llm.agent import AGENT, AgentTask, Desk
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE, permitted
 from infinimem.llm.replies import Cached
@@ -27,7 +28,7 @@ from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, 
 from infinimem.reader import Compared, Reader
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
-from infinimem.store.receipts import last_forget
+from infinimem.store.receipts import last_forget, next_number, receipts_of
 from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
@@ -141,7 +142,8 @@ class Memory(Reader):
         Returns:
             The new entries, where they stand in CURRENT (or already in a topic); of a strategy that keeps
             records, the turns that have one now. `unanswered` tells of which turns there are none because no
-            answer of the model was of use; they stay pending.
+            answer of the model was of use; they stay pending. With the model "agent" turns are only recorded
+            (see `tasks`).
 
         Raises:
             UsageError: a turn is empty, its time is no time, or a message is none; nothing is recorded.
@@ -170,16 +172,17 @@ class Memory(Reader):
         with self._spending(max_tokens):
             return len(self._extract(progress))
 
-    def _extract(self, progress: Progress | None = None) -> Collection[int]:
+    def _extract(self, progress: Progress | None = None, upto: int | None = None) -> Collection[int]:
         """Extract from what is pending, and return the seqs that are new: lines would keep every document
-        alive that they stood in."""
+        alive that they stood in. For the agent `upto` a turn, after which it is consolidated."""
         new: dict[int, None] = {}
         done: set[int] = set()
+        if self.by_agent and upto is None:
+            return new
         with self._extracting, _pending_kept():
             view = self.view
-            given_up = view.given_up(self.llm.name)
-            pending = [place.seq for place in view.each_uncited() if place.seq not in given_up]
-            if pending and self._tick("append", view):
+            pending = self._pending(view, upto)
+            if pending and upto is None and self._tick("append", view):
                 view = self.view
             for at in range(0, len(pending), PORTION):
                 portion = pending[at : at + PORTION]
@@ -190,13 +193,18 @@ class Memory(Reader):
                         held = [seq for put in attempt.plan.records for seq in put.origin]
                         new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
                         done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
-                        if self._tick("due", attempt.outcome.view):
+                        if upto is None and self._tick("due", attempt.outcome.view):
                             self.library.adopt_edits()
                             attempt.outcome = replace(attempt.outcome, view=self.view)
                     view = attempt.outcome.view
                     if progress:
                         progress(len(done), len(pending))
         return new
+
+    def _pending(self, view: View, upto: int | None = None) -> list[int]:
+        given_up = view.given_up(self.llm.name)
+        seqs = (place.seq for place in view.each_uncited() if place.seq not in given_up)
+        return [seq for seq in seqs if upto is None or seq <= upto]
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
         return self.strategy.observe(view, view.uncited(portion))
@@ -267,8 +275,14 @@ class Memory(Reader):
         Raises:
             NotALibrary: the folder was not made a library.
             ModelUnavailable: the buffer, or what is left of it, stays as it is.
+            ReplyAwaited: the agent is the model, and has tasks; `answer_task` goes on.
         """
         self.library.demand_initialised()
+        if self.by_agent:
+            number = next_number(self.view)
+            if tasks := self.tasks("consolidate"):
+                raise ReplyAwaited(tasks)
+            return next(receipts_of(self.view, number - 1), None)
         with self._spending(max_tokens):
             self._extract()
             return self._consolidated()
@@ -277,6 +291,84 @@ class Memory(Reader):
         self.library.adopt_edits()
         receipts = self._tick("consolidate", self.view)
         return receipts[0] if receipts else None
+
+    # ── the agent as the model ──────────────────────────────────────────────────────────────────
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether whoever works with the library is its model, by tasks."""
+        return self.llm.name == AGENT
+
+    def tasks(self, event: Tick = "due") -> list[AgentTask]:
+        """Extract and consolidate as far as the agent's replies reach, and return the tasks that await more
+        of them; "consolidate" empties the buffer in the end, due or not.
+
+        Raises:
+            UsageError: another model is asked.
+            ModelNotConfigured: replies are not kept.
+        """
+        with self._desk() as desk:
+            return self._go_on(desk, event)
+
+    def take_task(self, number: int | None = None, after: int | None = None) -> AgentTask | None:
+        """Give a task, or the first that nobody has, and claim it for a while; None if none is left. What was
+        read in the task `after` which it comes is not told again. UsageError if this one awaits no reply;
+        errors as of `tasks`."""
+        with self._desk() as desk:
+            if not desk.open():
+                self._go_on(desk)
+            return desk.take(number, after)
+
+    def open_tasks(self) -> list[AgentTask]:
+        """Return the tasks that await a reply, as far as the work went by now."""
+        return Desk(self.library, self._replies()).open() if self.by_agent else []
+
+    def answer_task(self, number: int, reply: str) -> list[str]:
+        """Keep the reply to a task, and go on; return what is wrong with it, a line each, for another reply.
+        UsageError if there is no such task; errors as of `tasks`."""
+        with self._desk() as desk:
+            wrong, took = desk.answer(number, reply)
+            note_usage(self.library.files, self._day(), took)
+            self._go_on(desk)
+            return wrong
+
+    def redo_task(self, number: int) -> list[AgentTask]:
+        """Ask anew what a task asked; turns of which nothing was kept are pending again. Errors and result as
+        of `tasks`."""
+        with self._desk() as desk:
+            self.library.reopen(desk.redo(number))
+            return self._go_on(desk)
+
+    @contextmanager
+    def _desk(self) -> Iterator[Desk]:
+        self.library.demand_initialised()
+        if not self.by_agent:
+            raise UsageError(f"tasks are for the model {AGENT!r}; --model or INFINIMEM_MODEL names it")
+        desk = Desk(self.library, self._replies())
+        with desk.held(), self._spending():
+            yield desk
+
+    def _go_on(self, desk: Desk, event: Tick = "due") -> list[AgentTask]:
+        """Work until replies are awaited, or nothing is left. All that is asked in a run is about the turns
+        that were there when it began, for else each new one would change what was asked."""
+        while True:
+            upto, ends = desk.run() or (self.view.max_seq, event)
+            if not desk.run() and event == "due" and not self._pending(self.view):
+                ends = "append"  # nothing came in since: the buffer may be stale
+            ends = "consolidate" if event == "consolidate" else ends
+            desk.begin(upto, ends)
+            try:
+                self._extract(upto=upto)
+                self.library.adopt_edits()
+                for attempt in self._drive(lambda view: self.strategy.tick(view, ends), self.view):
+                    if isinstance(attempt.outcome, Applied):
+                        desk.begin(upto, "consolidate")  # what follows is due though the buffer is empty
+            except ReplyAwaited as awaited:
+                return desk.settle(self.llm.put_down(awaited.asked))
+            desk.end()
+            event = "due"
+            if not self._pending(self.view):
+                return []
 
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a

@@ -12,9 +12,9 @@ import click
 from infinimem.cli.history import show_receipt, unsigned
 from infinimem.cli.options import OFFLINE, Options, command, numbers, raw_option, spending_options, words
 from infinimem.cli.output import Output
-from infinimem.errors import UsageError
+from infinimem.errors import ReplyAwaited, UsageError
 from infinimem.model import Receipt, Turn, Unanswered
-from infinimem.results import counted, diff, receipt_json
+from infinimem.results import counted, diff, receipt_json, tasks_json, tasks_left
 from infinimem.store.folders import LEFT_OUT
 from infinimem.store.state import newly_unanswered, unanswered_message
 
@@ -243,9 +243,15 @@ def consolidate(
         memory.retry()
     if leave:
         memory.leave(numbers(leave, "--leave"))
-    tried = memory.unanswered()
-    with out.progress("Consolidating"):
-        receipt = memory.consolidate(options.max_tokens)
+    tried, receipt = memory.unanswered(), None
+    try:
+        with out.progress("Consolidating"):
+            receipt = memory.consolidate(options.max_tokens)
+    except ReplyAwaited:
+        tasks = memory.open_tasks()
+        data = {"receipt": None, "tasks": [tasks_json(one) for one in tasks]}
+        out.result(data, lambda: out.line(tasks_left(tasks)))
+        return
     failed = newly_unanswered(tried, memory.unanswered())
 
     def show() -> None:

@@ -51,11 +51,13 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
     return {"type": "array", "items": object_of(optional, **properties)}
 
 
-def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
+def task(
+    name: str, variables: str, max_tokens: int, rule: str, draws: bool = False, **properties: Schema
+) -> Task:
     """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
     reply."""
     rule = f"infinimem.llm.offline.{rule}"
-    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens)
+    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens, draws=draws)
 
 
 def turn(entry: Entry, text: str) -> dict[str, str | None]:

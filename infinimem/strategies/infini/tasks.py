@@ -15,6 +15,7 @@ EXTRACT = task(
     "turns context topics problems",
     4096,
     "keep:extract",
+    draws=True,
     entries=list_of(
         ("when", "refers", "label", "topic", "standing"),
         text=TEXT,
