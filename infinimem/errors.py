@@ -74,7 +74,7 @@ class ReplyAwaited(InfinimemError):
     """The agent is the model and has not answered yet: `asked` are tasks and their variables, in order. What
     was applied stays."""
 
-    def __init__(self, asked: Sequence[tuple[Any, Any]]) -> None:
+    def __init__(self, asked: Sequence[Any]) -> None:
         super().__init__("a reply of the agent is awaited; infinimem tasks next shows what for")
         self.asked = asked
 

@@ -294,11 +294,6 @@ class Memory(Reader):
 
     # ── the agent as the model ──────────────────────────────────────────────────────────────────
 
-    @property
-    def by_agent(self) -> bool:
-        """Whether whoever works with the library is its model, by tasks."""
-        return self.llm.name == AGENT
-
     def tasks(self, event: Tick = "due") -> list[AgentTask]:
         """Extract and consolidate as far as the agent's replies reach, and return the tasks that await more
         of them; "consolidate" empties the buffer in the end, due or not.
@@ -360,7 +355,7 @@ class Memory(Reader):
             try:
                 self._extract(upto=upto)
                 self.library.adopt_edits()
-                for attempt in self._drive(lambda view: self.strategy.tick(view, ends), self.view):
+                for attempt in self._drive(partial(self.strategy.tick, event=ends), self.view):
                     if isinstance(attempt.outcome, Applied):
                         desk.begin(upto, "consolidate")  # what follows is due though the buffer is empty
             except ReplyAwaited as awaited:
@@ -587,7 +582,13 @@ class Memory(Reader):
                 for one in self.library.siblings()
             },
             "model": escape(self.llm.name),
+            **({"tasks": self._awaiting()} if self.by_agent else {}),
         }
+
+    def _awaiting(self) -> dict[str, int]:
+        tasks = [] if self.library.read_only else self.open_tasks()
+        size, turns = sum(task.tokens for task in tasks), len(self._pending(self.view))
+        return {"open": len(tasks), "tokens": size, "turns": turns}
 
     def doctor(self) -> list[Finding]:
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -149,3 +149,9 @@ def tasks_left(tasks: Collection[AgentTask]) -> str:
     size = sum(task.tokens for task in tasks)
     awaits = "awaits" if len(tasks) == 1 else "await"
     return f"{counted(len(tasks), 'task')} {awaits} the agent, about {size} tokens: infinimem tasks next"
+
+
+def tasks_claimed(tasks: Sequence[AgentTask]) -> str:
+    """Say that others have what is left, if anything is."""
+    rows = ", ".join(f"{task.number} until {task.claimed[11:19]}" for task in tasks)
+    return f"others have what is left: {rows}; a number prints it all the same" if tasks else tasks_left(())

@@ -9,7 +9,7 @@ import click
 
 from infinimem.cli.options import Options, Section
 from infinimem.errors import UsageError
-from infinimem.results import counted, tasks_json, tasks_left
+from infinimem.results import counted, tasks_claimed, tasks_json, tasks_left
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
@@ -86,7 +86,7 @@ def _show_next(options: Options, memory: Memory, number: int | None = None, afte
 
     def show() -> None:
         if task is None:
-            out.line(tasks_left(left))
+            out.line(tasks_claimed(left))
             return
         out.line(task.text)
         rest = f"; {counted(len(left) - 1, 'more task')} after it" if len(left) > 1 else ""

@@ -86,6 +86,8 @@ def add(options: Options, /, text: str, **about: Any) -> None:
             out.line(f"{place.entry.seq}\t{place.entry.text}")
         if not evidence:
             out.say("it was recorded before, nothing was added")
+        elif memory.by_agent:
+            out.say(f"recorded as evidence {evidence[0]}; {_waits(memory)}")
         elif not entries:
             nothing = "" if evidence[0] in memory.unanswered() else "; nothing in it to keep beyond that"
             out.say(f"recorded as evidence {evidence[0]}{nothing}")
@@ -95,6 +97,12 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     seqs = [place.entry.seq for place in entries]
     result = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
     _end(options, result, show, entries.unanswered)
+
+
+def _waits(memory: Memory) -> str:
+    told = memory.status()["tasks"]
+    tasks = f"{counted(told['open'], 'task')} and " if told["open"] else ""
+    return f"{tasks}{counted(told['turns'], 'turn')} await the agent: infinimem tasks next"
 
 
 def _estimate(
@@ -181,7 +189,9 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         if first and last:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
-        _say_left(out, source, archived, recorded if record else 0)
+        _say_left(out, source, archived, recorded if record and not memory.by_agent else 0)
+        if memory.by_agent:
+            out.say(_waits(memory))
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
 

@@ -19,8 +19,8 @@ OFFLINE = "offline"
 
 
 def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
-    """Return the client for a model by name, "agent", or "offline"; None takes the settings, then "offline". A client
-    of the openai package asks the model that the settings name.
+    """Return the client for a model by name, "agent" or "offline"; None takes the settings, then "offline". A
+    client of the openai package asks the model that the settings name.
 
     Raises:
         ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
