@@ -31,7 +31,7 @@ from infinimem.llm.replies import Kept, fenced, kept, put_reply
 from infinimem.llm.tasks import filled
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
-from infinimem.store.files import MAX_OWNED, digest
+from infinimem.store.files import MAX_OWNED, STAGED, digest
 from infinimem.store.library import Library
 from infinimem.store.view import whole
 
@@ -73,10 +73,11 @@ class AgentTask:
     """
 
     number: int
-    name: str
-    keys: tuple[str, ...]
+    name: str = ""
+    keys: tuple[str, ...] = ()
     claimed: str = ""
     doubted: str = ""
+    waits: bool = True
     open: Mapping[int, Kept] = field(default_factory=dict)
     follows: bool = False
 
@@ -146,7 +147,7 @@ class Desk:
 
     def begin(self, upto: int, event: str) -> None:
         if self.run() != (upto, event):
-            self._files.replace(RUN, f"{upto} {event}\n".encode())
+            self._put(RUN, f"{upto} {event}\n")
 
     def end(self) -> None:
         if self.run():
@@ -155,44 +156,43 @@ class Desk:
 
     # ── the tasks ───────────────────────────────────────────────────────────────────────────────
 
-    def tasks(self) -> list[AgentTask]:
-        """Return all tasks by number, those too that were answered."""
-        return [task for number in self._numbers() if (task := self._read(number))]
+    def open(self) -> list[AgentTask]:
+        """Return the tasks that await a reply, by number."""
+        tasks = (self._read(number) for number in self._numbers())
+        return [task for one in tasks if one.waits and (task := self._filled(one)).open]
 
     def _numbers(self) -> list[int]:
         numbers = (whole(name.removesuffix(".md")) for name in self._files.names(FOLDER))
         return sorted(number for number in numbers if number)
 
-    def open(self) -> list[AgentTask]:
-        """Return those that await a reply."""
-        return [task for task in self.tasks() if task.open]
-
     def settle(self, keys: Sequence[str]) -> list[AgentTask]:
-        """Let the tasks be those of these requests: drop those that nobody asks for, and number new ones."""
-        there, tasks, covered = self._numbers(), {task.number: task for task in self.tasks()}, set[str]()
-        answered = [number for number, task in tasks.items() if not task.open]
-        for number in there:
-            task = tasks.get(number)
-            asked = {task.keys[at - 1] for at in task.open} if task else set()
-            if not task or not asked <= {*keys} or number in answered[:-ANSWERED]:
-                self._files.remove(_path(number), durable=False)
-            covered |= asked
+        """Let the tasks be those of these requests, and number new ones. A reply to one that nobody asks for
+        any more is kept all the same."""
+        there, left, covered = self._numbers(), dict[int, AgentTask](), set[str]()
+        for task in self.open():
+            asked = {task.keys[at - 1] for at in task.open}
+            if asked <= {*keys}:
+                left[task.number] = task
+                covered |= asked
+            else:
+                self._written(task, stale=True)
+        for number in [number for number in there if number not in left][:-ANSWERED]:
+            self._files.remove(_path(number), durable=False)
         number = max(there, default=0)
         for some in self._portions([key for key in keys if key not in covered]):
             number += 1
-            self._write(AgentTask(number, "", tuple(some)))
-        return self.open()
+            left[number] = self._written(AgentTask(number, keys=tuple(some)))
+        return list(left.values())
 
     def take(self, number: int | None = None, after: int | None = None) -> AgentTask | None:
         """Claim a task, or the first that nobody has, those before others that mend; None if there is none.
         `after` is a task that the same agent has read."""
-        now, before = self._clock(), self._read(after) if after else None
-        read = kept(self._file(before.keys[0])) if before else None
+        now, keys = self._clock(), self._read(after).keys if after else ()
+        read = kept(self._file(keys[0])) if keys else None
         for task in sorted(self.open(), key=lambda task: not task.problems):
             free = not task.claimed or datetime.fromisoformat(task.claimed) <= now
             if task.number == number or (number is None and free):
-                task = replace(task, claimed=(now + CLAIM).isoformat(timespec="seconds"))
-                self._write(task)
+                task = self._written(replace(task, claimed=(now + CLAIM).isoformat(timespec="seconds")))
                 follows = read is not None and read.sections["Instructions"] == task.instructions
                 return replace(task, follows=follows)
         if number is not None:
@@ -207,9 +207,9 @@ class Desk:
         Raises:
             UsageError: there is no such task, or it is answered.
         """
-        task = next((one for one in self.tasks() if one.number == number), None)
-        if task is None or not task.open:
-            why = "is answered" if task else "is not there (any more)"
+        task = self._filled(self._read(number))
+        if not task.open:
+            why = "is answered" if task.keys else "is not there (any more)"
             raise UsageError(f"task {number} {why}; infinimem tasks next prints the next one")
         wrong: list[str] = []
         took = Usage()
@@ -223,18 +223,19 @@ class Desk:
                 wrong += [f"{begin}{one}" for one in (doubts if reply.data is not None else [reply.detail])]
             else:
                 took += put_reply(self._file(task.keys[at - 1]), given)
-        self._write(replace(task, doubted=mark))
+        self._written(replace(task, doubted=mark))
         return wrong, took
 
     def redo(self, number: int) -> tuple[int, ...]:
         """Drop the replies to a task; return the turns that they were about, if it was about turns."""
-        task = next((one for one in self.tasks() if one.number == number), None)
-        if task is None:
-            raise UsageError(f"task {number} is not there (any more)")
+        task = self._read(number)
         told = [self._file(key) for key in task.keys]
         rows = [one.head.get("turns", "") for path in told if (one := kept(path))]
+        if not rows:
+            raise UsageError(f"task {number} is not there (any more)")
         for path in told:
             put_reply(path, "")
+        self._written(task)
         return tuple(seq for row in filter(None, rows) for seq in parse_seqs(row))
 
     def _parts(self, task: AgentTask, text: str) -> dict[int, str]:
@@ -261,25 +262,33 @@ class Desk:
     def _file(self, key: str) -> Path:
         return self._replies / f"{key}.md"
 
-    def _read(self, number: int) -> AgentTask | None:
+    def _read(self, number: int) -> AgentTask:
+        """Return what the file says of a task; one of no request for a file that says nothing."""
         lines = (self._files.read(_path(number), MAX_OWNED) or b"").decode("utf-8", "replace").split("\n")
         head = dict(line.split(": ", 1) for line in lines[1:6] if ": " in line)
         keys = tuple(key for key in head.get("requests", "").split() if key.isalnum())
-        task = AgentTask(number, "", keys, head.get("claimed", ""), head.get("doubted", ""))
-        return self._filled(task) if all(kept(self._file(key)) for key in keys or ("",)) else None
+        claimed = head.get("claimed", "")
+        return AgentTask(number, "", keys, claimed, head.get("doubted", ""), head.get("waits") != "0")
 
     def _filled(self, task: AgentTask) -> AgentTask:
-        """Return the task with what its requests are by now."""
+        """Return the task with what its requests are by now; without any if one of them is lost."""
         asked = {at: one for at, key in enumerate(task.keys, 1) if (one := kept(self._file(key)))}
+        left = {at: one for at, one in asked.items() if not one.is_answered and len(asked) == len(task.keys)}
         name = next((one.head["task"] for one in asked.values()), "")
-        left = {at: one for at, one in asked.items() if not one.is_answered}
-        return replace(task, name=name, open=left)
+        return replace(task, name=name, open=left, waits=bool(left))
 
-    def _write(self, task: AgentTask) -> None:
-        head = {"requests": " ".join(task.keys), "claimed": task.claimed, "doubted": task.doubted}
+    def _written(self, task: AgentTask, stale: bool = False) -> AgentTask:
+        task = self._filled(task)
+        head = {"requests": " ".join(task.keys), "waits": "0" if stale else str(len(task.open))}
+        head |= {"claimed": task.claimed, "doubted": task.doubted}
         lines = "".join(f"{name}: {value}\n" for name, value in head.items())
-        data = f"---\n{lines}---\n\n{self._filled(task).text}"
-        self._files.replace(_path(task.number), data.encode("utf-8", "backslashreplace"))
+        self._put(_path(task.number), f"---\n{lines}---\n\n{task.text}\n")
+        return task
+
+    def _put(self, path: str, text: str) -> None:
+        """Write a file at once; it need not outlast a loss of power."""
+        self._files.stage(f"{FOLDER}/{STAGED}", text.encode("utf-8", "backslashreplace"), durable=False)
+        self._files.rename(f"{FOLDER}/{STAGED}", path)
 
 
 def _path(number: int) -> str:
