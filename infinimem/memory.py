@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
-from infinimem.llm.agent import AGENT, AgentTask, Desk
+from infinimem.llm.agent import Desk
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE, permitted
 from infinimem.llm.replies import Cached
@@ -181,7 +181,7 @@ class Memory(Reader):
             return new
         with self._extracting, _pending_kept():
             view = self.view
-            pending = self._pending(view, upto)
+            pending = [seq for seq in view.pending(self.llm.name) if upto is None or seq <= upto]
             if pending and upto is None and self._tick("append", view):
                 view = self.view
             for at in range(0, len(pending), PORTION):
@@ -200,11 +200,6 @@ class Memory(Reader):
                     if progress:
                         progress(len(done), len(pending))
         return new
-
-    def _pending(self, view: View, upto: int | None = None) -> list[int]:
-        given_up = view.given_up(self.llm.name)
-        seqs = (place.seq for place in view.each_uncited() if place.seq not in given_up)
-        return [seq for seq in seqs if upto is None or seq <= upto]
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
         return self.strategy.observe(view, view.uncited(portion))
@@ -275,12 +270,12 @@ class Memory(Reader):
         Raises:
             NotALibrary: the folder was not made a library.
             ModelUnavailable: the buffer, or what is left of it, stays as it is.
-            ReplyAwaited: the agent is the model, and has tasks; `answer_task` goes on.
+            ReplyAwaited: the agent is the model, and has `tasks`.
         """
         self.library.demand_initialised()
         if self.by_agent:
             number = next_number(self.view)
-            if tasks := self.tasks("consolidate"):
+            if tasks := self.tasks.go_on("consolidate"):
                 raise ReplyAwaited(tasks)
             return next(receipts_of(self.view, number - 1), None)
         with self._spending(max_tokens):
@@ -294,76 +289,19 @@ class Memory(Reader):
 
     # ── the agent as the model ──────────────────────────────────────────────────────────────────
 
-    def tasks(self, event: Tick = "due") -> list[AgentTask]:
-        """Extract and consolidate as far as the agent's replies reach, and return the tasks that await more
-        of them; "consolidate" empties the buffer in the end, due or not.
+    @cached_property
+    def tasks(self) -> Desk:
+        """What awaits the agent's replies where the agent is the model, and the work that they are for."""
+        return Desk(self.library, self.llm, self._work, self._replies)
 
-        Raises:
-            UsageError: another model is asked.
-            ModelNotConfigured: replies are not kept.
-        """
-        with self._desk() as desk:
-            return self._go_on(desk, event)
-
-    def take_task(self, number: int | None = None, after: int | None = None) -> AgentTask | None:
-        """Give a task, or the first that nobody has, and claim it for a while; None if none is left. What was
-        read in the task `after` which it comes is not told again. UsageError if this one awaits no reply;
-        errors as of `tasks`."""
-        with self._desk() as desk:
-            if not desk.open():
-                self._go_on(desk)
-            return desk.take(number, after)
-
-    def open_tasks(self) -> list[AgentTask]:
-        """Return the tasks that await a reply, as far as the work went by now."""
-        return Desk(self.library, self._replies()).open() if self.by_agent else []
-
-    def answer_task(self, number: int, reply: str) -> list[str]:
-        """Keep the reply to a task, and go on; return what is wrong with it, a line each, for another reply.
-        UsageError if there is no such task; errors as of `tasks`."""
-        with self._desk() as desk:
-            wrong, took = desk.answer(number, reply)
-            note_usage(self.library.files, self._day(), took)
-            self._go_on(desk)
-            return wrong
-
-    def redo_task(self, number: int) -> list[AgentTask]:
-        """Ask anew what a task asked; turns of which nothing was kept are pending again. Errors and result as
-        of `tasks`."""
-        with self._desk() as desk:
-            self.library.reopen(desk.redo(number))
-            return self._go_on(desk)
-
-    @contextmanager
-    def _desk(self) -> Iterator[Desk]:
-        self.library.demand_initialised()
-        if not self.by_agent:
-            raise UsageError(f"tasks are for the model {AGENT!r}; --model or INFINIMEM_MODEL names it")
-        desk = Desk(self.library, self._replies())
-        with desk.held(), self._spending():
-            yield desk
-
-    def _go_on(self, desk: Desk, event: Tick = "due") -> list[AgentTask]:
-        """Work until replies are awaited, or nothing is left. All that is asked in a run is about the turns
-        that were there when it began, for else each new one would change what was asked."""
-        while True:
-            upto, ends = desk.run() or (self.view.max_seq, event)
-            if not desk.run() and event == "due" and not self._pending(self.view):
-                ends = "append"  # nothing came in since: the buffer may be stale
-            ends = "consolidate" if event == "consolidate" else ends
-            desk.begin(upto, ends)
-            try:
-                self._extract(upto=upto)
-                self.library.adopt_edits()
-                for attempt in self._drive(partial(self.strategy.tick, event=ends), self.view):
-                    if isinstance(attempt.outcome, Applied):
-                        desk.begin(upto, "consolidate")  # what follows is due though the buffer is empty
-            except ReplyAwaited as awaited:
-                return desk.settle(self.llm.put_down(awaited.asked))
-            desk.end()
-            event = "due"
-            if not self._pending(self.view):
-                return []
+    def _work(self, upto: int, event: Tick, applied: Callable[[], None]) -> None:
+        """Extract from turns up to one, then consolidate; call `applied` after each plan of that."""
+        with self._spending():
+            self._extract(upto=upto)
+            self.library.adopt_edits()
+            for attempt in self._drive(partial(self.strategy.tick, event=event), self.view):
+                if isinstance(attempt.outcome, Applied):
+                    applied()
 
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
@@ -582,13 +520,8 @@ class Memory(Reader):
                 for one in self.library.siblings()
             },
             "model": escape(self.llm.name),
-            **({"tasks": self._awaiting()} if self.by_agent else {}),
+            **({"tasks": self.tasks.counts()} if self.by_agent else {}),
         }
-
-    def _awaiting(self) -> dict[str, int]:
-        tasks = [] if self.library.read_only else self.open_tasks()
-        size, turns = sum(task.tokens for task in tasks), len(self._pending(self.view))
-        return {"open": len(tasks), "tokens": size, "turns": turns}
 
     def doctor(self) -> list[Finding]:
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""

@@ -77,12 +77,12 @@ def by_model(root: Path, turns: Sequence[Turn], strategy: str) -> Memory:
 def work(memory: Memory, agent: Scripted, most: int = 1000) -> int:
     """Answer until nothing is left; the number of tasks."""
     for count in range(most):
-        if (task := memory.take_task()) is None:
-            assert not memory.open_tasks()
+        if (task := memory.tasks.take()) is None:
+            assert not memory.tasks.open()
             return count
         reply = agent.reply(task.text)
-        if memory.answer_task(task.number, reply):
-            assert memory.answer_task(task.number, reply) == []
+        if memory.tasks.answer(task.number, reply):
+            assert memory.tasks.answer(task.number, reply) == []
     return most
 
 

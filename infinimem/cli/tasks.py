@@ -36,7 +36,7 @@ def tasks(context: click.Context, estimates: bool) -> None:
         say = f"about {counted(told['tasks'], 'task')}, {told['tokens']} tokens"
         out.result(told, lambda: out.line(say))
         return
-    waiting = memory.tasks()
+    waiting = memory.tasks.go_on()
     rows = [[one.number, one.name, len(one.open), one.tokens, one.claimed or "-"] for one in waiting]
 
     def show() -> None:
@@ -63,8 +63,8 @@ def answer(options: Options, number: int, file: Any) -> None:
     if len(data) > MAX_REPLY:
         raise UsageError(f"the reply is over {MAX_REPLY >> 20} MB")
     memory = options.writing()
-    if wrong := memory.answer_task(number, data.decode("utf-8", "replace")):
-        options.out.result({"wrong": wrong, "task": None, "left": len(memory.open_tasks())}, lambda: None)
+    if wrong := memory.tasks.answer(number, data.decode("utf-8", "replace")):
+        options.out.result({"wrong": wrong, "task": None, "left": len(memory.tasks.open())}, lambda: None)
         for line in wrong if not options.json else ():
             click.echo(f"error: {line}", err=True)
         sys.exit(1)
@@ -76,13 +76,13 @@ def answer(options: Options, number: int, file: Any) -> None:
 def redo(options: Options, number: int) -> None:
     """Drop the reply to a task and ask anew; turns of which nothing was kept are read again. What was applied
     stays: `undo` takes that back."""
-    waiting, out = options.writing().redo_task(number), options.out
+    waiting, out = options.writing().tasks.redo(number), options.out
     out.result({"tasks": [tasks_json(one) for one in waiting]}, lambda: out.line(tasks_left(waiting)))
 
 
 def _show_next(options: Options, memory: Memory, number: int | None = None, after: int | None = None) -> None:
-    task, out = memory.take_task(number, after), options.out
-    left = memory.open_tasks()
+    task, out = memory.tasks.take(number, after), options.out
+    left = memory.tasks.open()
 
     def show() -> None:
         if task is None:

@@ -258,7 +258,7 @@ def consolidate(
         with out.progress("Consolidating"):
             receipt = memory.consolidate(options.max_tokens)
     except ReplyAwaited:
-        tasks = memory.open_tasks()
+        tasks = memory.tasks.open()
         data = {"receipt": None, "tasks": [tasks_json(one) for one in tasks]}
         out.result(data, lambda: out.line(tasks_left(tasks)))
         return

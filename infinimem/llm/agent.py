@@ -14,10 +14,11 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -27,12 +28,13 @@ from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
 from infinimem.llm import reading
 from infinimem.llm.base import Reply, Task
-from infinimem.llm.replies import Kept, fenced, kept, put_reply
+from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
 from infinimem.llm.tasks import filled
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
 from infinimem.store.files import MAX_OWNED, STAGED, digest
 from infinimem.store.library import Library
+from infinimem.store.state import note_usage
 from infinimem.store.view import whole
 
 AGENT = "agent"
@@ -116,43 +118,84 @@ class AgentTask:
         return tokens.count(self.text)
 
 
-class Desk:
-    """The tasks of a library. `replies` is where replies are kept; `now` gives the time.
+Work = Callable[[int, Any, Callable[[], None]], None]
+"""Extracts up to a turn and ends with an event, until a reply is awaited; calls the last after each plan of
+that."""
 
-    Raises:
-        ModelNotConfigured: replies are kept nowhere.
+
+class Desk:
+    """The tasks of a library, and the work that they are for, one at a time.
+
+    Args:
+        client: whose requests are asked.
+        work: is called again with each reply; what was applied is done, and replies that are kept cost nothing.
+        replies: gives the folder of replies.
+
+    Its methods raise UsageError if another model is asked, ModelNotConfigured if replies are kept nowhere.
     """
 
-    def __init__(self, library: Library, replies: Path | None) -> None:
-        if replies is None:
-            raise ModelNotConfigured(
-                "the agent's replies are kept nowhere; set replies_days under [llm], and a home folder"
-            )
-        self._files, self._clock, self._replies = library.files, library.clock, replies
+    def __init__(
+        self, library: Library, client: Cached, work: Work, replies: Callable[[], Path | None]
+    ) -> None:
+        self._library, self._client, self._work, self._replies = library, client, work, replies
+        self._files, self._clock = library.files, library.clock
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def _held(self) -> Iterator[None]:
         """Keep others from working on the tasks in the block."""
-        with (self._replies.parent / "lock").open("w") as file:
+        self._library.demand_initialised()
+        with (self._folder.parent / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    # ── the run ─────────────────────────────────────────────────────────────────────────────────
+    @property
+    def _folder(self) -> Path:
+        if self._client.name != AGENT:
+            raise UsageError(f"tasks are for the model {AGENT!r}; --model or INFINIMEM_MODEL names it")
+        if (folder := self._replies()) is None:
+            raise ModelNotConfigured(
+                "the agent's replies are kept nowhere; set replies_days under [llm], and a home folder"
+            )
+        return folder
 
-    def run(self) -> tuple[int, Any] | None:
-        """Return the seq of the last turn that the work under way is about, and the event that it ends with."""
+    # ── the work ────────────────────────────────────────────────────────────────────────────────
+
+    def go_on(self, event: str = "due") -> list[AgentTask]:
+        """Extract and consolidate as far as replies reach, and return the tasks that await more of them;
+        "consolidate" empties the buffer in the end, due or not."""
+        with self._held():
+            return self._go_on(event)
+
+    def _go_on(self, event: str = "due") -> list[AgentTask]:
+        """All that is asked in a run is about the turns that were there when it began: else each new one would
+        change what was asked, and answers would be in vain."""
+        while True:
+            view = self._library.view()
+            run = self._run()
+            if run is None:  # nothing came in since: the buffer may be stale
+                run = view.max_seq, event if event != "due" or view.pending(AGENT) else "append"
+            upto, ends = run[0], "consolidate" if event == "consolidate" else run[1]
+            self._begin(upto, ends)
+            try:
+                # what follows a consolidation is due though the buffer is empty
+                self._work(upto, ends, partial(self._begin, upto, "consolidate"))
+            except ReplyAwaited as awaited:
+                return self._settle(self._client.put_down(self._folder, awaited.asked))
+            self._files.remove(RUN, durable=False)
+            self._settle(())
+            event = "due"
+            if not self._library.view().pending(AGENT):
+                return []
+
+    def _run(self) -> tuple[int, str] | None:
+        """Return the seq of the last turn that the work under way is about, and with what event it ends."""
         rows = (self._files.read(RUN, MAX_OWNED) or b"").decode("ascii", "replace").split()
         upto = whole(rows[0]) if len(rows) == 2 and rows[1] in EVENTS else None
         return None if upto is None else (upto, rows[1])
 
-    def begin(self, upto: int, event: str) -> None:
-        if self.run() != (upto, event):
+    def _begin(self, upto: int, event: str) -> None:
+        if self._run() != (upto, event):
             self._put(RUN, f"{upto} {event}\n")
-
-    def end(self) -> None:
-        if self.run():
-            self._files.remove(RUN, durable=False)
-        self.settle(())
 
     # ── the tasks ───────────────────────────────────────────────────────────────────────────────
 
@@ -165,7 +208,7 @@ class Desk:
         numbers = (whole(name.removesuffix(".md")) for name in self._files.names(FOLDER))
         return sorted(number for number in numbers if number)
 
-    def settle(self, keys: Sequence[str]) -> list[AgentTask]:
+    def _settle(self, keys: Sequence[str]) -> list[AgentTask]:
         """Let the tasks be those of these requests, and number new ones. A reply to one that nobody asks for
         any more is kept all the same."""
         there, left, covered = self._numbers(), dict[int, AgentTask](), set[str]()
@@ -185,8 +228,15 @@ class Desk:
         return list(left.values())
 
     def take(self, number: int | None = None, after: int | None = None) -> AgentTask | None:
-        """Claim a task, or the first that nobody has, those before others that mend; None if there is none.
-        `after` is a task that the same agent has read."""
+        """Claim a task for a while, or the first that nobody has, those before others that mend; None if there
+        is none. `after` is a task that the same agent has read, of which nothing is told again. UsageError if
+        the task awaits no reply."""
+        with self._held():
+            if not self.open():
+                self._go_on()
+            return self._take(number, after)
+
+    def _take(self, number: int | None, after: int | None) -> AgentTask | None:
         now, keys = self._clock(), self._read(after).keys if after else ()
         read = kept(self._file(keys[0])) if keys else None
         for task in sorted(self.open(), key=lambda task: not task.problems):
@@ -199,14 +249,20 @@ class Desk:
             raise UsageError(f"no task {number} awaits a reply; infinimem tasks lists those that do")
         return None
 
-    def answer(self, number: int, text: str) -> tuple[list[str], Usage]:
-        """Keep what is of use in a reply; return what is wrong with the rest, a line each, and what it took.
-
-        A reply that names what is not there, or leaves most turns out, is given back once.
+    def answer(self, number: int, text: str) -> list[str]:
+        """Keep what is of use in a reply, and go on; return what is wrong with the rest, a line each. A reply
+        that names what is not there, or leaves most turns out, is given back once.
 
         Raises:
             UsageError: there is no such task, or it is answered.
         """
+        with self._held():
+            wrong, took = self._answer(number, text)
+            note_usage(self._files, self._clock().astimezone(UTC).date().isoformat(), took)
+            self._go_on()
+            return wrong
+
+    def _answer(self, number: int, text: str) -> tuple[list[str], Usage]:
         task = self._filled(self._read(number))
         if not task.open:
             why = "is answered" if task.keys else "is not there (any more)"
@@ -226,8 +282,19 @@ class Desk:
         self._written(replace(task, doubted=mark))
         return wrong, took
 
-    def redo(self, number: int) -> tuple[int, ...]:
-        """Drop the replies to a task; return the turns that they were about, if it was about turns."""
+    def redo(self, number: int) -> list[AgentTask]:
+        """Drop the replies to a task and ask anew; turns of which nothing was kept are pending again."""
+        with self._held():
+            self._library.reopen(self._redo(number))
+            return self._go_on()
+
+    def counts(self) -> dict[str, int]:
+        """Count open tasks, their tokens, and the turns that wait."""
+        tasks = [] if self._library.read_only else self.open()
+        turns = len(self._library.view().pending(AGENT))
+        return {"open": len(tasks), "tokens": sum(task.tokens for task in tasks), "turns": turns}
+
+    def _redo(self, number: int) -> tuple[int, ...]:
         task = self._read(number)
         told = [self._file(key) for key in task.keys]
         rows = [one.head.get("turns", "") for path in told if (one := kept(path))]
@@ -260,7 +327,7 @@ class Desk:
     # ── files ───────────────────────────────────────────────────────────────────────────────────
 
     def _file(self, key: str) -> Path:
-        return self._replies / f"{key}.md"
+        return self._folder / f"{key}.md"
 
     def _read(self, number: int) -> AgentTask:
         """Return what the file says of a task; one of no request for a file that says nothing."""

@@ -118,13 +118,13 @@ class Cached(Wrapper):
             raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
         return self._llm.complete(task, variables)
 
-    def put_down(self, asked: Iterable[tuple[Task, Mapping[str, Any]]]) -> list[str]:
-        """Write requests without a reply into the folder, for the agent; return their keys, each once."""
-        folder, keys = self._folder.get(), dict[str, None]()
+    def put_down(self, folder: Path, asked: Iterable[tuple[Task, Mapping[str, Any]]]) -> list[str]:
+        """Write requests without a reply into the folder of replies; return their keys, each once."""
+        keys: dict[str, None] = {}
         for task, variables in asked:
             request = self._request(task, variables)
             keys[key := _key(request)] = None
-            if folder and not (folder / f"{key}.md").exists():
+            if not (folder / f"{key}.md").exists():
                 head, sections = _told(task, request, Reply(None))
                 if task.draws:
                     head["turns"] = format_seqs(sorted(int(turn["id"]) for turn in variables["turns"]))

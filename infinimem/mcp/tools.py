@@ -100,8 +100,8 @@ def _task_rows(result: Result) -> Iterator[str]:
 
 
 def _next(memory: Memory, number: int | None = None, after: int | None = None) -> Result:
-    task = memory.take_task(number, after)
-    left = memory.open_tasks()
+    task = memory.tasks.take(number, after)
+    left = memory.tasks.open()
     if task is None:
         return {"task": None, "left": len(left), "text": tasks_claimed(left)}
     rest = sum(one.tokens for one in left if one.number != task.number)
@@ -134,8 +134,8 @@ def answer_tool(memory: Memory) -> Tool:
             task: its number
             reply: the JSON that it asks for
         """
-        if wrong := memory.answer_task(task, reply):
-            left = len(memory.open_tasks())
+        if wrong := memory.tasks.answer(task, reply):
+            left = len(memory.tasks.open())
             return {"wrong": wrong, "task": task, "left": left, "text": "nothing of it is kept; answer again"}
         return {"wrong": [], **_next(memory, after=task)}
 

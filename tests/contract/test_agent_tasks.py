@@ -49,10 +49,10 @@ def by_agent(root: Path, settings: str = "") -> Memory:
 
 def work_on(memory: Memory, texts: list[str] | None = None) -> None:
     """Answer by the text of tasks until nothing is left."""
-    while task := memory.take_task():
+    while task := memory.tasks.take():
         if texts is not None:
             texts += re.findall(r"^(`{3,})\n(.*?)\n\1$", task.text, re.DOTALL | re.MULTILINE)
-        assert memory.answer_task(task.number, reply_to(task.text)) == []
+        assert memory.tasks.answer(task.number, reply_to(task.text)) == []
 
 
 # ── what becomes of tasks ───────────────────────────────────────────────────────────────────────
@@ -68,7 +68,7 @@ def test_all_five_systems_work_by_tasks(tmp_path: Path, strategy: str) -> None:
         memory.consolidate()
     assert work(memory, agent) > 0
     assert len(agent.answered) == len({*agent.answered})
-    assert memory.tasks() == [] and memory.open_tasks() == []
+    assert memory.tasks.go_on() == [] and memory.tasks.open() == []
     assert documents(tmp_path / "m") == documents(by_model(tmp_path / "n", turns, strategy).library.root)
     assert {one.model for one in memory.receipts()} <= {"agent"}
 
@@ -81,12 +81,12 @@ def test_turns_that_come_in_meanwhile_wait_and_change_no_task(tmp_path: Path) ->
         memory.consolidate()
     seen: list[tuple[int, str]] = []
     for number in range(4):
-        (task,) = memory.tasks("consolidate" if number == 0 else "due")
+        (task,) = memory.tasks.go_on("consolidate" if number == 0 else "due")
         memory.record([Turn(f"I saw {number} herons at the river.", session="s8", key=str(number))])
-        (same,) = open_memory(tmp_path / "m", model="agent").tasks()
+        (same,) = open_memory(tmp_path / "m", model="agent").tasks.go_on()
         assert (same.number, same.text) == (task.number, task.text)
         seen.append((task.number, task.text))
-        assert memory.answer_task(task.number, reply_to(task.text)) == []
+        assert memory.tasks.answer(task.number, reply_to(task.text)) == []
     assert "herons" not in "".join(text for _, text in seen)
     work_on(memory)
     texts = [place.text for place in memory.view.entries()]
@@ -99,15 +99,15 @@ def test_what_is_asked_side_by_side_comes_in_portions_and_is_applied_at_once(tmp
     memory.record(said(1, 2))
     work_on(memory)  # the first alone, so that the others know its topics
     memory.record(said(3, 4))
-    tasks = memory.tasks()
+    tasks = memory.tasks.go_on()
     assert [len(task.open) for task in tasks] == [8, 4]
     assert tasks[0].text.count("You keep the memory") == 1
     before = documents(tmp_path / "m")
     replies = json.loads(reply_to(tasks[0].text))
     some = {name: replies[name] for name in ("2", "5")} | {"7": {"entries": "none"}}
-    (wrong,) = memory.answer_task(tasks[0].number, json.dumps(some))
+    (wrong,) = memory.tasks.answer(tasks[0].number, json.dumps(some))
     assert wrong.startswith("part 7: ") and "entries" in wrong
-    assert [*memory.tasks()[0].open] == [1, 3, 4, 6, 7, 8], "what is of use is kept"
+    assert [*memory.tasks.go_on()[0].open] == [1, 3, 4, 6, 7, 8], "what is of use is kept"
     assert documents(tmp_path / "m") == before
     work_on(memory)
     assert len([*memory.view.entries()]) == 24
@@ -117,13 +117,13 @@ def test_a_stale_answer_is_kept_and_not_asked_for(tmp_path: Path) -> None:
     """Where files moved on, the task is nobody's any more; its reply serves where the same is asked again."""
     memory = by_agent(tmp_path / "m")
     memory.record(said(1))
-    (task,) = memory.tasks()
+    (task,) = memory.tasks.go_on()
     memory.library.mark(dict.fromkeys(range(1, 7), "LEFT"))
-    assert memory.tasks() == [] and memory.take_task() is None
-    memory.answer_task(task.number, reply_to(task.text))
+    assert memory.tasks.go_on() == [] and memory.tasks.take() is None
+    memory.tasks.answer(task.number, reply_to(task.text))
     assert [*memory.view.entries()] == []
     memory.retry()
-    assert memory.tasks() == [] and len([*memory.view.entries()]) == 6, "of the reply that was kept"
+    assert memory.tasks.go_on() == [] and len([*memory.view.entries()]) == 6, "of the reply that was kept"
 
 
 def test_a_doubtful_answer_is_given_back_once(tmp_path: Path) -> None:
@@ -134,21 +134,21 @@ def test_a_doubtful_answer_is_given_back_once(tmp_path: Path) -> None:
     memory.record(
         [Turn(f"Since {year} {long}", session="s1", time="2025-03-01") for year in range(2001, 2007)]
     )
-    (task,) = memory.tasks()
-    (wrong, more) = memory.answer_task(1, '{"entries":[]}')
+    (task,) = memory.tasks.go_on()
+    (wrong, more) = memory.tasks.answer(1, '{"entries":[]}')
     assert "no entry for 1-6" in wrong and "send the same again" in more
-    first, *_ = memory.answer_task(1, reply_to(task.text).replace('["3"]', '["33"]'))
+    first, *_ = memory.tasks.answer(1, reply_to(task.text).replace('["3"]', '["33"]'))
     assert "not in the material: 33" in first
-    assert memory.answer_task(1, '{"entries":[]}') and memory.answer_task(1, '{"entries":[]}') == []
-    (mending,) = memory.tasks()
+    assert memory.tasks.answer(1, '{"entries":[]}') and memory.tasks.answer(1, '{"entries":[]}') == []
+    (mending,) = memory.tasks.go_on()
     assert "LEFT_OUT" in mending.text and mending.problems
-    follow = memory.take_task(after=1)
+    follow = memory.tasks.take(after=1)
     assert follow and len(follow.text) < 250 < len(mending.text), "whoever read it all reads what is wrong"
     for _ in range(2):
-        memory.answer_task(mending.number, '{"entries":[]}')
-    assert memory.tasks() == [] and [*memory.view.entries()] == []
-    (again,) = memory.redo_task(1)
-    assert memory.answer_task(again.number, reply_to(again.text)) == []
+        memory.tasks.answer(mending.number, '{"entries":[]}')
+    assert memory.tasks.go_on() == [] and [*memory.view.entries()] == []
+    (again,) = memory.tasks.redo(1)
+    assert memory.tasks.answer(again.number, reply_to(again.text)) == []
     work_on(memory)
     assert len([*memory.view.entries()]) == 6
 
@@ -157,11 +157,11 @@ def test_forget_takes_the_tasks_along(tmp_path: Path) -> None:
     """No task keeps what was forgotten, and none is answered about it."""
     memory = by_agent(tmp_path / "m")
     memory.record(said(1))
-    memory.tasks()
+    memory.tasks.go_on()
     memory.forget(match="Lisbon")
     held = [path for path in tmp_path.rglob("*") if path.is_file() and b"Lisbon" in path.read_bytes()]
     assert held == []
-    (task,) = memory.tasks()
+    (task,) = memory.tasks.go_on()
     assert "Lisbon" not in task.text and "peanuts" in task.text
 
 
@@ -181,9 +181,9 @@ def test_a_split_that_was_cut_short_is_taken_up(tmp_path: Path) -> None:
 def test_only_the_agent_has_tasks_and_its_replies_must_be_kept(tmp_path: Path) -> None:
     """Another model has no tasks; without a place for replies there is one line that says what to do."""
     with pytest.raises(UsageError, match="--model or INFINIMEM_MODEL"):
-        open_memory(tmp_path / "m", model="offline", create=True).tasks()
+        open_memory(tmp_path / "m", model="offline", create=True).tasks.go_on()
     with pytest.raises(ModelNotConfigured, match="replies_days"):
-        by_agent(tmp_path / "n", "format = 1\n[llm]\nreplies_days = 0\n").tasks()
+        by_agent(tmp_path / "n", "format = 1\n[llm]\nreplies_days = 0\n").tasks.go_on()
 
 
 def test_ask_gives_the_agent_the_evidence(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def kill_in_the_loop(root: Path, kills: int, seed: int) -> None:
     choose, longest, killed, step = random.Random(seed), 0.05, 0, 0
     while True:
         memory = by_agent(root)
-        if not (tasks := memory.tasks("consolidate" if step == 0 else "due")):
+        if not (tasks := memory.tasks.go_on("consolidate" if step == 0 else "due")):
             if killed >= kills:
                 return
             memory.record([Turn(f"I counted {step} herons.", session="s9")])
@@ -255,7 +255,7 @@ def kill_in_the_loop(root: Path, kills: int, seed: int) -> None:
         reply, began = reply_to(task.text), time.monotonic()
         if (child := os.fork()) == 0:
             with suppress(BaseException):
-                by_agent(root).answer_task(task.number, reply)
+                by_agent(root).tasks.answer(task.number, reply)
             os._exit(0)
         if killed < kills and choose.random() < 0.9:
             time.sleep(choose.random() * longest)
@@ -296,10 +296,10 @@ def test_two_agents_at_once_never_do_the_same(tmp_path: Path) -> None:
     def run(name: str) -> None:
         memory = by_agent(tmp_path / "m")
         while True:
-            if task := memory.take_task():
+            if task := memory.tasks.take():
                 texts[name] += [task.text]
-                assert memory.answer_task(task.number, reply_to(task.text)) == []
-            elif not memory.open_tasks():
+                assert memory.tasks.answer(task.number, reply_to(task.text)) == []
+            elif not memory.tasks.open():
                 return
             else:
                 time.sleep(0.001)
