@@ -294,6 +294,10 @@ class Memory(Reader):
         """What awaits the agent's replies where the agent is the model, and the work that they are for."""
         return Desk(self.library, self.llm, self._work, self._replies)
 
+    def _demand_model(self, what: str) -> None:
+        if self.by_agent:
+            raise UsageError(f"{what} needs a model that answers at once; --model names one, or offline")
+
     def _work(self, upto: int, event: Tick, applied: Callable[[], None]) -> None:
         """Extract from turns up to one, then consolidate; call `applied` after each plan of that."""
         with self._spending():
@@ -308,6 +312,7 @@ class Memory(Reader):
         `consolidate` that follows makes the same of the replies that were kept."""
         from infinimem.operations.rehearsal import copied, differences
 
+        self._demand_model("a dry run")
         with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
             before, memory = library.view(), Memory(library, self.llm)
             memory._extract()
@@ -342,6 +347,7 @@ class Memory(Reader):
             ModelUnavailable: what was done stays; the next `observe` goes on with what is pending.
         """
         self.library.demand_initialised()
+        self._demand_model("to rebuild")
         with self._spending(max_tokens):
             receipts = self._driven(self.strategy.rebuild, self.view)
             self._extract(progress)

@@ -9,11 +9,15 @@ import click
 
 from infinimem.cli.options import Options, Section
 from infinimem.errors import UsageError
+from infinimem.estimate import for_agent, tokens_a_turn
 from infinimem.results import counted, tasks_claimed, tasks_json, tasks_left
+from infinimem.spec import DEFAULT
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
 
+DEAR = 400
+"""Tokens a turn of which an agent is warned."""
 MAX_REPLY = 4 * 2**20
 """Bytes of a reply."""
 
@@ -30,12 +34,13 @@ def tasks(context: click.Context, estimates: bool) -> None:
     options = context.find_root().ensure_object(Options)
     memory, out = options.writing(), options.out
     if estimates:
-        from infinimem.estimate import for_agent
-
         told = for_agent(memory.view)
-        say = f"about {counted(told['tasks'], 'task')}, {told['tokens']} tokens"
+        say = f"up to {counted(told['tasks'], 'task')}, about {told['tokens']} tokens"
         out.result(told, lambda: out.line(say))
         return
+    each, name = tokens_a_turn(memory.view), memory.library.spec.name
+    if each > DEAR:
+        out.say(f"{name} takes some {each} tokens a turn; {DEFAULT} takes a fraction of it")
     waiting = memory.tasks.go_on()
     rows = [[one.number, one.name, len(one.open), one.tokens, one.claimed or "-"] for one in waiting]
 

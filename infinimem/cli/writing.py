@@ -100,7 +100,9 @@ def add(options: Options, /, text: str, **about: Any) -> None:
 
 
 def _waits(memory: Memory) -> str:
-    told = memory.status()["tasks"]
+    if not memory.by_agent:
+        return "recorded only: the next add, import or consolidate extracts entries"
+    told = memory.tasks.counts()
     tasks = f"{counted(told['open'], 'task')} and " if told["open"] else ""
     return f"{tasks}{counted(told['turns'], 'turn')} await the agent: infinimem tasks next"
 
@@ -153,7 +155,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         return
     before, tried = next_number(memory.view), memory.unanswered()
     done = recorded = entries = 0
-    notes = Again(source.notes, memory.view)
+    notes, record = Again(source.notes, memory.view), record or memory.by_agent
     try:
         with out.progress(f"Recording {path.name}") as step:
             for batch in source.batches():
@@ -189,14 +191,12 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         if first and last:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
-        _say_left(out, source, archived, recorded if record and not memory.by_agent else 0)
-        if memory.by_agent:
-            out.say(_waits(memory))
+        _say_left(out, source, archived, _waits(memory) if record and recorded else "")
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
 
 
-def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: int) -> None:
+def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: str) -> None:
     for why, times in sorted(source.skipped.items()):
         out.say(f"skipped: {times} {why}")
     by_worth = sorted(source.left_out.items(), key=lambda one: one[1] == LEFT_OUT)
@@ -208,7 +208,7 @@ def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: in
         gone = f"{counted(len(archived.rows), 'line')} archived that the notes no longer hold"
         out.say(f"{gone}; {archived.id}, infinimem undo takes it back")
     if waiting:
-        out.say("recorded only: the next add, import or consolidate extracts entries")
+        out.say(waiting)
 
 
 @command()

@@ -128,7 +128,7 @@ class Desk:
 
     Args:
         client: whose requests are asked.
-        work: is called again with each reply; what was applied is done, and replies that are kept cost nothing.
+        work: is called again with each reply; what was applied is done, and what was answered costs nothing.
         replies: gives the folder of replies.
 
     Its methods raise UsageError if another model is asked, ModelNotConfigured if replies are kept nowhere.
@@ -144,19 +144,20 @@ class Desk:
     def _held(self) -> Iterator[None]:
         """Keep others from working on the tasks in the block."""
         self._library.demand_initialised()
+        self._look()
         with (self._folder.parent / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    @property
-    def _folder(self) -> Path:
+    def _look(self) -> None:
+        """See where replies are kept by now; a `forget` gives them another folder."""
         if self._client.name != AGENT:
             raise UsageError(f"tasks are for the model {AGENT!r}; --model or INFINIMEM_MODEL names it")
         if (folder := self._replies()) is None:
             raise ModelNotConfigured(
                 "the agent's replies are kept nowhere; set replies_days under [llm], and a home folder"
             )
-        return folder
+        self._folder = folder
 
     # ── the work ────────────────────────────────────────────────────────────────────────────────
 
@@ -167,8 +168,8 @@ class Desk:
             return self._go_on(event)
 
     def _go_on(self, event: str = "due") -> list[AgentTask]:
-        """All that is asked in a run is about the turns that were there when it began: else each new one would
-        change what was asked, and answers would be in vain."""
+        """All that is asked in a run is about the turns that were there when it began: else each new one
+        would change what was asked, and answers would be in vain."""
         while True:
             view = self._library.view()
             run = self._run()
@@ -201,6 +202,7 @@ class Desk:
 
     def open(self) -> list[AgentTask]:
         """Return the tasks that await a reply, by number."""
+        self._look()
         tasks = (self._read(number) for number in self._numbers())
         return [task for one in tasks if one.waits and (task := self._filled(one)).open]
 
@@ -228,9 +230,9 @@ class Desk:
         return list(left.values())
 
     def take(self, number: int | None = None, after: int | None = None) -> AgentTask | None:
-        """Claim a task for a while, or the first that nobody has, those before others that mend; None if there
-        is none. `after` is a task that the same agent has read, of which nothing is told again. UsageError if
-        the task awaits no reply."""
+        """Claim a task for a while, or the first that nobody has, those before others that mend; None if
+        there is none. What the same agent read in the task `after` which it comes is not told again.
+        UsageError if the task awaits no reply."""
         with self._held():
             if not self.open():
                 self._go_on()

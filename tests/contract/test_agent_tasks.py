@@ -220,7 +220,7 @@ def test_the_agent_on_the_command_line(shell: Shell, monkeypatch: pytest.MonkeyP
         text = done.out
     assert text == "nothing to do: no task awaits a reply\n"
     assert "Olive" in (shell.library / "topics/talk.md").read_text()
-    spent = [*shell("--json", "status").json["spent"].values()][0]
+    (spent,) = shell("--json", "status").json["spent"].values()
     (receipt,) = shell("--json", "log").json["rows"]
     assert receipt["model"] == "agent" and spent["calls"] >= 2
 
