@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import cached_property, partial
@@ -303,7 +304,8 @@ class Memory(Reader):
         with self._spending():
             self._extract(upto=upto)
             self.library.adopt_edits()
-            for attempt in self._drive(partial(self.strategy.tick, event=event), self.view):
+            (view := copy(self.view)).upto = upto
+            for attempt in self._drive(partial(self.strategy.tick, event=event), view):
                 if isinstance(attempt.outcome, Applied):
                     applied()
 

@@ -139,7 +139,7 @@ def _way(event: Event) -> str:
 
 def tasks_json(task: AgentTask) -> dict[str, Any]:
     told = {"number": task.number, "kind": task.name, "parts": len(task.open), "tokens": task.tokens}
-    return {**told, "claimed": task.claimed or None, "text": task.text}
+    return {**told, "claimed": task.claimed or None}
 
 
 def tasks_left(tasks: Collection[AgentTask]) -> str:

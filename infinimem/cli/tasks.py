@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,7 +71,7 @@ def answer(options: Options, number: int, file: Any) -> None:
         options.out.result({"wrong": wrong, "task": None, "left": len(memory.tasks.open())}, lambda: None)
         for line in wrong if not options.json else ():
             click.echo(f"error: {line}", err=True)
-        sys.exit(1)
+        click.get_current_context().exit(1)
     _show_next(options, memory, after=number)
 
 
@@ -97,4 +96,5 @@ def _show_next(options: Options, memory: Memory, number: int | None = None, afte
         rest = f"; {counted(len(left) - 1, 'more task')} after it" if len(left) > 1 else ""
         out.line(f"\nAnswer: infinimem tasks answer {task.number} FILE, or - and the reply on stdin{rest}.")
 
-    out.result({"task": tasks_json(task) if task else None, "left": len(left)}, show)
+    told = {**tasks_json(task), "text": task.text} if task else None
+    out.result({"task": told, "left": len(left)}, show)

@@ -280,7 +280,7 @@ class Desk:
                 begin = f"part {at}: " if len(task.keys) > 1 else ""
                 wrong += [f"{begin}{one}" for one in (doubts if reply.data is not None else [reply.detail])]
             else:
-                took += put_reply(self._file(task.keys[at - 1]), given)
+                took += put_reply(self._file(task.keys[at - 1]), given, not took.calls)
         self._written(replace(task, doubted=mark))
         return wrong, took
 

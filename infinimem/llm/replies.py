@@ -188,11 +188,13 @@ def kept(path: Path) -> Kept | None:
     return Kept(rows, sections) if {"Reply", "Instructions", "Material", "Schema"} == {*sections} else None
 
 
-def put_reply(path: Path, reply: str) -> Usage:
-    """Write the agent's reply into the file of its request, or take it out (""); return what it took."""
+def put_reply(path: Path, reply: str, instructed: bool = True) -> Usage:
+    """Write the agent's reply into the file of its request, or take it out (""); return what it took, with
+    the instructions if it was `instructed` for this one."""
     if (known := kept(path)) is None:
         return Usage()
-    asked = tokens.count(known.sections["Instructions"]) + tokens.count(known.sections["Material"])
+    asked = tokens.count(known.sections["Material"])
+    asked += tokens.count(known.sections["Instructions"]) if instructed else 0
     took = Usage(1, asked, tokens.count(reply)) if reply else Usage()
     head = {**known.head, **{name: str(getattr(took, name)) for name in _TOOK}}
     _write(path, head, {**known.sections, "Reply": reply})

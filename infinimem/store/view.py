@@ -153,6 +153,8 @@ class View:
         self.drawn = drawn
         self.refused = refused
         self.tried = unanswered
+        self.upto: int | None = None
+        """The last turn that counts as said, of those that are open; None if all do."""
         self._ids = ids
         self._load = load
         self._lines = lines

@@ -93,6 +93,19 @@ def test_turns_that_come_in_meanwhile_wait_and_change_no_task(tmp_path: Path) ->
     assert sum("herons" in text for text in texts) == 4 and len(memory.receipts()) == 1
 
 
+@pytest.mark.parametrize("strategy", ["gam", "xmemory"])
+def test_turns_that_come_in_before_all_is_told_wait(tmp_path: Path, strategy: str) -> None:
+    """Systems that keep records tell what was said when a consolidation began, of open sessions too."""
+    memory, agent = opened(tmp_path / "m", strategy)
+    memory.record(said(1))
+    for number in range(3):
+        (task, *_) = memory.tasks.go_on("consolidate" if number == 0 else "due")
+        memory.record([Turn(f"I saw {number} herons.", session="s1", key=str(number))])
+        (same, *_) = memory.tasks.go_on()
+        assert (same.number, same.text) == (task.number, task.text)
+        assert memory.tasks.answer(task.number, agent.reply(task.text)) == []
+
+
 def test_what_is_asked_side_by_side_comes_in_portions_and_is_applied_at_once(tmp_path: Path) -> None:
     """Eight parts a task, their instructions once; nothing is written before all are answered."""
     memory = by_agent(tmp_path / "m", SMALL)
