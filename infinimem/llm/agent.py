@@ -167,9 +167,10 @@ class Desk:
         with self._held():
             return self._go_on(event)
 
-    def _go_on(self, event: str = "due") -> list[AgentTask]:
+    def _go_on(self, event: str = "due", again: bool = True) -> list[AgentTask]:
         """All that is asked in a run is about the turns that were there when it began: else each new one
-        would change what was asked, and answers would be in vain."""
+        would change what was asked, and answers would be in vain. Those that came later are asked about in
+        another one, if `again`: a reply begins none about the few words that were said meanwhile."""
         while True:
             view = self._library.view()
             run = self._run()
@@ -185,7 +186,7 @@ class Desk:
             self._files.remove(RUN, durable=False)
             self._settle(())
             event = "due"
-            if not self._library.view().pending(AGENT):
+            if not again or not self._library.view().pending(AGENT):
                 return []
 
     def _run(self) -> tuple[int, str] | None:
@@ -234,7 +235,7 @@ class Desk:
         there is none. What the same agent read in the task `after` which it comes is not told again.
         UsageError if the task awaits no reply."""
         with self._held():
-            if not self.open():
+            if after is None and not self.open():
                 self._go_on()
             return self._take(number, after)
 
@@ -261,7 +262,7 @@ class Desk:
         with self._held():
             wrong, took = self._answer(number, text)
             note_usage(self._files, self._clock().astimezone(UTC).date().isoformat(), took)
-            self._go_on()
+            self._go_on(again=False)
             return wrong
 
     def _answer(self, number: int, text: str) -> tuple[list[str], Usage]:
