@@ -137,8 +137,7 @@ class Reader:
         evidence = self._begin(view, question, reader)
         more = search(view, question, self.chosen(reader))
         made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
-        spent = self.llm.spent - before
-        return Answer(made.text, made.citations, made.evidence.trace, spent), made.evidence
+        return Answer(made.text, made.citations, made.evidence.trace, self.llm.spent - before), made.evidence
 
     def _compared(self, question: str, now: str | None = None) -> Compared:
         """Ask by the reader of `[reader] name` if the strategy has it, else by its own."""

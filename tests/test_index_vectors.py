@@ -18,6 +18,8 @@ from cases import each
 from infinimem.embedders.base import Kind, text_key
 from infinimem.embedders.local import Lexical
 from infinimem.index.vectors import Vectors, nearest
+from infinimem.memory import open_memory
+from infinimem.model import Turn
 
 ROOT = "/library"
 TEXTS = [f"entry number {at} of the library" for at in range(50)]
@@ -196,3 +198,18 @@ def test_the_nearest_are_those_that_a_sort_finds(among: list[int] | None) -> Non
     assert scores == exact[places].tolist()
     assert not nearest(matrix, np.zeros((1, 8), np.float32), 4)[0][1]
     assert not nearest(matrix, matrix[:1], 0)[0][1]
+
+
+def test_no_place_in_vectors_outlives_them(tmp_path: Path, own_cache: Path) -> None:
+    """Where the vectors were deleted, rows that are not asked for at first are not taken for others later."""
+    with open_memory(tmp_path / "m", model="offline", embedder="static", create=True) as memory:
+        memory.observe([Turn(f"The lamp of room {n} is {n % 7} years old.", session="s") for n in range(40)])
+        memory.consolidate()
+        asked = [("a lamp of copper", scope) for scope in ("evidence", "default")]
+        memory.tools.search("a lamp of copper")
+        (tmp_path / "m" / "note.md").write_text("# Lamps\n\nA lamp of copper hangs in the hall.\n")
+        memory.tools.search("a lamp of copper")  # the note's vector stands behind the others
+        file_of(own_cache).unlink()
+        found = [memory.tools.search(words, scope=scope) for words, scope in asked]
+    with open_memory(tmp_path / "m", model="offline", embedder="static") as memory:
+        assert found == [memory.tools.search(words, scope=scope) for words, scope in asked]

@@ -31,6 +31,8 @@ class Task:
         rule: "module:function" that answers without a model, given the variables.
         logprobs: whether the log probabilities of the reply's tokens are wanted, where a server gives them.
         draws: whether its reply says what its `turns` tell, and leaves only those out that tell nothing.
+        model: the model of the client's server that is asked in place of the client's own, if any; a client
+            that knows but one asks that.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Task:
     prompts: str = "infinimem.prompts"
     logprobs: bool = False
     draws: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class Cached(Wrapper):
         return {
             "messages": [*prompt],
             "schema": task.schema,
-            "model": self.name,
+            "model": task.model or self.name,
             "base_url": self.address or "",
             "parameters": {"temperature": 0, "max_tokens": task.max_tokens, "logprobs": task.logprobs},
             "run": self._run,

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
@@ -74,16 +75,14 @@ SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
-signed. `cites` names the lines relied upon."""
+signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
 
 CALLS = list_of(name=TEXT, arguments={"type": "object"})
 
-SEARCHING = Task(
-    ANSWER.name,
-    ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
-    object_of(answer=TEXT, cites=IDS, calls=CALLS),
-    ANSWER.rule,
-    ANSWER.max_tokens,
+SEARCHING = replace(
+    ANSWER,
+    variables=ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
+    schema=object_of(answer=TEXT, cites=IDS, calls=CALLS),
 )
 """The same, or calls of tools that show more. `catalog` and `calls` are what a model is told of documents,
 and of its calls so far; `tools` are those that packages add."""
