@@ -183,7 +183,9 @@ class Index:
                 self._update(view)
                 return work()
             except sqlite3.Error as error:
-                raise LibraryError(f"cannot write an index in {self.folder} ({error}); make room there") from error
+                raise LibraryError(
+                    f"cannot write an index in {self.folder} ({error}); make room there"
+                ) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -377,8 +379,9 @@ class _Update:
         known = dict[str, tuple[int, Stamp] | None]()
         read = dict[str, Document | None]()
         for name in names:
-            stamp = stamps.get(name)
-            read[name] = self._document(name) if stamp else None
+            stamp, is_ours = stamps.get(name), name.startswith((*RANKS, *self._view.spec.folders))
+            is_ours &= not self._view.is_note(name)  # of others only the name counts here
+            read[name] = self._read(name) if stamp and is_ours else None
             old = index._known.get(name)
             before = index._read.get(name)
             if stamp is None or old is None or not self._append(name, old[0], stamp, before, read[name]):
@@ -399,12 +402,6 @@ class _Update:
         while len(index._read) > KEPT:
             index._read.popitem(last=False)
         index._version = self._version
-
-    def _document(self, name: str) -> Document | None:
-        """Read one of the program's own documents; of others only the name counts here."""
-        view = self._view
-        own = (*RANKS, *view.spec.folders)
-        return self._read(name) if name.startswith(own) and not view.is_note(name) else None
 
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
         """Insert a document's rows; return its id."""

@@ -109,7 +109,7 @@ class Exchanges(RecordStore):
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
         new = known.copy()
-        new.turn = partial(turn_of, view)
+        new.turn = partial(turn_of, view.bare())
         new._read = view.derived(RecordStore.load)._read
         if begun := sorted(_first(view, doc_id) for doc_id in sessions - known._firsts.keys()):
             new._starts = [*known._starts, *filter(None, begun)]

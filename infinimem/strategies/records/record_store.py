@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, MutableMapping, Set
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Generic, Self, TypeVar
 
@@ -134,14 +135,15 @@ class RecordStore:
         cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
     ) -> RecordStore:
         """The records as a view shows them (`View.derived`); what did not change is not read again."""
-        folders, before = view.spec.record_folders, cls(view.spec, view.entry) if known is None else known
+        own, folders = view.bare(), view.spec.record_folders
+        store = cls(view.spec, own.entry)
+        before = store if known is None else known
         follows = known is not None and changed is not None  # an empty store is false
         among = chain.from_iterable(map(view.below, folders)) if changed is None or not follows else changed
         documents = [doc_id for doc_id in among if doc_id.startswith(folders)]
-        store = cls(view.spec, view.entry)
         if follows:
             store = before.copy() if documents else copy(before)
-        store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
+        store.turn, store.held = partial(turn_of, own), view.cited
         for doc_id in documents:
             if doc_id not in view:
                 store._read.pop(doc_id, None)
