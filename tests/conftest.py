@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Take what modules hold out of each later look for garbage, half a second of it, and of what forks copy."""
+    """Look for garbage among what modules hold no more: it takes half a second each time."""
     gc.collect()
     gc.freeze()
 
