@@ -112,7 +112,7 @@ def library(folder: Path, count: int, ratio: float, embedder: Embedder) -> Memor
 
 def units(said: Sequence[str], ratio: float, memory: Memory) -> RecordStore:
     """A unit for each text; those that are not visible spread evenly, each behind a visible one."""
-    bank = RecordStore(ALLMEM, memory.view.entry)
+    bank = RecordStore(memory.view)
     for at, text in enumerate(said):
         is_visible = int((at + 1) * ratio) > int(at * ratio)
         words = tuple(text.split()[:4])

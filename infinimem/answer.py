@@ -17,8 +17,7 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Evidence, Retrieved
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
-from infinimem.strategies.readers.collect import Search
-from infinimem.strategies.readers.pipeline import Trace
+from infinimem.strategies.readers.pipeline import Search, Trace
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""

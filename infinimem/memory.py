@@ -487,7 +487,7 @@ class Memory(Reader):
         return {
             **counts(self.library),
             **self.strategy.status(view),
-            "index": "on disk" if cache_folder(str(self.library.files.root)) else "in memory",
+            "index": "on disk" if cache_folder(str(self.library.files.root)) else "in a temporary folder",
             "spent": {day: vars(one) for day, one in usage_by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {

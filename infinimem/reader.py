@@ -119,7 +119,7 @@ class Reader:
         """Return an answer, and all the evidence that was shown for it. Called where spending is logged: no
         reply is kept that a `forget` meanwhile concerns."""
         from infinimem.answer import answer
-        from infinimem.strategies.readers.collect import search
+        from infinimem.strategies.readers.pipeline import search
 
         before, day = self.llm.spent, now or self._clock().date().isoformat()
         view = self._seen(sources)

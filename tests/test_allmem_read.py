@@ -47,11 +47,12 @@ class Measured:
 
     def __init__(self) -> None:
         self.library = Library()
-        self.bank = RecordStore(ALLMEM, lambda seq: self.library.view().entry(seq))
+        self.bank = RecordStore(self.library.view())
 
     def turn(self, text: str, near: float, time: str | None = None, visible: bool = True) -> str:
         """A turn and its unit."""
         (place,) = self.library.say(text, **({"time": time} if time else {}))
+        self.bank.view = self.library.view()
         return self._put(
             Record(
                 record_id("u", place.seq),

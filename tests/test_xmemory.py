@@ -163,8 +163,8 @@ class TestThemes:
         assert aux["made"] == "split" and float(aux["f"]) > 1 and aux["from"]
         assert memory.status()["reassigned"] == 2 and memory.status()["sizes"] == {"2": 1, "3": 1}
         picture = memory.strategy.graph(memory.view, "xt-000001-01", 2)
-        assert f"split: f {aux['from']} to {aux['f']}" in picture.nodes[0].label
-        assert {link.kind for _, link in picture.links} >= {"holds", "source"}
+        assert f"split: f {aux['from']} to {aux['f']}" in picture.data["nodes"][0]["label"]
+        assert {link["type"] for link in picture.data["links"]} >= {"holds", "source"}
 
     def test_a_theme_that_was_merged_away_is_archived_behind_the_one_that_took_its_facts(
         self, tmp_path: Path

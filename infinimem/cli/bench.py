@@ -114,16 +114,24 @@ def bench(
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
+    reports = []
     for number in range(1, runs + 1):
         folder = out / f"run-{number}" if out and runs > 1 else out
         run, size, folder = _prepared(replace(request, run=number), name, split, folder)
         if estimate:
             _show_estimate(options.out, size)
         else:
-            _start(options, run, size, folder, name, yes)
+            reports.append(_start(options, run, size, folder, name, yes))
+    if len(reports) > 1:
+        from infinimem.evaluation.report import over_runs
+
+        columns, rows = over_runs(reports)
+        if options.out.result({"runs": len(reports), "columns": columns, "rows": rows}):
+            options.out.say(f"over {len(reports)} runs, mean ± standard deviation:")
+            options.out.table(columns, rows if options.out.for_people else [columns, *rows])
 
 
-def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> None:
+def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> dict[str, Any]:
     from infinimem.evaluation.judge import indifferent
     from infinimem.evaluation.report import write_report
 
@@ -150,6 +158,7 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
             f"{counted(ended.failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
             " command to retry"
         )
+    return report
 
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:

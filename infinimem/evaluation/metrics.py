@@ -200,10 +200,9 @@ def mean(values: Collection[float]) -> float:
 
 def percentile(values: Iterable[float], share: float) -> float:
     """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
-    ordered = sorted(values)
-    if not ordered:
-        return 0.0
-    return ordered[min(max(math.ceil(share * len(ordered)), 1), len(ordered)) - 1]
+    import numpy as np
+
+    return float(np.quantile([*values] or [0.0], share, method="inverted_cdf"))
 
 
 def paired_difference(

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from infinimem.evaluation import plots
@@ -76,6 +77,18 @@ def write_report(folder: Path) -> dict[str, Any]:
     ]
     (folder / "report.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return report
+
+
+def over_runs(reports: Sequence[Report]) -> tuple[list[str], list[list[str]]]:
+    """Return the short table over several runs of the same: mean ± standard deviation, a row a method."""
+    columns = reports[0]["columns"]
+    rows = []
+    for name in reports[0]["methods"]:
+        found = [report["methods"][name]["mean"] for report in reports]
+        values = ([100 * one[measure] for one in found if measure in one] for measure in columns[2:])
+        told = (f"{fmean(some):.1f} ± {stdev(some):.1f}" if some[1:] else _NONE for some in values)
+        rows.append([name, str(reports[0]["methods"][name]["counted"]), *told])
+    return columns, rows
 
 
 # ── rows, added up: of one method, ?1 ───────────────────────────────────────────────────────────

@@ -213,9 +213,10 @@ class Lines:
         query = "select folded from name where kind = ? group by folded having count(*) > 1 order by folded"
         return [self.named(ID, row[0]) for row in self.all(query, ID)]
 
-    def names(self, kind: int) -> list[str]:
-        """Return all folded names of a kind."""
-        return [row[0] for row in self.all("select distinct folded from name where kind = ?", kind)]
+    def names(self, kind: int, prefix: str = "") -> list[str]:
+        """Return all folded names of a kind, or those that begin so."""
+        query = "select distinct folded from name where kind = ? and folded between ? and ?"
+        return [row[0] for row in self.all(query, kind, prefix, f"{prefix}\U0010ffff")]
 
     def _sum(self, column: str) -> int:
         query = f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}"

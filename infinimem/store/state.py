@@ -14,6 +14,7 @@ journal beside it that leads elsewhere: SQLite would delete what that names. Who
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections import Counter
@@ -332,6 +333,11 @@ class Seqs(Set[int]):
     def __contains__(self, seq: object) -> bool:
         sql = "SELECT 1 FROM turn WHERE list = ? AND seq = ? AND n <= ?"
         return bool(self.state.query(sql, self.key[1], seq, self.upto))
+
+    def __and__(self, other: Set[Any]) -> frozenset[int]:
+        sql = "SELECT seq FROM turn WHERE list = ? AND n <= ? AND seq IN (SELECT value FROM json_each(?))"
+        rows = self.state.query(sql, self.key[1], self.upto, json.dumps([*other]))
+        return frozenset(seq for (seq,) in rows)
 
     def __iter__(self) -> Iterator[int]:
         sql = "SELECT seq FROM turn WHERE list = ? AND n <= ?"

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from infinimem.errors import SettingsError, UsageError
@@ -23,7 +23,7 @@ BASELINES: Mapping[str, Collection[str]] = {
     "grep": (),
     "bm25": ("language",),
     "fts5": (),
-    "dense": ("embedder",),
+    "dense": ("embedder", "chunk", "top"),
     "hybrid": ("embedder", "language"),
 }
 """What they are compared with, each with the settings that it takes."""
@@ -39,6 +39,8 @@ for _groups in (*(spec.groups for spec in strategies().values()), _BESIDE):
 _TAKEN = frozenset({"reader.name", "reader.evidence_budget", "reader.retrieve_budget"})
 """What the name of a method says already, and what is the same for all methods of a run."""
 _KNOWN = ", ".join((*NAMES, *GROUPS))
+LENGTHS = ("answer_words", "answer_sentences")
+"""What the answers of any method may be held to; prompts/answer.md says how."""
 _UNFIT = re.compile(r"[^\w.=,-]+")
 
 Groups = dict[str, dict[str, Any]]
@@ -46,12 +48,14 @@ Groups = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Spec:
-    """A method with its settings by group of infinimem.toml; `embedder` None stands for the run's."""
+    """A method with its settings by group of infinimem.toml, those of its preset among them; `embedder` None
+    stands for the run's. `counts` are what no file says: the length of answers, chunks of `dense`."""
 
     text: str
     name: str
     settings: Groups
     embedder: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def way(self) -> Way | None:
@@ -77,7 +81,7 @@ class Spec:
             for key, value in values.items()
         )
         linked = () if self.linked_by is None else (f"embedder={self.linked_by}",)
-        first = f"{self.way.strategy}{self.way.preset and '-'}{self.way.preset}" if self.draws else self.name
+        first = self.way.strategy if self.draws else self.name
         return _UNFIT.sub("_", ":".join((first, *settings, *linked)))
 
     @property
@@ -91,7 +95,6 @@ class Spec:
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
         lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
-        lines += [f"preset = {_toml(self.way.preset)}"] if self.way and self.way.preset else []
         for group, values in self._groups(building).items():
             lines += [f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
         return "\n".join([*lines, ""])
@@ -122,9 +125,13 @@ def parse(text: str) -> Spec:
         if key in given:
             raise UsageError(f"method {text!r} has {key} twice; give it once")
         given[key] = value
-    spec = Spec(":".join((name, *parts)), name, {})
-    if spec.takes_embedder:
-        spec = replace(spec, embedder=given.pop("embedder", None))
+    way = OWN.get(name)
+    preset = spec_of(way.strategy).presets[way.preset] if way and way.preset else {}
+    numbers = [key for key in given if key in LENGTHS or (key in ("chunk", "top") and name == "dense")]
+    counts = {key: _count(key, given.pop(key)) for key in numbers}
+    embedder = given.pop("embedder", None) if way or "embedder" in BASELINES[name] else None
+    settings = {group: dict(values) for group, values in preset.items()}
+    spec = Spec(":".join((name, *parts)), name, settings, embedder, counts)
     for key, value in given.items():
         group, setting = _place(name, key)
         spec.settings.setdefault(group, {})[setting] = _value(value)
@@ -177,6 +184,12 @@ def _place(name: str, key: str) -> tuple[str, str]:
         raise UsageError(f"setting {key!r} is in several groups; write {' or '.join(map('.'.join, found))}")
     known = ", ".join(["embedder", *dict.fromkeys(setting for _, setting in places)])
     raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
+
+
+def _count(key: str, text: str) -> int:
+    if not (text.isdecimal() and int(text)):
+        raise UsageError(f"{key}={text}: a number of 1 or more is wanted")
+    return int(text)
 
 
 def _value(text: str) -> Any:

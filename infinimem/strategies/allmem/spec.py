@@ -131,7 +131,7 @@ _GROUPS = {
     "allmem-own": ("allmem", *(f"allmem:{one}" for one in (*_ABLATIONS, *_OURS))),
     "allmem-sweep": ("allmem-paper", *(f"allmem-paper:{one}" for one in _SWEPT)),
     "five": ("allmem-paper", "allmem"),
-    "five-answers": ("allmem",),
+    "five-answers": ("allmem-paper", "allmem"),
 }
 """All-Mem in its paper's form with one thing left out (Table 10) or as it may be too (C.4, C.6, B.7); in ours
 likewise, or with what is ours left out; and with other budgets of reading (section 4.3)."""

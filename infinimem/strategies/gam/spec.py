@@ -94,7 +94,7 @@ _GROUPS = {
     "gam-own": ("gam", "gam:rerank=cosine", "gam:cues=model", *(f"gam:{change}" for change in _CHANGES)),
     "gam-sweep": ("gam-paper", *(f"gam-paper:{change}" for change in _SWEPT)),
     "five": ("gam-paper", "gam"),
-    "five-answers": ("gam",),
+    "five-answers": ("gam-paper", "gam"),
 }
 """GAM with one thing left out or changed: in the paper's form (Tables 3 and 6, Figure 3) and in ours; and
 with other values (Figure 5, Appendix D.2)."""

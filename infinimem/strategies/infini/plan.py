@@ -97,7 +97,7 @@ class Planner:
         self.asker = asker
         self._view, self._offer, self._asks = view, offer, asks
         self._settings = view.settings.of(InfiniSettings)
-        self._open = open_documents(view) if offer else {}
+        self._open = view.derived(open_documents) if offer else {}
         self._titles: dict[str, None] = {}
         self._failures = 0
 
@@ -225,21 +225,15 @@ def listed(row: CatalogRow, view: View) -> dict[str, Any]:
 
 def near(view: View, entries: Iterable[Entry]) -> list[CatalogRow]:
     """Those of the open documents that are nearest to some lines, best first."""
-    if not (ids := list(open_documents(view))):
-        return []
-    limit = view.settings.of(InfiniSettings).planner_docs
+    ids, limit = [*view.derived(open_documents)], view.settings.of(InfiniSettings).planner_docs
     text = "\n".join(entry.text for entry in entries)
-    return [view.row(doc_id) for doc_id in searcher(view).documents(text, limit=limit, ids=ids)]
+    return [view.row(doc_id) for doc_id in (searcher(view).documents(text, limit, ids) if ids else ())]
 
 
-def open_documents(view: View) -> Mapping[str, str]:
-    """Topic documents that may receive lines, with what their titles are compared by."""
-    return view.derived(_open_documents)
-
-
-def _open_documents(
-    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
+def open_documents(
+    view: View, known: Mapping[str, str] | None = None, changed: Collection[str] | None = None
 ) -> Mapping[str, str]:
+    """Topic documents that may receive lines, with what their titles are compared by (`View.derived`)."""
     limit = view.settings.of(InfiniSettings).markdown_length
     if known is None or changed is None:
         known, changed = {}, view.below(TOPICS)

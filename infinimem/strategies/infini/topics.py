@@ -20,7 +20,7 @@ from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
 from infinimem.store.view import View, whole
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.records.asking import Asker, Data, bare
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -101,8 +101,8 @@ def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
 
 
 def seq_of(name: str) -> int | None:
-    """The seq that an id stands for; models write "41", sometimes "#41" or "[41]"."""
-    return whole(name.strip(" #[]<>"))
+    """The seq that an id stands for."""
+    return whole(bare(name))
 
 
 # ── wording ─────────────────────────────────────────────────────────────────────────────────────

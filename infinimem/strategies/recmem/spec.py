@@ -78,7 +78,7 @@ _GROUPS = {
     ),
     "recmem-sweep": ("recmem-paper", *(f"recmem-paper:{change}" for change in _SWEPT)),
     "five": ("recmem-paper", "recmem"),
-    "five-answers": ("recmem",),
+    "five-answers": ("recmem-paper", "recmem"),
 }
 """RecMem with one thing left out or changed: the paper's form (Figure 2) and ours; and with other values
 (Figures 4 and 5; those of theta_sim are for an embedder of the paper's kind)."""

@@ -10,14 +10,13 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from infinimem.model import Located
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, SharedDict, turn_of
+from infinimem.strategies.records.record_store import RecordStore, SharedDict
 from infinimem.strategies.segment import ends_exchange
 from infinimem.strategies.vector_index import Loaded, VectorIndex
 
@@ -87,7 +86,9 @@ class Exchanges(RecordStore):
     """The exchanges of a library, as records that stand in no file."""
 
     def __init__(self, view: View) -> None:
-        super().__init__(SPEC, view.entry)
+        super().__init__(view)
+        self.files = RecordStore(view)
+        """The records that stand in files."""
         self.records: SharedDict[str, Exchange]  # type: ignore[assignment]
         self.of_turn: SharedDict[int, str] = SharedDict()
         """The exchange of each turn."""
@@ -109,8 +110,7 @@ class Exchanges(RecordStore):
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
         new = known.copy()
-        new.turn = partial(turn_of, view.bare())
-        new._read = view.derived(RecordStore.load)._read
+        new.view, new.files = view.bare(), view.derived(RecordStore.load)
         if begun := sorted(_first(view, doc_id) for doc_id in sessions - known._firsts.keys()):
             new._starts = [*known._starts, *filter(None, begun)]
             new._firsts.update((doc_id, _first(view, doc_id)) for doc_id in sessions)
@@ -118,7 +118,9 @@ class Exchanges(RecordStore):
             sessions |= {doc_id for doc_id, by in ends if by == GOES_ON}
         for doc_id in sorted(sessions):
             new._settle(view, doc_id)
-        for name in sorted({new.of_turn[seq] for seq in new.renamed(known) if seq in new.of_turn}):
+        files = [doc_id for doc_id in changed if doc_id.startswith(SPEC.record_folders)]
+        renamed = {seq for one in (known.files, new.files) for name in files for seq in one.turns_in(name)}
+        for name in sorted({new.of_turn[seq] for seq in renamed if seq in new.of_turn}):
             unit = new.records[name]
             said = [turn for turn in map(new.turn, unit.turns) if turn]
             told = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])

@@ -20,7 +20,7 @@ from infinimem.spec import StrategySpec
 from infinimem.store.view import Outcome, Rejected, View, whole
 from infinimem.strategies.base import Plans
 from infinimem.strategies.links import Topology, around
-from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.readers.pipeline import READERS, collect
 from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import ANEW, Record, fits, is_record_id
