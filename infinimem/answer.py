@@ -96,6 +96,13 @@ def answer(
     return Answered(*_read(reply or llm.complete(task, variables), lines), evidence)
 
 
+def shown(question: str, evidence: Evidence, budget: int) -> Answered:
+    """Return the evidence as a model would be shown it, for an agent that answers itself."""
+    lines = _within(budget, _lines(evidence.items, set(), {}))
+    citations = tuple(line.citation for line in lines if not line.is_heading)
+    return Answered(tasks.shown(_arranged(question, lines)) if lines else NOTHING, citations, evidence)
+
+
 def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:
     """Return a reply's answer, and the lines that it cites."""
     stating = [line for line in lines if not line.is_heading]

@@ -52,11 +52,13 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
     return {"type": "array", "items": object_of(optional, **properties)}
 
 
-def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
+def task(
+    name: str, variables: str, max_tokens: int, rule: str, draws: bool = False, **properties: Schema
+) -> Task:
     """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
     reply."""
     rule = f"infinimem.llm.offline.{rule}"
-    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens)
+    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens, draws=draws)
 
 
 def turn(entry: Entry, text: str) -> dict[str, str | None]:
@@ -131,11 +133,16 @@ def placeholders(task: Task) -> frozenset[str]:
 
 def _for(task: Task) -> Prompt:
     """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
-    halves = (
-        _SECTION.sub(lambda m: m[2] if m[1] in task.variables else "", half)
-        for half in template(task.name, task.prompts)
-    )
-    return Prompt(*halves)
+    return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
+
+
+def _chosen(text: str, names: Collection[str]) -> str:
+    return _SECTION.sub(lambda m: m[2] if m[1] in names else "", text)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with the sections whose names have a value, and the values in their places."""
+    return _PLACEHOLDER.sub(lambda m: values[m[1]], _chosen(text, values))
 
 
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:

@@ -84,6 +84,7 @@ EXTRACT = task(
     "turns context topics problems",
     4096,
     "keep:extract",
+    draws=True,
     entries=list_of(
         ("when", "refers", "label", "topic", "standing"),
         text=TEXT,
@@ -156,9 +157,9 @@ class Infini:
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
-            if self.own.maintenance:
-                view = yield from documents.split(view, self._asker)
-                view = yield from documents.merge(view, self._asker)
+        if self.own.maintenance and (places or event == "consolidate"):  # also what was cut short
+            view = yield from documents.split(view, self._asker)
+            view = yield from documents.merge(view, self._asker)
         if self.own.rewrite == "free":
             most = None if event == "consolidate" else PORTION * documents.TOGETHER
             yield from documents.retell(view, self._asker, most)

@@ -112,8 +112,10 @@ class RecMem(RecordStrategy):
         """
         if event == "consolidate":
             units = view.derived(Exchanges.of)
-            attend = self._attending(view, [name for name in units.open() if name not in units.waiting])
-            yield from run(view, [partial(attend, name) for name in units.open()])
+            upto = view.max_seq if view.upto is None else view.upto
+            names = [name for name in units.open() if units.records[name].turns[-1] <= upto]
+            attend = self._attending(view, [name for name in names if name not in units.waiting])
+            yield from run(view, [partial(attend, name) for name in names])
 
     def _attending(self, view: View, again: Sequence[str] = ()) -> Callable[[str, View, bool], Plan | None]:
         """What attends to exchanges one by one; those of `again` count as not yet said before their turn."""
