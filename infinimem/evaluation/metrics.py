@@ -15,6 +15,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelNotConfigured
@@ -142,7 +143,7 @@ def token_f1(answer: str, expected: str) -> float:
 def parts_f1(answer: str, expected: str) -> float:
     """Split both at commas and return the mean over the expected parts of each one's best F1."""
     given = [stems(part) for part in answer.split(",")]
-    return mean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
+    return fmean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
 
 
 def locomo_f1(answer: str, expected: str, category: str) -> float:
@@ -198,11 +199,6 @@ def _harmonic(common: int, given: int, wanted: int) -> float:
 # ── over questions ──────────────────────────────────────────────────────────────────────────────
 
 
-def mean(values: Collection[float]) -> float:
-    """Return the arithmetic mean; 0 of nothing."""
-    return sum(values) / len(values) if values else 0.0
-
-
 def percentile(values: Iterable[float], share: float) -> float:
     """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
     import numpy as np
@@ -223,7 +219,7 @@ def paired_difference(
     scores = np.array(differences, dtype=np.float32)
     means = _times_drawn(len(differences), resamples, seed) @ scores / len(differences)
     low, high = np.quantile(means, [0.025, 0.975])
-    return {"mean": mean(differences), "low": float(low), "high": float(high)}
+    return {"mean": fmean(differences), "low": float(low), "high": float(high)}
 
 
 @lru_cache(maxsize=4)
