@@ -27,7 +27,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
 from infinimem.llm import reading
-from infinimem.llm.base import Reply, Task
+from infinimem.llm.base import AGENT, Reply, Task
 from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
 from infinimem.llm.tasks import filled
 from infinimem.markdown.signature import format_seqs, parse_seqs
@@ -37,8 +37,6 @@ from infinimem.store.library import Library
 from infinimem.store.state import note_usage
 from infinimem.store.view import whole
 
-AGENT = "agent"
-"""The name of the model that is whoever works with the library."""
 FOLDER = ".infinimem/tasks"
 RUN = f"{FOLDER}/run"
 TOGETHER, ROOM = 8, 8000
