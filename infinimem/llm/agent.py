@@ -266,6 +266,8 @@ class Desk:
     def _answer(self, number: int, text: str) -> tuple[list[str], Usage]:
         task = self._filled(self._read(number))
         if not task.open:
+            if task.keys and not all(kept(self._file(key)) for key in task.keys):
+                raise UsageError(f"task {number} is lost with the cache; infinimem consolidate asks it anew")
             why = "is answered" if task.keys else "is not there (any more)"
             raise UsageError(f"task {number} {why}; infinimem tasks next prints the next one")
         wrong: list[str] = []
