@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 CUTS = (5, 10, 20, 50)
 """Ranks at which a list is cut."""
+FIRST = 20
+"""Pieces of which it is told how many words of the answer each holds; xMemory's Naive RAG shows so many."""
+HITS = ("1-hit", "2-hit", "multi-hit")
+"""The shares of these that hold one such word, two, and more."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -112,6 +116,7 @@ def holds(text: str, expected: Iterable[str]) -> bool:
     return any(wanted in whole for answer in expected if (wanted := normal(answer)))
 
 
+@lru_cache(maxsize=1 << 14)
 def stems(text: str) -> tuple[str, ...]:
     """Return the words that LoCoMo compares: NLTK's Porter stems, without punctuation, articles and "and"."""
     plain = _ARTICLES_AND.sub(" ", text.lower().translate(_PUNCTUATION))

@@ -14,7 +14,7 @@ from typing import Any
 from infinimem.evaluation import plots
 from infinimem.evaluation.database import read
 from infinimem.evaluation.methods.spec import OWN
-from infinimem.evaluation.metrics import paired_difference, percentile
+from infinimem.evaluation.metrics import FIRST, HITS, paired_difference, percentile
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
 PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
@@ -197,6 +197,7 @@ def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> di
         "differences": {other: _differences(select(_PAIRS, other)) for other in baselines},
         "tokens_until_all": _until(select(_UNTIL, "tokens to all")),
         "tokens_until_words": _until(select(_UNTIL, "tokens to words")),
+        "blocks_until_words": _until(select(_UNTIL, "blocks to words")),
         "construction": spent(True),
         "construction_seconds": seconds,
         "disk": disk,
@@ -275,6 +276,7 @@ def _tables(report: Report) -> list[str]:
         *(_by_category(methods, measure) for measure in compared),
         _reading(methods, "all evidence is there", "tokens_until_all"),
         _reading(methods, "all words of the answer are", "tokens_until_words"),
+        _density(methods),
         _costs(report, [name for name in _BESIDE_COSTS if name in measures]),
         _phases(methods),
         _documents(methods),
@@ -331,6 +333,16 @@ def _reading(methods: Report, what: str, key: str) -> str:
     columns = ["method", "questions", "all found", "tokens, p50", "tokens, p90"]
     note = "Pieces are read best first; a question for which not all is found takes endless tokens."
     return _table(f"Tokens read until {what}", columns, _rows(methods, cells), note)
+
+
+def _density(methods: Report) -> str:
+    def cells(one: Report) -> list[object]:
+        of, shares = one["blocks_until_words"], _percents(one["mean"], HITS)
+        return [_whole(of["p50"]), _whole(of["p90"]), *shares] if of and HITS[0] in one["mean"] else []
+
+    columns = ["method", "pieces until all are read, p50", "p90", *HITS]
+    note = f"Of the first {FIRST} pieces, the shares that hold one, two and more of the telling words."
+    return _table("Words of the answer in the pieces", columns, _rows(methods, cells), note)
 
 
 def _costs(report: Report, measures: Sequence[str]) -> str:

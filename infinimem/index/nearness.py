@@ -129,18 +129,20 @@ class Meaning:
     def _embedded(self, columns: Columns, wanted: Array) -> Rows:
         """Return the vectors of the library, with those of some rows, and note where they stand."""
         vectors = vectors_of(self._view)
-        rows, is_last = vectors.rows, False
-        while True:
-            if (
-                columns.vectors is not rows
-            ):  # after a `forget`: all stand elsewhere
-                columns.vectors, columns.at[:] = rows, -1
-            missing = wanted[columns.at[wanted] < 0]
-            columns.at[missing] = rows.places([columns.keys[at] for at in missing])
-            missing = missing[columns.at[missing] < 0]
-            if is_last or not len(missing):
-                return rows
-            rows, is_last = vectors.add(*self._texts(columns.ids[missing].tolist())), True
+        rows = vectors.rows
+        missing = self._missing(columns, rows, wanted)
+        if len(missing):
+            rows = vectors.add(*self._texts(columns.ids[missing].tolist()))
+            self._missing(columns, rows, wanted)
+        return rows
+
+    def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
+        """Note where the vectors of some rows stand; return those that have none."""
+        if columns.vectors is not rows:  # in other vectors no place of before holds
+            columns.vectors, columns.at = rows, np.full_like(columns.at, -1)
+        left = wanted[columns.at[wanted] < 0]
+        columns.at[left] = rows.places([columns.keys[at] for at in left])
+        return left[columns.at[left] < 0]
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
         """Return the texts of rows as their documents have them, and whether they do still."""

@@ -156,7 +156,7 @@ class RecordStore:
         if known is None or changed is None:
             known, changed = cls(view), [*chain.from_iterable(map(view.below, folders))]
         store = known.copy()
-        store.view = view
+        store.view = view.bare()  # a circle of the two would keep files open
         documents = {doc_id for doc_id in changed if doc_id.startswith(folders)}
         if not documents:
             return store
@@ -237,10 +237,6 @@ class RecordStore:
         """The links of a record to others that are here, all or of one kind, by (kind, target)."""
         links = self.records[name].links
         return tuple(link for link in links if kind in (None, link.kind) and link.to in self.records)
-
-    def lost(self, name: str) -> tuple[Link, ...]:
-        """Links to records that are not here, or cannot be read: they stay in the files."""
-        return tuple(link for link in self.records[name].links if link.to not in self.records)
 
     def out(self, name: str, kind: str) -> tuple[str, ...]:
         """Where the links of a kind lead, ascending."""
