@@ -128,10 +128,9 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
 @command()
 @words("prompt", required=False)
 @click.option("--cwd", metavar="DIR", default=".", help="The folder that the session is in.")
-def recall(options: Options, prompt: str | None, cwd: str) -> None:
-    """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
-    what the start of a session is shown.
-    """
+@click.option("--why", is_flag=True, help="Show why each line is shown, and what was left out and why.")
+def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
+    """The block stands before the first prompt of a session. Without PROMPT: what it always holds."""
     from infinimem.hooks.recall import Recall
     from infinimem.memory import open_memory
 
@@ -140,11 +139,17 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     recalled = Recall(memory).preview(prompt or "", str(folder))
     if out.result(recalled):
         rows = [
-            (f"{one['score']:.2f}", ", ".join(one["words"]), one["why"] or "shown", one["where"], one["text"])
+            (
+                one["why"] or one["part"],
+                ", ".join(one["words"]),
+                f"{one['score']:.2f}",
+                one["where"],
+                one["text"],
+            )
             for one in recalled["lines"]
         ]
-        if rows:
-            out.table(("score", "words", "why", "where", "line"), rows)
+        if why and rows:
+            out.table(("why", "words", "score", "where", "line"), rows)
         out.line(recalled["text"] or "nothing is injected")
 
 
