@@ -139,8 +139,8 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
             change = connecting.change(one, undo)
             state = "unchanged" if change.before == change.after else "shown"
             if state == "shown":
-                texts = ((text or "").splitlines() for text in (change.before, change.after))
-                diff = difflib.unified_diff(*texts, str(one.file), str(one.file), n=2, lineterm="")
+                before, after = ((text or "").splitlines() for text in (change.before, change.after))
+                diff = difflib.unified_diff(before, after, str(one.file), str(one.file), n=2, lineterm="")
                 for line in () if options.json else diff:
                     out.line(line)
                 asks = out.for_people and sys.stdin.isatty()
