@@ -18,9 +18,9 @@ from infinimem.markdown.document import Document
 from infinimem.memory import Memory
 from infinimem.model import Candidate, Evidence, Plan, Stage
 from infinimem.store.view import Applied, View
-from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.strategy import UnitSearch
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.vector_index import VectorIndex
@@ -47,11 +47,12 @@ class Measured:
 
     def __init__(self) -> None:
         self.library = Library()
-        self.bank = RecordStore(ALLMEM, lambda seq: self.library.view().entry(seq))
+        self.bank = RecordStore(self.library.view())
 
     def turn(self, text: str, near: float, time: str | None = None, visible: bool = True) -> str:
         """A turn and its unit."""
         (place,) = self.library.say(text, **({"time": time} if time else {}))
+        self.bank.view = self.library.view()
         return self._put(
             Record(
                 record_id("u", place.seq),

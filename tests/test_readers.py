@@ -19,8 +19,7 @@ from infinimem.store.spec import STANDING
 from infinimem.store.view import View
 from infinimem.strategies.infini.documents import may_change
 from infinimem.strategies.infini.plan import open_documents
-from infinimem.strategies.readers.collect import collect, search
-from infinimem.strategies.readers.pipeline import standing
+from infinimem.strategies.readers.pipeline import collect, search, standing
 from infinimem.testing import ScriptedLLM
 
 QUIET = view_of(LISBON | {"CURRENT": ""})

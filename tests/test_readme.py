@@ -120,3 +120,14 @@ def test_modules_named_in_the_pages_exist() -> None:
     assert [
         name for name in sorted(named) if not (ROOT / name).exists() and not (PACKAGE / name).exists()
     ] == []
+
+
+def test_shared_parts_of_strategies_that_the_page_names_are_there() -> None:
+    """A strategy is written from the page alone."""
+    page = (ROOT / "docs/STRATEGIES.md").read_text()
+    rows = re.findall(r"^   \| [^|]+ \| `strategies/[^|]+ \| (.+) \|$", page, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(?:\w+\.)?([a-z_]+)(?:\(|`)", row)}
+    code = "\n".join(file.read_text() for file in PACKAGE.glob("strategies/**/*.py"))
+    others = {"given_up", "sparse", "failure", "unanswered", "trace", "budget"}
+    assert len(rows) > 8
+    assert [name for name in sorted(named - others) if f"def {name}(" not in code] == []

@@ -331,7 +331,7 @@ def test_threads_and_a_forked_child_use_it_side_by_side(library: Library) -> Non
 
 @pytest.mark.usefixtures("traceable")
 @pytest.mark.parametrize("fault", ["kill", "EIO", "ENOSPC"])
-@pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [3, pytest.param(None, marks=pytest.mark.soak)])
 def test_sqlite_dies_or_fails_at_any_of_its_calls(
     library: Library, tmp_path: Path, fault: str, count: int | None
 ) -> None:

@@ -114,16 +114,21 @@ def bench(
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
+    reports = []
     for number in range(1, runs + 1):
         folder = out / f"run-{number}" if out and runs > 1 else out
         run, size, folder = _prepared(replace(request, run=number), name, split, folder)
         if estimate:
             _show_estimate(options.out, size)
         else:
-            _start(options, run, size, folder, name, yes)
+            reports.append(_start(options, run, size, folder, name, yes))
+    if len(reports) > 1:
+        from infinimem.evaluation.report import over_runs
+
+        _show(options.out, over_runs(reports), f"over {runs} runs: mean ± standard deviation")
 
 
-def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> None:
+def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> dict[str, Any]:
     from infinimem.evaluation.judge import indifferent
     from infinimem.evaluation.report import write_report
 
@@ -137,10 +142,7 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
     except KeyboardInterrupt:
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
-    if options.out.result(report):
-        columns, rows = report["columns"], report["rows"]
-        options.out.table(columns, rows if options.out.for_people else [columns, *rows])
-        options.out.say(f"report: {folder / 'report.md'}")
+    _show(options.out, report, f"report: {folder / 'report.md'}")
     graded = {name: one for name, one in report["methods"].items() if one["graded"]}
     passed = {name: one["passed"] for name, one in graded.items()}
     if doubt := indifferent(passed, min((one["graded"] for one in graded.values()), default=0)):
@@ -150,6 +152,14 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
             f"{counted(ended.failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
             " command to retry"
         )
+    return report
+
+
+def _show(out: Output, table: dict[str, Any], told: str) -> None:
+    if out.result(table):
+        columns, rows = table["columns"], table["rows"]
+        out.table(columns, rows if out.for_people else [columns, *rows])
+        out.say(told)
 
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:

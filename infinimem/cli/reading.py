@@ -320,15 +320,16 @@ def graph(options: Options, name: str | None, hops: int) -> None:
         raise LibraryError(
             f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
-    part = strategy.graph(memory.view, name, hops)
-    if out.result(part.data()):
-        units = [(n.id, n.hop, "" if n.visible else "archived", n.label) for n in part.nodes]
-        out.table(("unit", "hops", "", "what it says"), units)
-        links = [
-            (source, link.kind, link.to, "" if link.weight is None else f"{link.weight:.3f}")
-            for source, link in part.links
+    data, cut = strategy.graph(memory.view, name, hops)
+    if out.result(data):
+        rows = [(n["id"], n["hop"], "" if n["visible"] else "archived", n["label"]) for n in data["nodes"]]
+        out.table(("unit", "hops", "", "what it says"), rows)
+        rows = [
+            (link["from"], link["type"], link["to"], "" if (w := link["weight"]) is None else f"{w:.3f}")
+            for link in data["links"]
         ]
-        out.table(("from", "link", "to", "weight"), links)
-    out.say(f"{counted(len(part.nodes), 'unit')}, {counted(len(part.links), 'link')} around {part.root}")
-    if part.cut:
+        out.table(("from", "link", "to", "weight"), rows)
+    units, links = counted(len(data["nodes"]), "unit"), counted(len(data["links"]), "link")
+    out.say(f"{units}, {links} around {data['root']}")
+    if cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS spent (
     method TEXT, history TEXT, question TEXT, phase TEXT, calls INTEGER, tokens_in INTEGER,
     tokens_out INTEGER, PRIMARY KEY (method, history, question, phase)) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS scored AS
-    SELECT * FROM result JOIN score ON score.result = result.id WHERE measure NOT LIKE 'tokens to %';
+    SELECT * FROM result JOIN score ON score.result = result.id WHERE measure NOT LIKE '% to %';
 """
 
 
@@ -93,8 +93,7 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
     """
     path = folder / FILE
     is_there = path.exists()
-    is_old = (folder / "config.json").exists()  # of a run before run.db, whose report stays as it is
-    is_run = is_there or ((folder / REPLIES).is_dir() and not is_old)
+    is_run = is_there or (folder / REPLIES).is_dir()
     if not is_run and folder.is_dir() and any(found.name[0] != "." for found in folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no run; choose another folder with --out")
     held = _exclusive(folder) if write else nullcontext()

@@ -12,7 +12,6 @@ process put there before counts for nothing. What does not agree with its checks
 
 from __future__ import annotations
 
-import gc
 import json
 import mmap
 import secrets
@@ -237,26 +236,21 @@ class Tables:
         self.index.attempt(view, lambda: self._fill(view))
 
     def _fill(self, view: View) -> None:
-        last, collecting = 0, gc.isenabled()
-        gc.disable()  # no cycle is made here, and to look for some takes a fifth of the time
-        try:
-            while True:
-                with self._lock, self.index.writing() as db:
-                    self._open(db, view)
-                    if not last:
-                        _doubt(db)
-                        if (count := len(db.execute(_ROWLESS).fetchall())) > SLOW:
-                            log.warning("indexing %d documents; this is done once", count)
-                    query = "select id, name, mtime, size, inode from document where ranked = 0 and id > ?"
-                    todo = db.execute(f"{query} order by id limit {PORTION}", (last,)).fetchall()
-                    self._take(db, view, todo)
-                    if len(todo) < PORTION:
-                        self._unread = {row[0] for row in db.execute(_ROWLESS)}
-                        return
-                    last = todo[-1][0]
-        finally:
-            if collecting:
-                gc.enable()
+        last = 0
+        while True:
+            with self._lock, self.index.writing() as db:
+                self._open(db, view)
+                if not last:
+                    _doubt(db)
+                    if (count := len(db.execute(_ROWLESS).fetchall())) > SLOW:
+                        log.warning("indexing %d documents; this is done once", count)
+                query = "select id, name, mtime, size, inode from document where ranked = 0 and id > ?"
+                todo = db.execute(f"{query} order by id limit {PORTION}", (last,)).fetchall()
+                self._take(db, view, todo)
+                if len(todo) < PORTION:
+                    self._unread = {row[0] for row in db.execute(_ROWLESS)}
+                    return
+                last = todo[-1][0]
 
     def _open(self, db: sqlite3.Connection, view: View) -> None:
         """Have tantivy open as the database names it; both anew where that cannot be."""

@@ -25,7 +25,8 @@ _FIELD = re.compile(rf"({_KEY})=({_BARE}|{_QUOTED})")
 _PAIR = rf"{_KEY}=(?:{_BARE}|{_QUOTED})"
 _SIGNATURE = re.compile(rf"- <({_PAIR}(?:,{_PAIR})*+)>(?: |(?=\n|\Z))")
 _LOOKS_SIGNED = re.compile(rf"- <(?:{_KEY}=|seq\b)|[-*+][ \t]++<seq=")
-_WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+)<(?={_KEY}[ \t]*+=|seq\b)", re.MULTILINE)
+_SIGNS = re.compile(rf"<(?={_KEY}[ \t]*+=|seq\b)")
+_WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+){_SIGNS.pattern}", re.MULTILINE)
 _TOMBSTONE = re.compile(r"<!-- forgotten: ([1-9][0-9]{0,17}) -->\r?\Z")
 _IS_KEY = re.compile(rf"{_KEY}\Z")
 _IS_BARE = re.compile(rf"{_BARE}\Z")
@@ -35,8 +36,6 @@ _SPAN = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
 _OWN = frozenset({"seq", "time", "source", "origin"})
 _FIRST = ("seq", "time", "source")
 """The keys that stand before the others, which are sorted."""
-_SHARED = frozenset({"source", "speaker", "time"})
-"""Keys whose values many lines have in common: a turn and what is extracted from it at least."""
 
 
 def parse_entry(line: str) -> Entry | None:
@@ -56,27 +55,28 @@ def parse_entry(line: str) -> Entry | None:
         if any(more and not more.isspace() and not more.startswith("  ") for more in rest):
             return None
         text = "\n".join([first, *(more[2:] for more in rest)])
-    # Interned: every line of a library has them.
-    pairs = [
-        (intern(key), intern(value) if key in _SHARED else value) for key, value in _FIELD.findall(match[1])
-    ]
-    if '"' in match[1]:
-        pairs = [(k, _ESCAPED.sub(r"\1", v[1:-1]) if v[0] == '"' else v) for k, v in pairs]
-    own = {key: value for key, value in pairs if key in _OWN}
-    fields: Mapping[str, str] = {key: value for key, value in pairs if key not in _OWN}
-    if len(own) + len(fields) < len(pairs):
+    pairs = _FIELD.findall(match[1])
+    values = dict[str, str](pairs)
+    if len(values) < len(pairs):
         return None
-    seq, source = own.get("seq", ""), own.get("source", "user")
+    if '"' in match[1]:
+        values = {k: _ESCAPED.sub(r"\1", v[1:-1]) if v[0] == '"' else v for k, v in values.items()}
+    # Interned: many lines say the same.
+    seq, time = values.pop("seq", ""), intern(values.pop("time", ""))
+    source = intern(values.pop("source", "user"))
     if _SEQ.match(seq) is None or source not in SOURCES:
         return None
     try:
-        origin = parse_seqs(own["origin"]) if "origin" in own else ()
+        origin = parse_seqs(values.pop("origin")) if "origin" in values else ()
     except ValueError:
         return None
-    if fields.keys() == {"speaker"}:
-        fields = _said_by(fields["speaker"])
+    fields: Mapping[str, str] = values
+    if values.keys() == {"speaker"}:
+        fields = _said_by(values["speaker"])
+    elif values:
+        fields = {intern(k): intern(v) if k == "speaker" else v for k, v in values.items()}
     text = text.removesuffix(block_id(seq))
-    return Entry(int(seq), text, line, own.get("time") or None, source, origin, fields)
+    return Entry(int(seq), text, line, time or None, source, origin, fields)
 
 
 @lru_cache(maxsize=256)
@@ -114,7 +114,7 @@ def looks_signed(line: str) -> bool:
 
 def unsign(text: str) -> str:
     """Return `text` with a backslash, which Markdown does not show, before what looks like a signature."""
-    return _WOULD_SIGN.sub(r"\1\\<", text)
+    return _WOULD_SIGN.sub(r"\1\\<", text) if _SIGNS.search(text) else text  # the latter is fast
 
 
 def format_entry(

@@ -12,6 +12,8 @@ temporary folder of the process, and what no files show is kept in memory.
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import shutil
 import sqlite3
@@ -163,7 +165,7 @@ class Index:
 
     def attempt(self, view: Shown, work: Callable[[], T]) -> T:
         """Take in what changed and do some work; again with an index made anew where that fails."""
-        with self._lock:
+        with self._lock, _uncollected():
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 self._forget()
@@ -183,7 +185,9 @@ class Index:
                 self._update(view)
                 return work()
             except sqlite3.Error as error:
-                raise LibraryError(f"cannot write an index in {self.folder} ({error}); make room there") from error
+                raise LibraryError(
+                    f"cannot write an index in {self.folder} ({error}); make room there"
+                ) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -236,10 +240,10 @@ class Index:
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         self._connections.append(db)
-        while not _is_wal(db):  # no waiting for a lock is built into this
-            time.sleep(PAUSE)
         for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
+        while not _is_wal(db):  # no waiting for a lock is built into this
+            time.sleep(PAUSE)
         if self._db is not None and self._found() != self._inode:
             raise sqlite3.DatabaseError("it was deleted meanwhile")
         return db
@@ -280,6 +284,7 @@ class Index:
             self._forget()  # a `forget` deleted it, or somebody else
             self.__dict__.pop("folder", None)
         db = self._opened()
+        self._note_drawn(db, view)
         theirs = self._refresh(db)
         listing = view.stored.listing if view.stored else None
         stamps: Mapping[str, Stamp] = (
@@ -299,7 +304,6 @@ class Index:
                 portion = sorted(asked)[:PORTION]
                 _Update(self, db, view, once).take(portion, stamps)
             asked.difference_update(portion)
-        self._note_drawn(db, view)
         self._listing = listing
 
     def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
@@ -347,15 +351,16 @@ class Index:
         if known == name and isinstance(drawn, Seqs):
             flags = [(0, seq) for seq in drawn.since(replace(drawn, upto=last)) or ()]
         else:
-            held = frozenset(drawn or ())  # each is asked for
-            query = "select distinct seq, waiting from line where open"
-            flags = [(int(seq not in held), seq) for seq, flag in db.execute(query) if flag == (seq in held)]
+            rows = db.execute("select distinct seq, waiting from line where open").fetchall()
+            held = (drawn or frozenset()) & {seq for seq, _ in rows}
+            flags = [(int(seq not in held), seq) for seq, flag in rows if flag == (seq in held)]
         with _transaction(db):
             db.executemany("update line set waiting = ? where seq = ?", flags)
             db.execute("update meta set list = ?, upto = ?", (name, upto))
 
 
 _NEW = Stamp(0, 0, 0)
+_GIVEN = "(select value from json_each(?))"
 
 
 class _Update:
@@ -364,16 +369,20 @@ class _Update:
     def __init__(self, index: Index, db: sqlite3.Connection, view: Shown, once: bool) -> None:
         self._index, self._db, self._view = index, db, view
         self._read = view.stored.read if once and view.stored else view.document
-        """Documents that are read for this alone are not kept."""
+        """Documents that are read for this alone are not kept; topics are read for their titles too."""
         self._asked: set[int] = set()
         """Seqs of which it may have changed whether they wait."""
         self._moved: set[int] = set()
         """Seqs that may stand twice, or no more."""
+        self._rows: dict[str, list[tuple[Any, ...]]] = {"line": [], "mark": [], "name": [], "cite": []}
+        """What is to be inserted, by table."""
 
     def take(self, names: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
         """Take documents in, or out where they have no stamp."""
         index, db = self._index, self._db
         self._version = db.execute("update meta set version = version + 1 returning version").fetchone()[0]
+        used = db.execute("select seq from sqlite_sequence where name = 'line'").fetchone()
+        self._first = used[0] + 1 if used else 1
         known = dict[str, tuple[int, Stamp] | None]()
         read = dict[str, Document | None]()
         for name in names:
@@ -404,7 +413,9 @@ class _Update:
         """Read one of the program's own documents; of others only the name counts here."""
         view = self._view
         own = (*RANKS, *view.spec.folders)
-        return self._read(name) if name.startswith(own) and not view.is_note(name) else None
+        if view.is_note(name) or not name.startswith(own):
+            return None
+        return view.document(name) if name.startswith(TOPICS) else self._read(name)
 
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
         """Insert a document's rows; return its id."""
@@ -417,10 +428,7 @@ class _Update:
         names = [(ID, fold(name)), (STEM, fold(name.rsplit("/", 1)[-1]))]
         if rank == RANKS.index(TOPICS) and document:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
-        self._db.executemany(
-            "insert or ignore into name values(?, ?, ?)",
-            [(kind, storable(folded), number) for kind, folded in names],
-        )
+        self._rows["name"] += ((kind, storable(folded), number) for kind, folded in names)
         self._db.execute("delete from gone where name = ?", (name,))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)
@@ -447,18 +455,15 @@ class _Update:
         return True
 
     def _add(self, number: int, rank: int, session: str | None, places: Sequence[Located]) -> None:
-        db = self._db
-        for place in places:
-            row = (number, place.seq, place.start_line, place.end_line)
-            line = db.execute("insert into line(doc, seq, start, end) values(?, ?, ?, ?)", row).lastrowid or 0
+        rows = self._rows
+        for line, place in enumerate(places, self._first + len(rows["line"])):
+            rows["line"].append((line, number, place.seq, place.start_line, place.end_line, False, False))
             if rank == SAID:
                 fields = place.entry.fields
                 marks = marks_of(fields.get("key"), fields.get("session", session), fields.get("turn"))
-                rows = [(key_of(mark), number, place.seq) for mark in marks]
-                db.executemany("insert into mark values(?, ?, ?)", rows)
+                rows["mark"] += ((key_of(mark), number, place.seq) for mark in marks)
                 if speaker := fields.get("speaker"):
-                    name = (SPEAKER, storable(speaker), number)
-                    db.execute("insert or ignore into name values(?, ?, ?)", name)
+                    rows["name"].append((SPEAKER, storable(speaker), number))
             elif self._view.spec.has_entries:
                 self._cite(number, line, drawn_from(place.entry))
         seqs = [place.seq for place in places]
@@ -466,10 +471,12 @@ class _Update:
         self._moved.update(seqs)
         merged = sum(bool(former(place.entry)) for place in places)
         counts = (len(places), merged, number)
-        db.execute("update document set entries = entries + ?, merged = merged + ? where id = ?", counts)
+        self._db.execute(
+            "update document set entries = entries + ?, merged = merged + ? where id = ?", counts
+        )
 
     def _cite(self, number: int, line: int, seqs: Sequence[int]) -> None:
-        self._db.executemany("insert into cite values(?, ?, ?)", [(seq, number, line) for seq in seqs])
+        self._rows["cite"] += ((seq, number, line) for seq in seqs)
         self._asked.update(seqs)
 
     def _remove(self, name: str, number: int) -> None:
@@ -484,23 +491,33 @@ class _Update:
         db.execute("insert or replace into gone values(?, ?)", (name, self._version))
 
     def _settle(self) -> None:
-        """Say which of the seqs stand twice, and which wait."""
+        """Insert what was gathered; say which of the seqs stand twice, and which wait."""
         db, view = self._db, self._view
-        for seq in self._moved:
-            count = db.execute("select count(*) from line where seq = ?", (seq,)).fetchone()[0]
-            if count > 1:
-                db.execute("insert or ignore into doubled values(?)", (seq,))
-            else:
-                db.execute("delete from doubled where seq = ?", (seq,))
+        for table, rows in self._rows.items():
+            if rows:
+                values = ", ".join("?" * len(rows[0]))
+                db.executemany(f"insert or ignore into {table} values({values})", rows)
+        moved = json.dumps([*self._moved])
+        db.execute(f"delete from doubled where seq in {_GIVEN}", (moved,))
+        twice = f"select seq from line where seq in {_GIVEN} group by seq having count(*) > 1"
+        db.execute(f"insert into doubled {twice}", (moved,))
         drawn = (view.drawn if view.spec.lists_turns else None) or frozenset[int]()
         if isinstance(drawn, Seqs):  # others may have looked later
             known, last = db.execute("select list, upto from meta").fetchone()
             drawn = replace(drawn, upto=max(drawn.upto, last)) if known == "/".join(drawn.key) else drawn
-        for seq in self._asked:
-            cited = db.execute("select 1 from cite where origin = ? limit 1", (seq,)).fetchone()
-            said = f"(select rank from document where id = doc) = {SAID}"
-            values = (not cited and seq not in drawn, not cited, seq)
-            db.execute(f"update line set waiting = ?, open = ? where seq = ? and {said}", values)
+        held, query = (
+            drawn & self._asked,
+            (
+                "select l.id, l.seq, l.waiting, l.open, not exists (select 1 from cite where origin = l.seq) "
+                f"from line l join document d on d.id = l.doc where d.rank = {SAID} and l.seq in {_GIVEN}"
+            ),
+        )
+        flags = [
+            (is_open and seq not in held, is_open, line)
+            for line, seq, *known, is_open in db.execute(query, (json.dumps([*self._asked]),))
+            if known != [is_open and seq not in held, is_open]
+        ]
+        db.executemany("update line set waiting = ?, open = ? where id = ?", flags)
 
 
 def _session(document: Document | None) -> str | None:
@@ -515,7 +532,7 @@ def _is_remote(folder: Path) -> bool:
     with suppress(OSError):
         for row in Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
             _, point, name, *_ = row.split(" ")
-            if len(point) >= len(best) and folder.is_relative_to(point):
+            if len(point) >= len(best) and f"{folder}/".startswith(f"{point.rstrip('/')}/"):
                 best, kind = point, name
     return kind in NETWORK
 
@@ -540,6 +557,18 @@ def _is_wal(db: sqlite3.Connection) -> bool:
             raise
         return False
     return True
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no cycles meanwhile: none is made here, and that takes a fifth of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 @contextmanager

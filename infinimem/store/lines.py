@@ -113,6 +113,7 @@ class Lines:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._places: dict[int, str | None] = {}
 
     def all(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query; raise a LibraryError if the index cannot be read any more."""
@@ -127,8 +128,10 @@ class Lines:
 
     def place(self, seq: int) -> str | None:
         """Return the document with the line that a seq stands for."""
-        rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
-        return rows[0][0] if rows else None
+        if seq not in self._places:
+            rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
+            self._places[seq] = rows[0][0] if rows else None
+        return self._places[seq]
 
     def is_said(self, seq: int) -> bool:
         """Return whether a turn has this seq."""
@@ -213,9 +216,10 @@ class Lines:
         query = "select folded from name where kind = ? group by folded having count(*) > 1 order by folded"
         return [self.named(ID, row[0]) for row in self.all(query, ID)]
 
-    def names(self, kind: int) -> list[str]:
-        """Return all folded names of a kind."""
-        return [row[0] for row in self.all("select distinct folded from name where kind = ?", kind)]
+    def names(self, kind: int, prefix: str = "") -> list[str]:
+        """Return all folded names of a kind, or those that begin so."""
+        query = "select distinct folded from name where kind = ? and folded between ? and ?"
+        return [row[0] for row in self.all(query, kind, prefix, f"{prefix}\U0010ffff")]
 
     def _sum(self, column: str) -> int:
         query = f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}"

@@ -6,15 +6,13 @@ Source: All-Mem, D.3 (expansion), Eq. 3 and section 4.4 (recoverability).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem.strategies.records.record import Link
 from infinimem.strategies.records.record_store import RecordStore
-
-# ── what links lead to ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +85,15 @@ def replacements(graph: RecordStore, node: str, kind: str, visible: Collection[s
 # ── what stands around a node ────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node, labelled by the caller: how far it is from the root, and whether it is on the surface."""
+class Topology(NamedTuple):
+    """What stands around a node; `cut` where there is more of it.
 
-    id: str
-    label: str
-    visible: bool
-    hop: int
+    `data` is as JSON has it: "root", "nodes" (the root first, then by hop) and every link between two of
+    them as "links".
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Topology:
-    """What stands around a node: the root first, then by hop; and every link between two of the nodes."""
-
-    root: str
-    nodes: tuple[Node, ...]
-    links: tuple[tuple[str, Link], ...]
-    kinds: tuple[str, ...]
+    data: Mapping[str, Any]
     cut: bool
-
-    def data(self) -> dict[str, Any]:
-        """ "root", "nodes" and "links" as JSON has them."""
-        return {
-            "root": self.root,
-            "nodes": [asdict(node) for node in self.nodes],
-            "links": [
-                {"from": source, "to": link.to, "type": link.kind, "weight": link.weight}
-                for source, link in self.links
-            ],
-        }
 
 
 def around(
@@ -133,17 +110,16 @@ def around(
     Links of these kinds are followed and shown; where the cap cuts, those named first are kept.
     """
     both_ways = partial(either_way, graph, kinds=kinds)
-    reached: tuple[Reached, ...] = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
-    shown = {found.node: found.hop for found in reached[:cap]}
-    return Topology(
-        root=root,
-        nodes=tuple(Node(node, label(node), visible(node), hop) for node, hop in shown.items()),
-        links=tuple(
-            (node, link)
-            for node in shown
-            for link in graph.links(node)
-            if link.to in shown and link.kind in kinds
-        ),
-        kinds=tuple(kinds),
-        cut=len(reached) > cap,
-    )
+    reached = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
+    hop_of = {found.node: found.hop for found in reached[:cap]}
+    nodes = [
+        {"id": node, "label": label(node), "visible": visible(node), "hop": hop}
+        for node, hop in hop_of.items()
+    ]
+    links = [
+        {"from": node, "to": link.to, "type": link.kind, "weight": link.weight}
+        for node in hop_of
+        for link in graph.links(node)
+        if link.to in hop_of and link.kind in kinds
+    ]
+    return Topology({"root": root, "nodes": nodes, "links": links}, len(reached) > cap)

@@ -274,7 +274,7 @@ def graph(asked: Asked) -> Page:
     memory = asked.memory
     if isinstance(memory.strategy, Linked):
         about = asked.query.get("about") or None
-        data = memory.strategy.graph(memory.view, about, 2).data()
+        data = memory.strategy.graph(memory.view, about, 2).data
     else:
         data = _topics(memory.view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}

@@ -128,7 +128,8 @@ def test_a_run_that_goes_on_or_is_repeated_asks_nothing_twice(
         again = json.loads((shell.library / "o/report.json").read_text())["methods"]
         for name, one in found.items():
             assert (again[name]["mean"], again[name]["querying"]) == (one["mean"], one["querying"])
-        assert shell(*command[:-1], "two", "--runs", "2").code == 0
+        twice = shell(*(word for word in command[:-1] if word != "-q"), "two", "--runs", "2")
+        assert twice.code == 0 and "over 2 runs" in twice.err and " ± 0.0" in twice.out
         assert len(server.requests) == 3 * asked
         assert {path.name for path in (shell.library / "two").iterdir()} == {"run-1", "run-2"}
         shutil.copytree(shell.library / "o/replies", shell.library / "copied/replies")

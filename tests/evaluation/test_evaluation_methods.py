@@ -17,9 +17,11 @@ from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import NAMES, parse, parse_all
 from infinimem.evaluation.model import Method
 from infinimem.evaluation.spending import Metered, Spending
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Usage
+from infinimem.strategies.xmemory.spec import PAPER as XMEMORY
 from infinimem.testing import ScriptedLLM
 
 SETTINGS = {
@@ -55,6 +57,7 @@ def test_settings_are_named_as_in_the_file(text: str) -> None:
         ("infini:feed=wild", "choose one of chunk, exchange, turn"),
         ("infini:maintenance", "key=value"),
         ("infini:people=false:people=true", "twice"),
+        ("infini:answer_words=none", "a number of 1 or more"),
         ("", "no method is named"),
         ("bm25,bm25", "is named twice"),
     ],
@@ -154,6 +157,55 @@ def test_methods_that_read_alike_made_libraries_make_one(
     assert costs[0].turns == len(history.turns) and costs[0].disk == costs[1].disk > sum(
         len(turn.text) for turn in history.turns
     )
+
+
+@each(
+    ("keys", "turns"),
+    [
+        ("chunk=30:top=1", [["D:2", "D:3"]]),  # 28, 27 and 21 tokens
+        ("chunk=30", [["D:2", "D:3"], ["D:0", "D:1"], ["D:4", "D:5"]]),
+        ("chunk=1000", [["D:0", "D:1", "D:2", "D:3", "D:4", "D:5"]]),
+        ("top=1", [["D:2"]]),
+        ("chunk=1:top=1", [["D:2"]]),
+    ],
+)
+def test_dense_ranks_chunks_of_whole_turns(keys: str, turns: list[list[str]], make: Any) -> None:
+    """Naive RAG of the papers: a chunk takes turns until the next one does not fit."""
+    asked = make(f"dense:{keys}")
+    asked.ingest(case("one"))
+    found = [turn for item in asked.retrieve(case("one").questions[2]).found for turn in item.turns]
+    chunks = [found[sum(map(len, turns[:at])) :][: len(chunk)] for at, chunk in enumerate(turns)]
+    assert chunks[0] == turns[0] and sorted(chunks) == sorted(turns)
+
+
+def test_a_preset_is_its_values_and_shares_what_is_written_alike() -> None:
+    own, paper = parse("xmemory"), parse("xmemory-paper:gate=none")
+    assert paper.settings["xmemory"] == {**XMEMORY, "gate": "none"} and parse("xmemory-paper").settings
+    assert paper.library == own.library, "the paper's form of it differs in reading alone"
+    assert parse("gam-paper").library != parse("gam").library
+
+
+@pytest.mark.parametrize("name", ["none", "bm25", "infini-h", "infini"])
+@each(
+    ("key", "words"),
+    [("answer_words=6", "6 words"), ("answer_sentences=1", "sentences, 1 at most"), ("", "")],
+)
+def test_an_answer_is_held_to_a_length_where_a_method_names_one(
+    name: str, key: str, words: str, make: Any
+) -> None:
+    """Papers ask for answers of a length of their own, and F1 counts words."""
+    prompts: list[str] = []
+
+    class Asked(OfflineClient):
+        def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+            prompts.extend([tasks.render(task, variables).system] if task.name == "answer" else [])
+            return super().complete(task, variables)
+
+    asked = make(f"{name}:{key}".strip(":"), answerer=Asked())
+    asked.ingest(case("one"))
+    asked.answer(case("one").questions[2], 200)
+    assert len(prompts) == 1 and (words in prompts[0]) and ("6 words" in prompts[0]) == (words == "6 words")
+    assert "{{" not in prompts[0]
 
 
 @each("page", ["FIVE", "BENCHMARKS"])

@@ -127,16 +127,6 @@ def test_a_model_that_is_gone_ends_a_run_in_one_line(tmp_path: Path) -> None:
     assert start(request(tmp_path, "bm25", "none", answerer=answerer())).done == 16
 
 
-def test_the_folder_of_an_older_run_is_refused_and_keeps_its_report(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    (out / "replies").mkdir(parents=True)
-    for name in ("config.json", "report.md"):
-        (out / name).write_text("{}")
-    with pytest.raises(UsageError, match="holds no run"):
-        start(request(tmp_path, "bm25", retrieval_only=True))
-    assert not (out / FILE).exists()
-
-
 def test_a_run_with_another_config_is_refused(tmp_path: Path) -> None:
     wanted = request(tmp_path, "bm25", retrieval_only=True)
     start(wanted)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, turns
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.importers.fields import Json, iso, role_of, rows, text_of
+from infinimem.importers.fields import Json, moment, role_of, rows, text_of
 from infinimem.model import Turn
 
 ABSTENTION = "abstention"
@@ -90,9 +89,9 @@ def _turns(chat: Any) -> Iterator[Turn]:
     times: Counter[str] = Counter(as_text(message.get("id")) for _, one in batches for message in _said(one))
     time: str | None = None
     for number, (plan, batch) in enumerate(batches, 1):
-        time = _day(batch.get("time_anchor")) or time
+        time = (moment(batch.get("time_anchor")) or "")[:10] or time
         for message in _said(batch):
-            time = _day(message.get("time_anchor")) or time
+            time = (moment(message.get("time_anchor")) or "")[:10] or time
             role, speaker = role_of(message.get("role"))
             name = as_text(message.get("id"))
             yield Turn(
@@ -111,16 +110,6 @@ def _said(batch: Json) -> Iterator[Json]:
         for message in turn if isinstance(turn, list) else [turn]:
             if isinstance(message, dict):
                 yield message
-
-
-def _day(anchor: Any) -> str | None:
-    """ISO date of "March-15-2024"."""
-    if not isinstance(anchor, str):
-        return None
-    try:
-        return datetime.strptime(anchor.strip(), "%B-%d-%Y").date().isoformat()
-    except ValueError:
-        return iso(anchor)
 
 
 def _questions(asked: Any, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:

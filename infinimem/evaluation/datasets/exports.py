@@ -24,8 +24,34 @@ from infinimem.evaluation.datasets.reading import (
 )
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.exports import LOCOMO, LONGMEMEVAL, MEMORYAGENTBENCH
-from infinimem.importers.fields import Json, moment, rows
+from infinimem.importers.fields import Format, Json, moment, rows
 from infinimem.model import Turn
+
+
+class _Exported:
+    """A data set whose records, a history and its questions each, an importer reads."""
+
+    importer: Format
+    what: str
+    fields: Collection[str]
+    lacks: str
+    """What a record is without that has the fields and is none."""
+
+    def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
+        """Yield a case for each record; one that no question is taken from is left out."""
+        quota = Quota(limit)
+        for record in entries(path, self.fields, self.what):
+            if not self.importer.matches(record):
+                raise UsageError(f"{path.name} is not as {self.what} has it: {self.lacks}")
+            (name,) = self.importer.names(record, path.stem)
+            said = turns(self.importer.turns(record, path.stem, Counter()), path)
+            if questions := quota.take(self.questions(record, name, said, path)):
+                yield Case(file_name(name), said, questions)
+
+    def questions(self, record: Json, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
+        """Yield the questions of a record; UsageError if they are not as the official file has them."""
+        raise NotImplementedError
+
 
 # ── LoCoMo ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -47,9 +73,6 @@ _ID = re.compile(r"D(\d+):(\d+)")
 _BETWEEN = re.compile(r",\s*(?:and\s+)?(?!\s*\d{4}\b)")
 """The parts of a list; a year belongs to its day."""
 
-Corrections = Mapping[tuple[str, str], Json]
-"""By the question's text and the answer that the official file gives."""
-
 
 def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
     """The turn ids of a question: glued ones taken apart ("D8:6; D9:17"), those that name no turn dropped."""
@@ -58,7 +81,7 @@ def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
     return [turn for turn in dict.fromkeys(ids) if turn in known]
 
 
-class LoCoMo:
+class LoCoMo(_Exported):
     """Ten long conversations of two people, with questions about them (Maharana and others, 2024).
 
     locomo10.json, or a part of it; labels are mended as docs/BENCHMARKS.md tells, and by a published audit's
@@ -66,25 +89,47 @@ class LoCoMo:
     """
 
     name = "locomo"
+    importer, what, fields = LOCOMO, "LoCoMo", ("conversation", "qa")
+    lacks = "a conversation without sessions"
 
     def __init__(self, corrections: Path | None = None) -> None:
-        self._corrections = corrections
+        fields = ("question", "golden_answer", "correct_answer", "correct_evidence")
+        rows = entries(corrections, fields, "an audit of LoCoMo") if corrections else ()
+        self._corrections = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in rows}
 
-    def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each conversation; one that no question is taken from is left out."""
-        corrections = _corrections(self._corrections) if self._corrections else {}
-        quota = Quota(limit)
-        for record in entries(path, ("conversation", "qa"), "LoCoMo"):
-            if not LOCOMO.matches(record):
-                raise UsageError(f"{path.name} is not as LoCoMo has it: a conversation without sessions")
-            (name,) = LOCOMO.names(record, path.stem)
-            said = turns(LOCOMO.turns(record, path.stem, Counter()), path)
-            asked = record["qa"]
-            if not isinstance(asked, list) or not all(isinstance(row, dict) for row in asked):
-                raise UsageError(f"{path.name} is not as LoCoMo has it: 'qa' is no list of objects")
-            questions = quota.take(_locomo_questions(asked, name, said, corrections, path))
-            if questions:
-                yield Case(file_name(name), said, questions)
+    def questions(self, record: Json, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
+        """See `_Exported.questions`."""
+        asked = record["qa"]
+        if not isinstance(asked, list) or not all(isinstance(row, dict) for row in asked):
+            raise UsageError(f"{path.name} is not as LoCoMo has it: 'qa' is no list of objects")
+        session_of = {turn.turn: turn.session for turn in said if turn.turn}
+        answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
+        for number, row in enumerate(asked):
+            text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
+            if not isinstance(text, str) or category is None:
+                raise UsageError(
+                    f"question {number} of {name} in {path.name} has no text or no category 1 to 5"
+                )
+            right = self._corrections.get((as_text(text), as_text(row.get("answer", ""))), {})
+            evidence = right.get("correct_evidence", row.get("evidence"))
+            gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], session_of))
+            expected = as_text(right.get("correct_answer", row.get("answer", "")))
+            counted, named = category != ADVERSARIAL, f"{name}-q{number}"
+            if not counted and named in answered:
+                category, expected = ANSWERED, as_text(row["adversarial_answer"])
+            adversarial = category == ADVERSARIAL
+            yield Question(
+                id=named,
+                text=text,
+                category=category,
+                expected=(NOT_MENTIONED,) if adversarial else (expected,),
+                turns=gold,
+                sessions=frozenset(session for turn in gold if (session := session_of[turn])),
+                counted=counted,
+                answerable=not adversarial,
+                scored=bool(gold),
+                parts=_parts(expected) if category == CATEGORIES[1] else (),
+            )
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Turn level; none for a question without evidence."""
@@ -95,50 +140,10 @@ class LoCoMo:
         return by_words(question, answer, partial(metrics.locomo_f1, category=question.category))
 
 
-def _locomo_questions(
-    asked: Iterable[Json], name: str, said: Sequence[Turn], corrections: Corrections, path: Path
-) -> Iterator[Question]:
-    session_of = {turn.turn: turn.session for turn in said}
-    known = frozenset(turn.turn for turn in said if turn.turn)
-    answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
-    for number, row in enumerate(asked):
-        text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
-        if not isinstance(text, str) or category is None:
-            raise UsageError(f"question {number} of {name} in {path.name} has no text or no category 1 to 5")
-        right = corrections.get((as_text(text), as_text(row.get("answer", ""))), {})
-        evidence = right.get("correct_evidence", row.get("evidence"))
-        gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], known))
-        expected = as_text(right.get("correct_answer", row.get("answer", "")))
-        counted, named = category != ADVERSARIAL, f"{name}-q{number}"
-        if not counted and named in answered:
-            category, expected = ANSWERED, as_text(row["adversarial_answer"])
-        adversarial = category == ADVERSARIAL
-        yield Question(
-            id=named,
-            text=text,
-            category=category,
-            expected=(NOT_MENTIONED,) if adversarial else (expected,),
-            turns=gold,
-            sessions=frozenset(session for turn in gold if (session := session_of[turn])),
-            counted=counted,
-            answerable=not adversarial,
-            scored=bool(gold),
-            parts=_parts(expected) if category == CATEGORIES[1] else (),
-        )
-
-
 def _parts(expected: str) -> tuple[str, ...]:
     """Of an answer that is a list; none of any other."""
     found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
     return found if len(found) > 1 else ()
-
-
-def _corrections(path: Path) -> Corrections:
-    fields = ("question", "golden_answer", "correct_answer", "correct_evidence")
-    return {
-        (as_text(record["question"]), as_text(record["golden_answer"])): record
-        for record in entries(path, fields, "an audit of LoCoMo")
-    }
 
 
 # ── LongMemEval ─────────────────────────────────────────────────────────────────────────────────
@@ -243,24 +248,33 @@ _SOURCE = re.compile(r"factconsolidation_(sh|mh)_(\w+)")
 _HOPS = {"sh": "single-hop", "mh": "multi-hop"}
 
 
-class FactConsolidation:
+class FactConsolidation(_Exported):
     """Facts that contradict each other, of which the newest counts (MemoryAgentBench, 2025).
 
     It names no evidence: what is found is scored by whether it holds an expected answer.
     """
 
     name = "factconsolidation"
+    importer, what, fields = MEMORYAGENTBENCH, "FactConsolidation", ("context", "questions", "answers")
+    lacks = "no text and questions"
 
-    def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        quota = Quota(limit)
-        for record in entries(path, ("context", "questions", "answers"), "FactConsolidation"):
-            if not MEMORYAGENTBENCH.matches(record):
-                raise UsageError(f"{path.name} is not as FactConsolidation has it: no text and questions")
-            (name,) = MEMORYAGENTBENCH.names(record, path.stem)
-            questions = quota.take(_fact_questions(record, name, path))
-            if questions:
-                said = turns(MEMORYAGENTBENCH.turns(record, path.stem, Counter()), path)
-                yield Case(file_name(name), said, questions)
+    def questions(self, record: Json, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
+        """See `_Exported.questions`."""
+        asked, expected = record["questions"], record["answers"]
+        if not isinstance(expected, list) or len(asked) != len(expected):
+            raise UsageError(
+                f"{name} in {path.name} is not as FactConsolidation has it: not an answer for each question"
+            )
+        match = _SOURCE.fullmatch(name)
+        category = f"{_HOPS[match[1]]} {match[2]}" if match else name
+        for number, (text, found) in enumerate(zip(asked, expected, strict=True)):
+            yield Question(
+                id=f"{name}-q{number}",
+                text=str(text),
+                category=category,
+                expected=tuple(as_text(answer) for answer in (found if isinstance(found, list) else [found])),
+                scored=False,
+            )
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Whether an expected answer stands in one of the first k texts: "answer@1" and so on."""
@@ -274,21 +288,3 @@ class FactConsolidation:
             "match": float(metrics.holds(answer, question.expected)),
             "F1": metrics.best(metrics.token_f1, answer, question.expected),
         }
-
-
-def _fact_questions(record: Json, name: str, path: Path) -> Iterator[Question]:
-    asked, expected = record["questions"], record["answers"]
-    if not isinstance(expected, list) or len(asked) != len(expected):
-        raise UsageError(
-            f"{name} in {path.name} is not as FactConsolidation has it: not an answer for each question"
-        )
-    match = _SOURCE.fullmatch(name)
-    category = f"{_HOPS[match[1]]} {match[2]}" if match else name
-    for number, (text, found) in enumerate(zip(asked, expected, strict=True)):
-        yield Question(
-            id=f"{name}-q{number}",
-            text=str(text),
-            category=category,
-            expected=tuple(as_text(answer) for answer in (found if isinstance(found, list) else [found])),
-            scored=False,
-        )

@@ -18,9 +18,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from infinimem import tokens
-from infinimem.evaluation.methods.means import ALL, Embedding, Means, drawn, failure_of, found_of, now_of
+from infinimem.embedders.base import text_key
+from infinimem.evaluation.methods.means import ALL, Heard, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
+from infinimem.index.vectors import Vectors
 from infinimem.llm import tasks
 from infinimem.model import Evidence, Retrieved, Turn
 from infinimem.strategies.readers.pipeline import pack
@@ -59,12 +61,12 @@ class Baseline:
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        now = now_of(self._case, question)
+        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec)
         if self._spec.name == "none":
             variables = {"question": question.text, "evidence": [], "now": now}
-            reply = self._means.answerer.complete(tasks.ANSWER, variables)  # `answer` would not ask it
+            reply = heard.complete(tasks.ANSWER, variables)  # `answer` would not ask it
             text = str(reply.data["answer"]).strip() if reply.data else ""
-            return Drawn((), text, ({"cited": []},), failure_of(reply))
+            return Drawn((), text, ({"cited": []},), heard.failed)
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
@@ -75,7 +77,7 @@ class Baseline:
             items = pack(items, budget, longest.__getitem__)
         if self._spec.name == "recent":  # read in the order in which it was said
             items = items[::-1]
-        return drawn(self._means.answerer, question, now, Evidence(tuple(items)), self._turn_of, budget)
+        return drawn(heard, question, now, Evidence(tuple(items)), self._turn_of, budget)
 
     def _items(self, question: Question) -> list[Retrieved]:
         ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))
@@ -114,9 +116,11 @@ def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
     if spec.name == "fts5":
         return _fts5(turns)
     if spec.name == "dense":
-        return _dense(turns, means.embedders.dense(spec.embedder))
+        return _dense(
+            turns, means.embedders.vectors(spec), spec.counts.get("chunk", 0), spec.counts.get("top")
+        )
     if spec.name == "hybrid":
-        return _fused(_bm25(turns, language), _dense(turns, means.embedders.dense(spec.embedder)))
+        return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
     return lambda question: ()
 
 
@@ -175,13 +179,29 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
     return rank
 
 
-def _dense(turns: Sequence[Turn], embedding: Embedding) -> Ranker:
-    """All turns by the cosine of their vectors with the question's."""
-    rows = embedding.embed([said(turn) for turn in turns])
+def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
+    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
+
+    Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
+    """
+    chunks: list[list[int]] = []
+    room = 0
+    for at, turn in enumerate(turns):
+        length = max(tokens.count(said(turn)), 1) if size else 1
+        if length > room:
+            chunks.append([])
+            room = size
+        chunks[-1].append(at)
+        room -= length
+    texts = ["\n".join(said(turns[at]) for at in chunk) for chunk in chunks]
+    known = vectors.add(texts)
+    at_rows = known.places(map(text_key, texts))
+    rows = known.matrix[at_rows]
 
     def rank(question: str) -> Sequence[int]:
-        scores = rows @ embedding.embed([question], "query")[0]
-        return sorted(range(len(turns)), key=lambda at: (-round(float(scores[at]), 6), at))
+        scores = rows @ vectors.embedder.embed([question], "query")[0]
+        best = sorted(range(len(chunks)), key=lambda chunk: (-round(float(scores[chunk]), 6), chunk))
+        return [at for chunk in best[:top] for at in chunks[chunk]]
 
     return rank
 

@@ -19,14 +19,14 @@ from infinimem import tokens
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.notes import first_line
 from infinimem.evaluation.methods.baselines import Baseline
-from infinimem.evaluation.methods.means import ALL, Means, drawn, found_of, now_of
+from infinimem.evaluation.methods.means import ALL, Heard, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
 from infinimem.grounding.when import day_of, mentions
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence
 from infinimem.store.spec import ARCHIVE, TOPICS
-from infinimem.strategies.readers.collect import search
+from infinimem.strategies.readers.pipeline import search
 from infinimem.user_folders import delete_cache
 
 _SETTINGS = "infinimem.toml"
@@ -71,7 +71,8 @@ class LibraryMethod:
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         more = search(self._memory.view, question.text, self._way.answered_by or "")
-        return drawn(self._means.answerer, question, now, evidence, self._turn_of, budget, more)
+        heard = Heard(self._means.answerer, self._spec)
+        return drawn(heard, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:
@@ -79,22 +80,15 @@ class LibraryMethod:
         return self._memory.read(question.text, reader, budget)
 
 
-class NotesSearch:
+class NotesSearch(LibraryMethod):
     """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded."""
-
-    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
-        self._spec = spec
-        self._means = means
-        self._making = making
 
     def ingest(self, case: Case) -> Ingested:
         """Write the notes out and index them; UsageError if the case has none."""
         if not case.notes:
             raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
         folder = self._making.folder(self._spec, case)
-        (folder / _SETTINGS).unlink(missing_ok=True)  # another method may have left its own
-        settings = {_SETTINGS: self._spec.toml().encode()} if self._spec.settings else {}
-        for name, data in (*case.notes.items(), *settings.items()):
+        for name, data in {**case.notes, _SETTINGS: self._spec.toml().encode()}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem import answer as answering
 from infinimem import tokens
-from infinimem.embedders.base import text_key
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
-from infinimem.evaluation.methods.spec import Spec
+from infinimem.evaluation.methods.spec import LENGTHS, Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Booked, Spending
+from infinimem.index.vectors import Vectors
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.model import Evidence, Retrieved
 from infinimem.settings import EMBEDDERS, configuration
-from infinimem.strategies.readers.collect import Search
+from infinimem.strategies.readers.pipeline import Search
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from infinimem.embedders.base import Embedder, Kind
+    from infinimem.embedders.base import Embedder
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -62,25 +60,31 @@ class Embedders:
         self._settings = configuration().settings.embedder
         self.name = name or (self._settings.name if self._settings.name != "lexical" else None)
         self._lock = threading.RLock()
-        self._known: dict[str, Embedding] = {}
+        self._known: dict[str, Embedder] = {}
+        self._vectors: dict[str, Vectors] = {}
 
     def memory(self, name: str | None) -> Embedder | None:
         """The embedder of a library; None where neither the method nor the run names one."""
         wanted = name or self.name
-        return self._of(wanted).embedder if wanted else None
-
-    def dense(self, name: str | None) -> Embedding:
-        """The embedder of a baseline, which cannot do without."""
-        with self._lock:
-            return self._of(name or self.name or self._fallback)
+        return self._of(wanted) if wanted else None
 
     def of(self, spec: Spec) -> Embedder | None:
-        """What a method's vectors come from, if it has any."""
+        """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
         if spec.way is not None:
             return self.memory(spec.embedder)
-        return self.dense(spec.embedder).embedder if spec.takes_embedder else None
+        return self._of(spec.embedder or self.name or self._fallback) if spec.takes_embedder else None
 
-    def _of(self, name: str) -> Embedding:
+    def vectors(self, spec: Spec) -> Vectors:
+        """The vectors of a baseline, in memory: histories of a data set share sessions, and methods texts."""
+        embedder = self.of(spec)
+        assert embedder is not None
+        with self._lock:
+            known = self._vectors.get(embedder.name)
+            if known is None or known.rows.matrix.size > _KEPT:
+                known = self._vectors[embedder.name] = Vectors(None, embedder)
+            return known
+
+    def _of(self, name: str) -> Embedder:
         with self._lock:
             if name not in self._known:
                 kind, _, model = name.partition("/")
@@ -90,7 +94,7 @@ class Embedders:
                     )
                 found = connect(kind, replace(self._settings, model=model or None))
                 counts = hasattr(found, "usage")
-                self._known[name] = Embedding(Booked(found, self._spending) if counts else found)
+                self._known[name] = Booked(found, self._spending) if counts else found
             return self._known[name]
 
     @cached_property
@@ -102,29 +106,6 @@ class Embedders:
                 continue
             return name
         return "lexical"
-
-
-class Embedding:
-    """An embedder that remembers: histories of one data set share sessions, and methods share texts."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self._lock = threading.Lock()
-        self._rows: dict[bytes, NDArray[np.float32]] = {}
-
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> NDArray[np.float32]:
-        """A row of length 1 for each text."""
-        import numpy as np
-
-        keys = [text_key(kind + text) for text in texts]
-        with self._lock:
-            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
-            if new:
-                self._rows.update(zip(new, self.embedder.embed(list(new.values()), kind), strict=True))
-            rows = [self._rows[key] for key in keys]
-            if rows and len(self._rows) * len(rows[0]) > _KEPT:
-                self._rows.clear()
-        return np.stack(rows) if rows else np.zeros((0, self.embedder.size), np.float32)
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
@@ -143,7 +124,7 @@ def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Fo
 
 
 def drawn(
-    llm: LLM,
+    heard: Heard,
     question: Question,
     now: str,
     evidence: Evidence,
@@ -152,28 +133,29 @@ def drawn(
     search: Search | None = None,
 ) -> Drawn:
     """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
-    heard = _Heard(llm)
     answered = answering.answer(heard, question.text, evidence, now, budget, search)
     cited = {"cited": [citation.text for citation in answered.citations]}
     steps = (*map(asdict, answered.evidence.trace), cited)
     return Drawn(found_of(answered.evidence.items, turn_of), answered.text, steps, heard.failed)
 
 
-def failure_of(reply: Reply) -> str | None:
-    """Why a reply to the task `answer` is no answer; None where it is one."""
-    if reply.data is None:
-        return reply.failure or "EMPTY"
-    return None if str(reply.data["answer"]).strip() else "EMPTY"
-
-
-class _Heard(Wrapper):
-    """The answerer, heard out: where its reply is unusable, `answer` quotes a line, and that may be right."""
+class Heard(Wrapper):
+    """The answerer, heard out and held to a length (methods/spec.py: Spec) where the method names one: where
+    its reply is unusable `answer` quotes a line, and that may be right."""
 
     failed: str | None = None
 
+    def __init__(self, llm: LLM, spec: Spec) -> None:
+        super().__init__(llm)
+        self._length = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
+
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        if task.name == tasks.ANSWER.name:
+            task = replace(task, variables=task.variables | self._length.keys())
+            variables = {**variables, **self._length}
         reply = self._llm.complete(task, variables)
-        self.failed = failure_of(reply)
+        unusable = reply.data is None or not str(reply.data.get("answer", "")).strip()
+        self.failed = (reply.failure or "EMPTY") if unusable else None
         return reply
 
 

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from infinimem.errors import SettingsError, UsageError
@@ -23,7 +23,7 @@ BASELINES: Mapping[str, Collection[str]] = {
     "grep": (),
     "bm25": ("language",),
     "fts5": (),
-    "dense": ("embedder",),
+    "dense": ("embedder", "chunk", "top"),
     "hybrid": ("embedder", "language"),
 }
 """What they are compared with, each with the settings that it takes."""
@@ -39,6 +39,8 @@ for _groups in (*(spec.groups for spec in strategies().values()), _BESIDE):
 _TAKEN = frozenset({"reader.name", "reader.evidence_budget", "reader.retrieve_budget"})
 """What the name of a method says already, and what is the same for all methods of a run."""
 _KNOWN = ", ".join((*NAMES, *GROUPS))
+LENGTHS = ("answer_words", "answer_sentences")
+"""What the answers of any method may be held to; prompts/answer.md says how."""
 _UNFIT = re.compile(r"[^\w.=,-]+")
 
 Groups = dict[str, dict[str, Any]]
@@ -46,12 +48,14 @@ Groups = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Spec:
-    """A method with its settings by group of infinimem.toml; `embedder` None stands for the run's."""
+    """A method with its settings by group of infinimem.toml, those of its preset among them; `embedder` None
+    stands for the run's. `counts` are what no file says: the length of answers, chunks of `dense`."""
 
     text: str
     name: str
     settings: Groups
     embedder: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def way(self) -> Way | None:
@@ -71,13 +75,10 @@ class Spec:
     def library(self) -> str:
         """A name that methods with the same library share, fit for a file's."""
         assert self.way is not None
-        settings = (
-            f"{group}.{key}={value}"
-            for group, values in self._groups(building=True).items()
-            for key, value in values.items()
-        )
+        made = self._making.items()
+        settings = (f"{group}.{key}={value}" for group, values in made for key, value in values.items())
         linked = () if self.linked_by is None else (f"embedder={self.linked_by}",)
-        first = f"{self.way.strategy}{self.way.preset and '-'}{self.way.preset}" if self.draws else self.name
+        first = self.way.strategy if self.draws else self.name
         return _UNFIT.sub("_", ":".join((first, *settings, *linked)))
 
     @property
@@ -91,14 +92,13 @@ class Spec:
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
         lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
-        lines += [f"preset = {_toml(self.way.preset)}"] if self.way and self.way.preset else []
-        for group, values in self._groups(building).items():
+        for group, values in (self._making if building else self.settings).items():
             lines += [f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
         return "\n".join([*lines, ""])
 
-    def _groups(self, building: bool) -> Groups:
-        if not building:
-            return self.settings
+    @property
+    def _making(self) -> Groups:
+        """Of the settings those under which the library is made."""
         made: Groups = {}
         for group, values in sorted(self.settings.items()):
             for key, value in sorted(values.items()):
@@ -114,17 +114,22 @@ def parse(text: str) -> Spec:
     name, *parts = (part.strip() for part in text.strip().split(":"))
     if name not in NAMES:
         raise UsageError(f"no method is called {name!r}; there are {_KNOWN}")
-    pairs = [part.partition("=") for part in parts]
     given: dict[str, str] = {}
-    for key, equals, value in pairs:
+    for key, equals, value in (part.partition("=") for part in parts):
         if not (key and equals and value):
             raise UsageError(f"method {text!r}: a setting is written key=value, for example {name}:key=1")
         if key in given:
             raise UsageError(f"method {text!r} has {key} twice; give it once")
         given[key] = value
-    spec = Spec(":".join((name, *parts)), name, {})
-    if spec.takes_embedder:
-        spec = replace(spec, embedder=given.pop("embedder", None))
+    way = OWN.get(name)
+    preset = spec_of(way.strategy).presets[way.preset] if way and way.preset else {}
+    numbers = LENGTHS if name != "dense" else (*LENGTHS, "chunk", "top")
+    counts = {key: _value(given.pop(key)) for key in numbers if key in given}
+    if wrong := [key for key, count in counts.items() if type(count) is not int or count < 1]:
+        raise UsageError(f"method {text!r}: a number of 1 or more is wanted for {wrong[0]}")
+    embedder = given.pop("embedder", None) if way or "embedder" in BASELINES[name] else None
+    settings = {group: dict(values) for group, values in preset.items()}
+    spec = Spec(":".join((name, *parts)), name, settings, embedder, counts)
     for key, value in given.items():
         group, setting = _place(name, key)
         spec.settings.setdefault(group, {})[setting] = _value(value)

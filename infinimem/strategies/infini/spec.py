@@ -85,8 +85,8 @@ SPEC = StrategySpec(
         "infini-paper-summary": Way("infini", "summary", "summary", preset="paper"),
     },
     groups={
-        "five": ("infini-retrieve", "infini-turns"),
-        "five-answers": ("infini", "infini-h", "infini-turns"),
+        "five": ("infini-retrieve", "infini-paper", "infini-turns"),
+        "five-answers": ("infini", "infini-h", "infini-paper", "infini-paper-h", "infini-turns"),
         "infini-ablations": (
             *("infini-paper", "infini-paper-h", "infini-paper-summary", "infini-paper-h:maintenance=false"),
             *(f"infini-paper-h:markdown_length={length}" for length in (1000, 3000, 7000, 9000)),

@@ -20,7 +20,7 @@ from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
 from infinimem.store.view import View, whole
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.records.asking import Asker, Data, bare
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -101,8 +101,8 @@ def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
 
 
 def seq_of(name: str) -> int | None:
-    """The seq that an id stands for; models write "41", sometimes "#41" or "[41]"."""
-    return whole(name.strip(" #[]<>"))
+    """The seq that an id stands for."""
+    return whole(bare(name))
 
 
 # ── wording ─────────────────────────────────────────────────────────────────────────────────────
@@ -264,19 +264,13 @@ def slugify(title: str) -> str:
     return f"{name}-topic" if is_device(name) else name
 
 
-class Slugs:
-    """Gives out ids of new topic documents that no document, archive or alias has."""
-
-    def __init__(self, view: View) -> None:
-        self._given = {fold(CURRENT)}
-        self._lines = view.lines
-
-    def new(self, title: str) -> str:
-        """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""
-        name = first = slugify(title)
-        number = 1
-        while name in self._given or any(self._lines.named(kind, name) for kind in (STEM, ALIAS)):
-            number += 1
-            name = f"{first}-{number}"
-        self._given.add(name)
-        return f"{TOPICS}{name}"
+def new_id(title: str, view: View, given: set[str]) -> str:
+    """The id `topics/<slug>` for a new document, with -2, -3 … where a document, an archive, an alias or one
+    of those that were `given` has the slug; it is put to these."""
+    name = first = slugify(title)
+    number = 1
+    while name in {*given, fold(CURRENT)} or any(view.lines.named(kind, name) for kind in (STEM, ALIAS)):
+        number += 1
+        name = f"{first}-{number}"
+    given.add(name)
+    return f"{TOPICS}{name}"

@@ -1,30 +1,64 @@
-"""What readers are made of: plain functions that gather, score, expand, order and pack, one after the other.
+"""The readers that all strategies share: each collects the evidence for an answer; and what they are made of.
 
-A stage says what it found as candidates, whose score is made of named parts by the strategy's one formula
-(`ranked`); `Trace` notes the stages of all readers. No stage here asks a model.
+    hybrid, summary   documents that a model selects by their summaries, with the best partitions of all
+                      others, or alone
+    bm25              the best entries, as the library ranks them; no model is asked
+    agent             a model asks for more, round by round, by the tools, under one of two policies:
+                      "answering" (ours): whoever answers, by the same prompt, so that an easy question costs
+                      one call; what its calls show comes behind the evidence, which begins with entries.
+                      "paper": one model begins with the catalog alone and names lines and documents, and
+                      another answers from them.
+
+A stage is a plain function; it says what it found as candidates, whose score is made of named parts by one
+formula (`ranked`), and `Trace` notes it. Promise: no reader passes its budget, and whatever a model asks for
+costs rounds and nothing else.
+
+Source: Infini Memory-H, its ablations, and Infini Memory-A (Algorithm 3, prompt E; the stops by budget and by
+rounds without news are its section 3.4), arXiv 2606.10677.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import chain, zip_longest
 from time import perf_counter
 from typing import Any
 
 from infinimem import tokens
+from infinimem.errors import DocumentNotFound, UsageError
 from infinimem.grounding.sentences import asks
-from infinimem.index.pieces import Pieces
+from infinimem.index.pieces import LONG, Pieces
 from infinimem.index.search import searcher
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.document import Document
-from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
+from infinimem.markdown.signature import text_start
+from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
+from infinimem.tools import Result, Toolbox
+from infinimem.tools.compact import rows
+from infinimem.tools.tool import scope_of
 
+OFFERED, TITLES, SUMMARIES = 200, 10, 50
+"""Documents that a model is told of, the nearest to the question: to select of, and where it searches with
+their titles or summaries; then by id, so that all rounds begin with the same text, which a server keeps."""
+CALLS = 8
+"""Tool calls of one round, at most."""
+ROUND = 768
+"""Tokens of lines that are shown at first, and that one round adds, at most."""
+AROUND = 1
+"""Lines before and after what grep matches, where a call does not say how many."""
+RECENT = 20
+"""Entries of CURRENT that are shown beside what was found, at most."""
 RANKED, MOST = 50, 200
 """Pieces that are ranked for a budget: at first, and where they leave room."""
 ROOM = 16
@@ -44,6 +78,280 @@ MANY = 300
 K1, B = 1.5, 0.75
 
 _SEQS = re.compile(r" \{([0-9]{1,18}(?:, [0-9]{1,18})*)\}(?=\n|\Z)")
+
+Call = Mapping[str, Any]
+
+
+def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
+    """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
+
+    Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
+    the whole library, but by the paper's agent.
+    """
+    if reader not in _READERS:
+        raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
+    whole = asks("all", question)
+    if search(view, question, reader):
+        # Where the whole is asked for, it begins with half: no search for a word finds what is missing.
+        budget = min(budget, max(ROUND, budget // 2) if whole else ROUND)
+        reader = "bm25"
+    request = _Request(llm, view, question, budget, Trace())
+    found = _READERS[reader](request)
+    if whole and reader != "agent":
+        found = [*pack(found, budget // 2), *spread(view, question)]
+    return request.trace.evidence(_assembled(view, question, found, budget))
+
+
+@dataclass(frozen=True)
+class _Request:
+    llm: LLM
+    view: View
+    question: str
+    budget: int
+    trace: Trace
+
+    def note(self, stage: str, found: list[Retrieved]) -> list[Retrieved]:
+        """Note in the trace what a stage found, and return it."""
+        self.trace.add(Stage(stage, (self.question,), candidates(found)))
+        return found
+
+
+def _entries(request: _Request) -> list[Retrieved]:
+    ranked = partial(searcher(request.view).entries, request.question)
+    return request.note("entries", near(best_that_fit(ranked, request.budget)))
+
+
+def _hybrid(request: _Request) -> list[Retrieved]:
+    chosen = _select(request)
+    found = _bodies(request, chosen, request.budget * 2 // 3)
+    ranked = partial(best_partitions, request.view, request.question, without=chosen)
+    found += request.note("partitions", best_that_fit(ranked, request.budget - size(found)))
+    return found or _entries(request)
+
+
+def _named(request: _Request) -> list[Retrieved]:
+    """What a model that searches names; where that is little, the best partitions beside it (Algorithm 3)."""
+    view, question, own = request.view, request.question, request.view.settings.reader
+    search = Selection(view, question)
+    for _ in search.rounds(request.llm, {"question": question}, (), request.budget, request.trace):
+        pass
+    blocks = dict.fromkeys(block for lines in search.snippets for block in searcher(view).blocks_at(*lines))
+    found = request.note("named", [*blocks, *_bodies(request, search.docs, request.budget)])
+    if size(found) >= own.min_retrieval_tokens:
+        return found
+    rest = best_partitions(view, question, own.fallback_topk)
+    return found + request.note("partitions", rest)
+
+
+_READERS: Mapping[str, Callable[[_Request], list[Retrieved]]] = {
+    "agent": _named,
+    "hybrid": _hybrid,
+    "bm25": _entries,
+    "summary": lambda request: _bodies(request, _select(request), request.budget),
+}
+READERS = tuple(_READERS)
+
+
+def _select(request: _Request) -> list[str]:
+    view, question, limit = request.view, request.question, request.view.settings.reader.search_limit
+    nearest = map(view.document, searcher(view).documents(question, OFFERED))
+    offered = {document.id: document for document in nearest if document.header.end < len(document.lines)}
+    docs = [*map(_listed, offered.values())]
+    reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
+    named = dict.fromkeys(reply.data["ids"] if reply.data else ())
+    chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
+    found = tuple(map(Candidate, chosen))
+    request.trace.add(Stage("select", (question,), found, failure=reply.failure or ""))
+    return chosen
+
+
+def _listed(document: Document) -> dict[str, str]:
+    told = {"id": document.id, "summary": document.summary}
+    return told | ({"title": document.title} if document.title else {})
+
+
+def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retrieved]:
+    """Whole documents while they fit the budget; of one that does not, the best blocks that do."""
+    view, found = request.view, list[Retrieved]()
+    for doc_id in doc_ids:
+        left, body = budget - size(found), shown(view, doc_id)
+        if tokens.count(body.text) <= left:
+            found.append(body)
+        else:
+            blocks = searcher(view).blocks_at(body.doc_id, 1, body.end_line)
+            parts = [shown(view, doc_id, block.start_line, block.end_line) for block in blocks]
+            found += pack(searcher(view).order(request.question, parts), left)
+    return [item for item in found if item.text.strip()]
+
+
+def _assembled(view: View, question: str, items: list[Retrieved], budget: int) -> list[Retrieved]:
+    """What the answer is read from: the items, best first, with what belongs beside them, then the newest
+    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those."""
+    kept = view.spec.buffer is not None and CURRENT in view
+    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
+    newest = newest[: -RECENT - 1 : -1]
+    room = min(budget // 4, size(newest))
+    found = with_beside(view, question, pack(items, budget - room), budget - room)
+    return pack([*found, *newest], budget)
+
+
+# ── searching on ────────────────────────────────────────────────────────────────────────────────
+
+
+def search(view: View, question: str, reader: str) -> Search | None:
+    """What an answer's model may search with, where the agentic reader lets it."""
+    is_ours = reader == "agent" and view.settings.reader.agent == "answering"
+    return Search(view, question) if is_ours else None
+
+
+class Search:
+    """A search under way, by whoever answers."""
+
+    task = tasks.SEARCHING
+    last = 0
+    """Requests that are still made once a round brings nothing new."""
+
+    def __init__(self, view: View, question: str) -> None:
+        self._view = view
+        self._question = question
+        self._tools = Toolbox(lambda: view)
+        self._calls: list[dict[str, Any]] = []
+        self.rounds_left = view.settings.reader.max_iterations - 1 + self.last
+        self.reply: Reply | None = None
+        """The one that ended it, if one did."""
+
+    def rounds(
+        self, llm: LLM, variables: Mapping[str, Any], shown: Iterable[Retrieved], budget: int, trace: Trace
+    ) -> Iterator[list[Retrieved]]:
+        """Ask, and make the calls of each reply until one ends the search; yield what each round brings.
+        `shown` is what the model sees already, `budget` the tokens of what it sees in the end."""
+        shown = list(shown)
+        while self.rounds_left > 0:
+            known = {"catalog": self._catalog(), "tools": self._tools.extra, "calls": list(self._calls)}
+            reply = llm.complete(self.task, {**variables, **known, "rounds_left": str(self.rounds_left)})
+            if self._ends(reply.data or {}):
+                self.reply = reply
+                return
+            calls = (reply.data or {}).get("calls", [])[:CALLS]
+            left = min(budget - size(shown), ROUND)
+            new: list[Retrieved] = []
+            news = False
+            for made, call in enumerate(calls):
+                beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
+                result = self._tools.call(call["name"], {**beside, **call["arguments"]})
+                seen = {place for piece in (*shown, *new) for place in _places(piece)}
+                pieces = dict.fromkeys(self._pieces(call, result))
+                fresh = [piece for piece in pieces if seen.isdisjoint(_places(piece))]
+                kept = pack(fresh, (left - size(new)) // (len(calls) - made))
+                self._note(_told(call, result, len(kept), len(fresh)), kept)
+                new += kept
+                news = news or bool(kept or result.get("docs") or result.get("rows"))
+            if reply.failure:
+                self._note([reply.failure], ())
+            self.rounds_left = self.rounds_left - 1 if news else min(self.rounds_left - 1, self.last)
+            stop = "" if news else "nothing new" if calls else "no calls"
+            asked = tuple(_asked(call)[:200] for call in calls)
+            trace.add(Stage("round", asked, candidates(new), stop=stop, failure=reply.failure or ""))
+            shown += new
+            yield new
+
+    def _catalog(self) -> list[dict[str, Any]]:
+        nearest = sorted(searcher(self._view).documents(self._question, TITLES))
+        return [{"told": [f"{name} {self._view.document(name).title}".rstrip()]} for name in nearest]
+
+    def _ends(self, data: Mapping[str, Any]) -> bool:
+        """Take in what a reply says; return whether it is the last."""
+        return bool(data.get("answer", "").strip())
+
+    def _note(self, told: list[str], new: Sequence[Retrieved]) -> None:
+        self._calls.append({"told": told})
+
+    def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
+        """What a search finds as entries; of other results the lines, matches first."""
+        if call["name"] == "search" and "hits" in result:
+            scope = scope_of(call["arguments"].get("scope") or "default")
+            query = str(call["arguments"]["query"])
+            yield from near(searcher(self._view).entries(query, FIRST, scope))
+            return
+        for hit in result.get("hits", ()):
+            yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
+        matches = result.get("matches", ())
+        for match in matches:
+            for piece in self._at(match["doc_id"], match["line"], match["line"]):
+                # Of a long line what the tool shows: all of it would not fit.
+                text = match["text"][text_start(match["text"]) :]
+                yield replace(piece, text=text) if len(piece.text) > LONG else piece
+        for match in matches:
+            first, last = match["line"] - len(match["before"]), match["line"] + len(match["after"])
+            around = self._at(match["doc_id"], first, last)
+            yield from (piece for piece in around if piece.start_line != match["line"])
+        if lines := result.get("lines"):
+            yield from self._at(result["doc_id"], lines[0]["line"], lines[-1]["line"])
+
+    def _at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """Lines of a document's body: its entries, and each other line that is not blank."""
+        search, document = searcher(self._view), self._view.document(doc_id)
+        start, end = max(start, document.header.end + 1), min(end, len(document.lines))
+        found: list[Retrieved] = []
+        bare = set(range(start, end + 1))
+        for place in document.entries_in(start, end):
+            found += search.entries_at(doc_id, place.start_line, place.start_line)
+            bare.difference_update(range(place.start_line, place.end_line + 1))
+        filled = (line for line in bare if document.text_line(line).strip())
+        found += (search.lines_at(doc_id, line, line) for line in filled)
+        return sorted(found, key=lambda piece: piece.start_line)
+
+
+class Selection(Search):
+    """A search under way in the paper's way: by a model that names what is to be read and answers nothing."""
+
+    task = tasks.SEEK
+    last = 1
+
+    def __init__(self, view: View, question: str) -> None:
+        super().__init__(view, question)
+        self.docs: dict[str, None] = {}
+        """Ids of documents that were named, to be read whole."""
+        self.snippets: dict[tuple[str, int, int], None] = {}
+        """Lines that were named."""
+
+    def _catalog(self) -> list[dict[str, Any]]:
+        nearest = sorted(searcher(self._view).documents(self._question, SUMMARIES))
+        return [_listed(self._view.document(doc_id)) for doc_id in nearest]
+
+    def _ends(self, data: Mapping[str, Any]) -> bool:
+        for name in data.get("relevant_docs", ()):
+            with suppress(DocumentNotFound):
+                self.docs[self._view.resolve(name)] = None
+        for row in data.get("relevant_snippets", ()):
+            with suppress(DocumentNotFound):
+                self.snippets[self._view.resolve(row["doc_id"]), row["start_line"], row["end_line"]] = None
+        return bool(data.get("done"))
+
+    def _note(self, told: list[str], new: Sequence[Retrieved]) -> None:
+        super()._note(told, new)
+        for piece in new:
+            line = {"id": f"{piece.doc_id}:{piece.start_line}-{piece.end_line}", "text": piece.text}
+            self._calls.append({**line, "time": piece.time, "source": piece.source, "speaker": piece.speaker})
+
+
+def _places(piece: Retrieved) -> set[str]:
+    part = piece.text if "…" in piece.text else ""  # of one line other parts are news
+    return {f"{piece.doc_id}:{line} {part}" for line in range(piece.start_line, piece.end_line + 1)}
+
+
+def _asked(call: Call) -> str:
+    return f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+
+
+def _told(call: Call, result: Result, kept: int, count: int) -> list[str]:
+    """A call and what came of it; the lines themselves are told apart."""
+    if "error" in result:
+        return [f"{_asked(call)}: {result['error']}"]
+    if "docs" in result or "rows" in result:
+        return [_asked(call), *rows(result)]
+    new = f"{kept} new lines" if kept == count else f"{kept} of {count} new lines"
+    return [f"{_asked(call)}: {new}", *result.get("notes", ())]
 
 
 # ── packing a budget ────────────────────────────────────────────────────────────────────────────

@@ -116,8 +116,8 @@ def named(ids: Iterable[str], among: Iterable[int]) -> list[int]:
 
 
 def bare(name: str) -> str:
-    """Return an id as it was given; prompts show those of turns in brackets, and models copy these too."""
-    return name.strip(" \t\n[]")
+    """Return an id as it was given; models write "41", sometimes "#41", or "[41]" as prompts show it."""
+    return name.strip(" \t\n#[]<>")
 
 
 SUMMARY = 600

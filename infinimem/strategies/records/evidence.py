@@ -12,10 +12,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from infinimem.index.pieces import Pieces
 from infinimem.index.search import searcher
 from infinimem.index.vectors import Matrix
-from infinimem.model import Candidate, Evidence, Located, Retrieved, Stage
-from infinimem.store.records import held_by
+from infinimem.model import Candidate, Evidence, Retrieved, Stage
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
@@ -144,6 +144,7 @@ class EvidenceBuilder:
     def __init__(self, store: RecordStore, budget: int) -> None:
         self._store = store
         self._budget = budget
+        self._pieces = Pieces(store.view)
         self._turns: dict[int, Retrieved] = {}
         self._spans: dict[int, Spans] = {}
         self.tokens = 0
@@ -165,7 +166,9 @@ class EvidenceBuilder:
             old = spans.get(seq) or self._spans.get(seq, ())
             new = _joined(text, (*old, (start, start + len(said.text))))
             if new != old:
-                item = fresh.get(seq) or self._turns.get(seq) or _item(place, score)
+                item = (
+                    fresh.get(seq) or self._turns.get(seq) or replace(self._pieces.entry(place), score=score)
+                )
                 shown = OMITTED.join(text[start:end].strip() for start, end in new)
                 spans[seq], fresh[seq] = new, replace(item, text=shown, when=item.when or when)
         more = size(fresh.values()) - size(self._turns[seq] for seq in fresh if seq in self._turns)
@@ -185,22 +188,6 @@ class EvidenceBuilder:
         times = {seq: moment(turn.time) for seq, turn in self._turns.items()}
         order = sorted(self._turns, key=lambda seq: (times[seq] == datetime.min, times[seq], seq))
         return [self._turns[seq] for seq in order]
-
-
-def _item(place: Located, score: float) -> Retrieved:
-    entry = place.entry
-    return Retrieved(
-        place.doc_id,
-        place.start_line,
-        place.end_line,
-        entry.text,
-        score,
-        seqs=(entry.seq,),
-        origin=(entry.seq,),
-        time=entry.time,
-        source=entry.source,
-        speaker=entry.fields.get("speaker"),
-    )
 
 
 def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
@@ -223,9 +210,9 @@ def _without_record(
     view: View, store: RecordStore, query: str, budget: int, open_turns: Iterable[int] | None
 ) -> list[Retrieved]:
     """By words: open turns (all that wait, if None), unreadable records' files, and people's notes."""
-    unread = {finding.where for finding in store.findings}
+    unread = store.unread
     waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
-    if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
+    if lost := {seq for one in unread.values() for seq in one.turns}:
         waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
     if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
         return []

@@ -5,16 +5,15 @@ Source: All-Mem, section 3.1 (bank, surface) and Appendix B.2 (evidence by refer
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, MutableMapping, Set
+from bisect import insort
+from collections.abc import Collection, Iterable, Iterator, KeysView, MutableMapping, Set
 from copy import copy
 from dataclasses import replace
 from itertools import chain
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
-from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
-from infinimem.spec import StrategySpec
+from infinimem.store.lines import STEM
 from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
@@ -27,7 +26,6 @@ from infinimem.strategies.records.record import (
     moment,
     number_of,
     parse,
-    prefix_of,
     record_id,
     render,
 )
@@ -44,39 +42,33 @@ class SharedDict(MutableMapping[K, V], Generic[K, V]):
 
     def __init__(self) -> None:
         self._shards: list[dict[K, V]] = [{}] * _SHARDS
-        self._own: set[int] = set()
-        """Shards that no copy shares."""
 
     def copy(self) -> SharedDict[K, V]:
         twin = SharedDict[K, V]()
-        self._own, twin._shards = set(), self._shards.copy()
+        twin._shards = self._shards.copy()
         return twin
 
     def changed(self, other: SharedDict[K, V]) -> set[K]:
         """Return the keys of which the two hold different values, or only one holds any."""
         keys = set[K]()
-        pairs = zip(self._shards, other._shards, strict=True) if self is not other else ()
-        for one, two in pairs:
+        for one, two in zip(self._shards, other._shards, strict=True):
             for key in one.keys() | two.keys() if one is not two else ():
                 if (value := one.get(key)) is not (before := two.get(key)) and value != before:
                     keys.add(key)
         return keys
 
-    def _owned(self, key: K) -> dict[K, V]:
-        at = hash(key) % _SHARDS
-        if at not in self._own:
-            self._own.add(at)
-            self._shards[at] = self._shards[at].copy()
-        return self._shards[at]
-
     def __getitem__(self, key: K) -> V:
         return self._shards[hash(key) % _SHARDS][key]
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._owned(key)[key] = value
+        at = hash(key) % _SHARDS
+        self._shards[at] = {**self._shards[at], key: value}
 
     def __delitem__(self, key: K) -> None:
-        del self._owned(key)[key]
+        at = hash(key) % _SHARDS
+        shard = self._shards[at].copy()
+        del shard[key]
+        self._shards[at] = shard
 
     def __contains__(self, key: object) -> bool:
         return key in self._shards[hash(key) % _SHARDS]
@@ -88,22 +80,30 @@ class SharedDict(MutableMapping[K, V], Generic[K, V]):
         return sum(map(len, self._shards))
 
 
-class RecordStore:
-    """Records by id, and their links. Records are values; what changes is which of them stand here."""
+class Unread(NamedTuple):
+    """A file that holds no record that counts: why, and the turns that it names all the same."""
 
-    def __init__(self, spec: StrategySpec, turn: Callable[[int], Located | None]) -> None:
-        self.spec = spec
+    finding: Finding
+    turns: tuple[int, ...]
+
+
+class RecordStore:
+    """Records by id, and their links. Records are values; what changes is which of them stand here.
+
+    Args:
+        view: shows the turns that they are made of.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.spec = view.spec
         self.records: SharedDict[str, Record] = SharedDict()
-        self.held: Set[int] = frozenset()
-        """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
-        self.turn = turn
+        self.unread: dict[str, Unread] = {}
+        """By document."""
         self._surface: SharedDict[str, None] = SharedDict()
         self._into: SharedDict[tuple[str, str], tuple[str, ...]] = SharedDict()
         """The records that link to one by a kind, ascending."""
-        self._findings: SharedDict[str, Finding] = SharedDict()
         self._sessions: SharedDict[str, tuple[str, ...]] = SharedDict()
-        self._read: SharedDict[str, tuple[Document, Record | Finding]] = SharedDict()
-        self._suffixes: SharedDict[str, int] = SharedDict()
 
     def __contains__(self, name: object) -> bool:
         return name in self.records
@@ -119,7 +119,24 @@ class RecordStore:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Of files that hold no record, by their ids."""
-        return tuple(self._findings[doc_id] for doc_id in sorted(self._findings))
+        return tuple(one.finding for _, one in sorted(self.unread.items()))
+
+    @property
+    def held(self) -> Set[int]:
+        """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
+        return self.view.cited
+
+    def turn(self, seq: int) -> Located | None:
+        """A turn of the evidence by its seq."""
+        place = self.view.entry(seq)
+        return place if place and place.doc_id.startswith(EVIDENCE) else None
+
+    def turns_in(self, doc_id: str) -> tuple[int, ...]:
+        """Seqs of the turns that a file names, even if it holds no record."""
+        record = self.records.get(stem(doc_id))
+        if doc_id in self.unread or record is None or record.doc_id != doc_id:
+            return self.unread[doc_id].turns if doc_id in self.unread else ()
+        return tuple(ref.seq for ref in record.refs)
 
     def copy(self) -> Self:
         """A store to try edits on; costs the same however many records there are."""
@@ -127,93 +144,65 @@ class RecordStore:
         vars(twin).update((key, one.copy()) for key, one in vars(self).items() if isinstance(one, SharedDict))
         return twin
 
-    # ── loading ─────────────────────────────────────────────────────────────────────────────────
-
     @classmethod
     def load(
         cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
     ) -> RecordStore:
-        """The records as a view shows them (`View.derived`); what did not change is not read again."""
-        folders, before = view.spec.record_folders, cls(view.spec, view.entry) if known is None else known
-        follows = known is not None and changed is not None  # an empty store is false
-        among = chain.from_iterable(map(view.below, folders)) if changed is None or not follows else changed
-        documents = [doc_id for doc_id in among if doc_id.startswith(folders)]
-        store = cls(view.spec, view.entry)
-        if follows:
-            store = before.copy() if documents else copy(before)
-        store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
+        """The records as a view shows them (`View.derived`); what did not change is not read again.
+
+        Of a record that stands in two folders the one counts that is not archived.
+        """
+        folders = view.spec.record_folders
+        if known is None or changed is None:
+            known, changed = cls(view), [*chain.from_iterable(map(view.below, folders))]
+        store = known.copy()
+        store.view = view
+        documents = {doc_id for doc_id in changed if doc_id.startswith(folders)}
+        if not documents:
+            return store
+        store.unread = known.unread.copy()
+        chosen: dict[str, Record | None] = dict.fromkeys(sorted(map(stem, documents)))
+        documents.update(folder + name for name in chosen for folder in folders)
         for doc_id in documents:
-            if doc_id not in view:
-                store._read.pop(doc_id, None)
-                continue
-            document, read = view.document(doc_id), before._read.get(doc_id)
-            if not read or read[0] is not document:
-                read = document, parse(document, view.spec)
-            store._read[doc_id] = read
-        chosen = store._choose(documents)
-        away = [doc_id for doc_id in documents if stem(doc_id) not in chosen]
-        if follows and any(doc_id not in view or stem(doc_id) in store for doc_id in away):
-            return cls.load(view, store)  # its suffix is free
-        for name in sorted(chosen):
-            store._keep(chosen[name])
-        return store
-
-    def _choose(self, documents: Collection[str]) -> dict[str, Record]:
-        """What was read by name; of a record that stands in two folders the one that is not archived."""
-        chosen: dict[str, Record] = {}
-        names = {*map(stem, documents)}
-        for name in filter(is_record_id, names):
-            self._take(name)
-        for doc_id in {*documents, *(folder + name for name in names for folder in self.spec.record_folders)}:
-            self._findings.pop(doc_id, None)
-            _, found = self._read.get(doc_id, (None, None))
+            store.unread.pop(doc_id, None)
+        there = sorted(doc_id for doc_id in documents if doc_id in view)
+        there.sort(key=lambda doc_id: doc_id.startswith(view.spec.archived))
+        for doc_id, document in zip(there, view.each(there), strict=True):
+            found = parse(document, view.spec)
+            if isinstance(found, Record) and (other := chosen[found.id]):
+                what = f"{found.id} stands in {other.folder} too; delete one"
+                found = Finding("error", what, doc_id)
             if isinstance(found, Finding):
-                self._findings[doc_id] = found
-            elif found:
-                _, other = self._read.get(found.kind.folder + found.id, (None, None))
-                if not found.visible and isinstance(other, Record):
-                    what = f"{found.id} stands in {found.kind.folder} too; delete one"
-                    self._findings[doc_id] = Finding("error", what, doc_id)
-                else:
-                    chosen[found.id] = found
-        return chosen
-
-    def renamed(self, before: RecordStore) -> set[int]:
-        """The turns that files name which differ from those of another store, even if they hold no record."""
-        pairs = (
-            (store._read.get(name) for store in (self, before)) for name in self._read.changed(before._read)
-        )
-        return {seq for pair in pairs for read in pair if read for seq in held_by(read[0])}
+                store.unread[doc_id] = Unread(found, held_by(document))
+            else:
+                chosen[found.id] = found
+        for name, record in chosen.items():
+            store._set(name, record)
+        return store
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
-    def _keep(self, record: Record) -> None:
-        old = self.records.get(record.id)
-        self._seat(old, record)
-        before, now = ({(link.to, link.kind) for link in (one.links if one else ())} for one in (old, record))
+    def _set(self, name: str, new: Record | None) -> None:
+        """Let a record be as it is now; None takes it out."""
+        old = self.records.get(name)
+        before, now = ({(link.to, link.kind) for link in (one.links if one else ())} for one in (old, new))
         for end in before ^ now:
-            others = (name for name in self._into.get(end, ()) if name != record.id)
-            self._into[end] = tuple(sorted((*others, record.id) if end in now else others))
-        self.records[record.id] = record
-        if record.visible:
-            self._surface[record.id] = None
+            others = (other for other in self._into.get(end, ()) if other != name)
+            self._into[end] = tuple(sorted((*others, name) if end in now else others))
+        if new:
+            self.records[name] = new
+        elif old:
+            del self.records[name]
+        if new and new.visible:
+            self._surface[name] = None
         else:
-            self._surface.pop(record.id, None)
-
-    def _seat(self, old: Record | None, new: Record) -> None:
-        """Put a record where it belongs among those of its session."""
-        if old and (old.session, old.time) == (new.session, new.time):
-            return
-        if old and old.session is not None:
-            self._sessions[old.session] = tuple(
-                name for name in self.of_session(old.session) if name != old.id
-            )
-        if new.session is not None:
-            names = self.of_session(new.session)
-            at = bisect_left(
-                names, (new.age, new.order), key=lambda name: (self.records[name].age, number_of(name))
-            )
-            self._sessions[new.session] = (*names[:at], new.id, *names[at:])
+            self._surface.pop(name, None)
+        if (old and (old.session, old.time)) != (new and (new.session, new.time)):
+            for session in {one.session for one in (old, new) if one and one.session is not None}:
+                names = [other for other in self.of_session(session) if other != name]
+                if new and new.session == session:
+                    insort(names, name, key=lambda name: (self.records[name].age, number_of(name)))
+                self._sessions[session] = tuple(names)
 
     def of_session(self, session: str) -> tuple[str, ...]:
         """The records of a session, archived or not, the oldest first."""
@@ -221,29 +210,25 @@ class RecordStore:
 
     def put(self, record: Record) -> None:
         """A new record, or another value for one that is here; links stay."""
-        self._take(record.id)
         old = self.records.get(record.id)
-        self._keep(replace(record, links=old.links) if old else record)
+        self._set(record.id, replace(record, links=old.links) if old else record)
 
     def archive(self, name: str) -> None:
         """Archive a record; nothing else of it changes."""
-        self._keep(replace(self.records[name], visible=False))
-
-    def _take(self, name: str) -> None:
-        """An id that no new record may have; files that cannot be read count too."""
-        number, suffix = number_of(name)
-        base = record_id(prefix_of(name), number)
-        self._suffixes[base] = max(suffix, self._suffixes.get(base, 0))
+        self._set(name, replace(self.records[name], visible=False))
 
     def new_id(self, prefix: str, number: int) -> str:
         """The next free id of a derived record; files that cannot be read count too."""
-        suffix = self._suffixes.get(record_id(prefix, number), 0) + 1
-        return record_id(prefix, number, suffix)
+        known = filter(is_record_id, self.view.lines.names(STEM, f"{record_id(prefix, number)}-"))
+        suffix = max((number_of(name)[1] for name in known), default=0) + 1
+        while (name := record_id(prefix, number, suffix)) in self.records:
+            suffix += 1
+        return name
 
     def own_id(self, prefix: str, number: int) -> str:
         """An id without a suffix, or where another file has it that of a derived record."""
         own = record_id(prefix, number)
-        taken = own in self.records or any(folder + own in self._read for folder in self.spec.record_folders)
+        taken = own in self.records or any(folder + own in self.view for folder in self.spec.record_folders)
         return self.new_id(prefix, number) if taken else own
 
     # ── links ───────────────────────────────────────────────────────────────────────────────────
@@ -252,10 +237,6 @@ class RecordStore:
         """The links of a record to others that are here, all or of one kind, by (kind, target)."""
         links = self.records[name].links
         return tuple(link for link in links if kind in (None, link.kind) and link.to in self.records)
-
-    def lost(self, name: str) -> tuple[Link, ...]:
-        """Links to records that are not here, or cannot be read: they stay in the files."""
-        return tuple(link for link in self.records[name].links if link.to not in self.records)
 
     def out(self, name: str, kind: str) -> tuple[str, ...]:
         """Where the links of a kind lead, ascending."""
@@ -282,7 +263,7 @@ class RecordStore:
         record = self.records[name]
         kept = (link for link in record.links if link.kind != kind or link.to not in self.records)
         links = sorted((*kept, *new.values()), key=lambda link: (link.kind, link.to))
-        self._keep(replace(record, links=tuple(links)))
+        self._set(name, replace(record, links=tuple(links)))
 
     # ── evidence ────────────────────────────────────────────────────────────────────────────────
 
@@ -335,12 +316,6 @@ class RecordStore:
     def render(self, name: str) -> str:
         """The record's file."""
         return render(self.records[name], self.quotes(name))
-
-
-def turn_of(view: View, seq: int) -> Located | None:
-    """A turn of the evidence by its seq."""
-    place = view.entry(seq)
-    return place if place and place.doc_id.startswith(EVIDENCE) else None
 
 
 def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:

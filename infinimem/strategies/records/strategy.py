@@ -20,7 +20,7 @@ from infinimem.spec import StrategySpec
 from infinimem.store.view import Outcome, Rejected, View, whole
 from infinimem.strategies.base import Plans
 from infinimem.strategies.links import Topology, around
-from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.readers.pipeline import READERS, collect
 from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import ANEW, Record, fits, is_record_id
@@ -45,7 +45,7 @@ def _common(store: RecordStore, record: Record) -> Iterator[str]:
     for source in record.sources:
         if source not in store:
             yield f"its source {source} is not here; bring it back, or {ANEW}"
-    for link in store.lost(record.id):
+    for link in (link for link in record.links if link.to not in store):
         what = f"a {link.kind} link leads to {link.to}, which is not here"
         yield f"{what}; bring it back, or take the line out"
     if not fits(record):

@@ -15,8 +15,7 @@ from infinimem.settings import Settings
 from infinimem.store.records import sources_of, stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.readers.pipeline import Trace, best_that_fit
+from infinimem.strategies.readers.pipeline import READERS, Trace, best_that_fit, collect
 from toy_memory.spec import SPEC, ToySettings
 from toy_memory.tasks import NAME
 
