@@ -24,8 +24,8 @@ _SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True)
-class Agent:
-    """A row of agents.toml for this machine."""
+class Program:
+    """A row of agents.toml for this machine: an agent program."""
 
     id: str
     name: str
@@ -41,10 +41,10 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Change:
+class Configured:
     """What a file holds and shall hold; None if it is not there."""
 
-    agent: Agent
+    agent: Program
     before: str | None
     after: str | None
 
@@ -55,10 +55,10 @@ def program() -> str:
     return str(beside) if beside.is_file() else shutil.which(SERVER) or SERVER
 
 
-def agents(arguments: list[str], home: Path) -> dict[str, Agent | None]:
+def agents(arguments: list[str], home: Path) -> dict[str, Program | None]:
     """Return all agents by id, None for one that is not installed; `arguments` start the server."""
     rows = tomllib.loads(Path(__file__).with_name("agents.toml").read_text(encoding="utf-8"))
-    known: dict[str, Agent | None] = {}
+    known: dict[str, Program | None] = {}
     for id_, row in rows.items():
         started = {"command": [program(), *arguments]}
         if not row.get("joined"):
@@ -69,22 +69,22 @@ def agents(arguments: list[str], home: Path) -> dict[str, Agent | None]:
         )
         place = next((place for place in places if place["folder"].is_dir()), None)
         more = row.get("more", "")
-        known[id_] = Agent(id_, row["name"], place["file"], row["key"], entry, more) if place else None
+        known[id_] = Program(id_, row["name"], place["file"], row["key"], entry, more) if place else None
     return known
 
 
-def change(agent: Agent, undo: bool = False) -> Change:
+def change(agent: Program, undo: bool = False) -> Configured:
     """Return what connecting, or its undoing, changes. UsageError if the file cannot be changed safely."""
     before = _read(agent.file)
     if not undo:
-        return Change(agent, before, _added(agent, before))
+        return Configured(agent, before, _added(agent, before))
     kept = _read(agent.kept)
     if before is None or before == _added(agent, kept):
-        return Change(agent, before, kept if before is not None else None)
-    return Change(agent, before, _removed(agent, before))  # it was changed since
+        return Configured(agent, before, kept if before is not None else None)
+    return Configured(agent, before, _removed(agent, before))  # it was changed since
 
 
-def write(change: Change, undo: bool = False) -> None:
+def write(change: Configured, undo: bool = False) -> None:
     """Write a change, if the file is still as it was read; a link stays one."""
     agent = change.agent
     if _read(agent.file) != change.before:
@@ -125,7 +125,7 @@ def _write(path: Path, text: str, like: Path) -> None:
 # ── what is added, and taken out ────────────────────────────────────────────────────────────────
 
 
-def _added(agent: Agent, text: str | None) -> str:
+def _added(agent: Program, text: str | None) -> str:
     """Return a file's text with the server in it; the text itself if it has one like it."""
     if agent.file.suffix == ".toml":
         return _added_toml(agent, text or "")
@@ -155,7 +155,7 @@ def _added(agent: Agent, text: str | None) -> str:
     return made
 
 
-def _removed(agent: Agent, text: str) -> str:
+def _removed(agent: Program, text: str) -> str:
     """Return a file's text without the server, where others changed the file since."""
     by_hand = UsageError(f"{agent.file} was changed since; take {SERVER} out of {agent.key} by hand")
     if agent.file.suffix == ".toml":
@@ -184,7 +184,7 @@ def _removed(agent: Agent, text: str) -> str:
     return made
 
 
-def _added_toml(agent: Agent, text: str) -> str:
+def _added_toml(agent: Program, text: str) -> str:
     try:
         data = tomllib.loads(text)
         servers = data.get(agent.key, {})
@@ -198,13 +198,13 @@ def _added_toml(agent: Agent, text: str) -> str:
     raise _refusal(agent, "it has an unusual form")
 
 
-def _toml(agent: Agent) -> str:
+def _toml(agent: Program) -> str:
     """Return the table of the server; strings and lists of JSON are TOML as well."""
     rows = [f"{name} = {json.dumps(value)}\n" for name, value in agent.entry.items()]
     return f"\n[{agent.key}.{SERVER}]\n{''.join(rows)}"
 
 
-def _parsed(agent: Agent, text: str) -> dict[str, Any]:
+def _parsed(agent: Program, text: str) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(pairs) != len(dict(pairs)):
             raise ValueError("a name comes twice")
@@ -240,7 +240,7 @@ def _members(text: str, *names: str) -> tuple[int, int, int, int]:
     return value, value + 1, begin, end
 
 
-def _refusal(agent: Agent, why: str) -> UsageError:
+def _refusal(agent: Program, why: str) -> UsageError:
     paste = {agent.key: {SERVER: agent.entry}}
     text = _toml(agent).strip() if agent.file.suffix == ".toml" else json.dumps(paste)
     return UsageError(f"{agent.file} is left as it is ({why}); put this in: {' '.join(text.split())}")

@@ -23,8 +23,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
-from functools import cache
-from itertools import islice
+from functools import cache, lru_cache
+from heapq import nlargest
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -247,23 +247,27 @@ class Recall:
     def _opening(self, cwd: str) -> list[Hit]:
         """Return the project's standing instructions and decisions, and the person's constraints, newest
         first."""
-        hits = list[Hit]()
+        view = self._memory.view
+        hits, room = list[Hit](), {STANDING: 2 * LINES, CONSTRAINT: 2 * LINES}  # some are shown as closest
         for place, here in self._lines(cwd):
             entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
-            is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(self._memory.view, entry)
+            is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(view, entry)
             part = STANDING if here and _list("standing").search(entry.text) else ""
             part = part or (CONSTRAINT if is_own and _list("constraints").search(entry.text) else "")
-            if part:
+            if part and room[part]:
+                room[part] -= 1
                 row = _row(entry.text, entry.time, entry.source, entry.fields.get("speaker"))
-                row += _replaced(self._memory.view, place.doc_id, (place.seq,))
+                row += _replaced(view, place.doc_id, (place.seq,))
                 hits.append(Hit(f"{place.doc_id}:{place.start_line}", row, part))
+            if not any(room.values()):
+                break
         return hits
 
     def _lines(self, cwd: str) -> Iterator[tuple[Located, bool]]:
         """Yield what may be shown of the newest lines, newest first, and whether it is of the project."""
         view = self._memory.view
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
-        for place in islice(sorted(places, key=lambda place: -place.seq), SCANNED):
+        for place in nlargest(SCANNED, places, key=lambda place: place.seq):
             entry, folders = place.entry, folders_of(view, place.entry)
             if not _unfit(view, place.doc_id, entry.text, entry.source, folders, cwd, ""):
                 yield place, is_of(folders, cwd)
@@ -361,8 +365,13 @@ def _was_shown(transcript: str) -> bool:
 
 def is_of(folders: Iterable[str], cwd: str) -> bool:
     """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
-    here = PurePath(cwd)
-    return any(one.is_relative_to(here) or here.is_relative_to(one) for one in map(PurePath, folders))
+    return any(_is_of(folder, cwd) for folder in folders)
+
+
+@lru_cache(4096)
+def _is_of(folder: str, cwd: str) -> bool:
+    one, here = PurePath(folder), PurePath(cwd)
+    return one.is_relative_to(here) or here.is_relative_to(one)
 
 
 def about_oneself(text: str) -> bool:

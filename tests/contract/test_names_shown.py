@@ -41,13 +41,15 @@ def test_names_in_recalled_text_are_text(shell: Shell, memory: Memory) -> None:
     """What hooks put before a model holds no control or invisible character of a name, or of a folder."""
     folder = shell.home / "heron\x1b\u200b"
     folder.mkdir()
-    for args in (("Which port has heron on staging?",), ()):
-        text = shell("--json", "--library", str(shell.library), "recall", *args, "--cwd", str(folder)).json[
-            "text"
-        ]
-        assert "8417" in text and "Eve\\x1b[2J\\x9b31m\\u200b" in text
+    rule = {"content": "Never restart it by day.", "cwd": str(shell.home), "speaker": HOSTILE}
+    memory.observe([{"role": "user", "time": "2025-05-01", **rule}])
+    for prompt, wanted in (("Where is heron on staging?", "8417"), ("hello", "by day")):
+        given = ("--json", "--library", str(shell.library), "recall", prompt, "--cwd", str(folder))
+        text = shell(*given).json["text"]
+        assert wanted in text
+        assert "Eve\\x1b[2J\\x9b31m\\u200b" in text
         assert not STEERING.search(text)
-    assert "[of heron\\x1b\\u200b]" in text
+    assert "[standing in heron\\x1b\\u200b]" in text
 
 
 def test_names_in_the_text_of_tools_are_text(memory: Memory) -> None:
