@@ -14,7 +14,7 @@ import pytest
 from cli_runner import Shell
 from mcp_client import drive, texts
 
-from infinimem import open_memory
+from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 
 HOSTILE = "Eve\x1b[2J\x9b31m\u200b\u2028Ops"
