@@ -84,7 +84,9 @@ def closest(recall: Recall, prompt: str, cwd: str = "/nowhere") -> list[str]:
 
 def test_the_first_prompt_is_shown_the_block_once_and_again_after_a_compaction(shell: Shell) -> None:
     facts(shell.library)
-    asked = said("UserPromptSubmit", shell.library, prompt="On which port does Heron run?")
+    log = transcript(shell.home / "log.jsonl", BEGIN)  # what was shown before the context began anew
+    prompt = {"prompt": "On which port does Heron run?", "transcript_path": str(log)}
+    asked = said("UserPromptSubmit", shell.library, **prompt)
     with serving(shell.library, Event("UserPromptSubmit")):
         for source in ("startup", "compact", "clear"):
             assert (

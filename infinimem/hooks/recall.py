@@ -163,6 +163,9 @@ class Recall:
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
         self._shown: dict[str, set[str]] = {}  # of each session that was shown the block
+        self._owed: set[str] = (
+            set()
+        )  # sessions that begin, or whose context begins anew, whatever their log says
 
     def text(self, event: Event) -> str:
         """Return what an event is shown: the block once, with the first prompt (or at the start, as `[hooks]
@@ -170,12 +173,14 @@ class Recall:
         try:
             wanted, starts = self._memory.view.settings.hooks.recall, event.name == "SessionStart"
             if starts and event.source != "resume":
-                self._shown.pop(event.session, None)
+                self.missed(event)
             prompt = said(event.prompt)
             if wanted == "off" or (wanted == "first" and (starts or not prompt)):
                 return ""
             hits = list[Hit]()
-            if event.session not in self._shown and (starts or not _was_shown(event.transcript)):
+            if event.session in self._owed or not (
+                event.session in self._shown or _was_shown(event.transcript)
+            ):
                 hits = self.block(prompt, event.cwd)
             elif wanted == "prompt":
                 hits = self._fitting(self._near(prompt, event.cwd))
@@ -192,6 +197,7 @@ class Recall:
     def missed(self, event: Event) -> None:
         """The text did not arrive, so it will be shown again."""
         self._shown.pop(event.session, None)
+        self._owed.add(event.session)
 
     def block(self, prompt: str, cwd: str) -> list[Hit]:
         """Return the lines for a session that begins with a prompt in a folder, and those that came near."""
@@ -286,6 +292,7 @@ class Recall:
         known = self._shown.get(session, set())
         new = [hit for hit in hits if not hit.why and hit.where not in known]
         if new:
+            self._owed.discard(session)
             self._shown[session] = known.union(hit.where for hit in new)
             for oldest in list(self._shown)[:-SESSIONS]:
                 del self._shown[oldest]
