@@ -94,11 +94,14 @@ def main() -> None:
                 [timed([program, "hook", "SessionStart"], b'{"cwd": "/kestrel"}')],
             )
         )
-        while not timed([program, "hook", "SessionStart"], b'{"cwd": "/kestrel"}')[2]:
+        asking = {"session_id": "warm", "cwd": "/home/kestrel", "prompt": PROMPT}
+        first = json.dumps(asking).encode()
+        while not timed([program, "hook", "UserPromptSubmit"], first)[2]:
             time.sleep(0.1)
         print(row("SessionStart", runs("SessionStart", log)))
-        print(row("UserPromptSubmit", runs("UserPromptSubmit", log)))
-        print(row("UserPromptSubmit, nothing to show", runs("UserPromptSubmit", log, "yes, go on")))
+        print(row("UserPromptSubmit, the first", runs("UserPromptSubmit", log)))
+        later = [timed([program, "hook", "UserPromptSubmit"], first) for _ in range(asked.times)]
+        print(row("UserPromptSubmit, a later one", later))
         print(row("SessionEnd, nothing was said", runs("SessionEnd", Path(folder, "none"))))
         print(row("SessionEnd", runs("SessionEnd", log, pause=3.0)))
         library.rename(Path(folder, "away"))  # and the warm process ends with the next question

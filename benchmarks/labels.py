@@ -1,6 +1,7 @@
 """What recall and the offline rules do with labelled prompts and questions (tests/labels/README.md).
 
     python benchmarks/labels.py recall|questions [--half dev|held]
+    python benchmarks/labels.py first
 
 Of the half that rules are made with each miss is printed; of the other one only counts.
 """
@@ -25,12 +26,20 @@ ROOT = Path(__file__).parents[1]
 LABELS = ROOT / "tests" / "labels"
 
 
-def library(folder: Path, memories: Iterable[dict[str, Any]]) -> Memory:
-    """A copy of the sample, in which these were said, too."""
-    shutil.copytree(ROOT / "sample_library", folder)
-    memory = open_memory(folder, model="offline", trust=True)
+def library(folder: Path, memories: Iterable[dict[str, Any]], sample: bool = True) -> Memory:
+    """A library in which these were said: a copy of the sample, or an empty one."""
+    if sample:
+        shutil.copytree(ROOT / "sample_library", folder)
+    memory = open_memory(folder, model="offline", create=not sample, trust=True)
     memory.observe(
-        Turn(one["text"], speaker=one["speaker"], time=one["day"], session=one["id"], cwd=one["project"])
+        Turn(
+            one["text"],
+            role="assistant" if one["speaker"] == "assistant" else "user",
+            speaker=one["speaker"],
+            time=one["day"],
+            session=one["id"],
+            cwd=one["project"],
+        )
         for one in memories
     )
     return memory
@@ -40,30 +49,56 @@ def is_right(text: str, pieces: Iterable[str]) -> bool:
     return any(piece in text for piece in pieces)
 
 
+def shown(
+    prompts: Iterable[dict[str, Any]], recall: Recall, texts: dict[str, str], always: Any = None
+) -> str:
+    """Show each prompt what a session is shown that begins with it, and print what is wrong where that may be
+    seen; return precision, recall, and how often nothing is shown where nothing is deserved. `always` gives
+    what a folder deserves whatever the prompt says; without it only what is closest to the prompt counts."""
+    counts: Counter[str] = Counter()
+    for one in prompts:
+        wanted = [texts.get(piece, piece) for piece in one["expects"]]
+        standing = always(one["cwd"]) if always else []
+        lines = recall.preview(one["prompt"], one["cwd"] or "/nowhere")["lines"]
+        hits = [hit for hit in lines if not hit["why"] and (always or hit["part"] == "closest")]
+        noise = [hit for hit in hits if not is_right(hit["text"], [*wanted, *standing])]
+        is_found = any(is_right(hit["text"], wanted) for hit in hits)
+        counts["shown"] += len(hits)
+        counts["right"] += len(hits) - len(noise)
+        counts["deserving" if wanted else "undeserving"] += 1
+        counts["found" if wanted else "silent"] += is_found if wanted else not noise
+        if one.get("half") != "held" and (noise or (wanted and not is_found)):
+            print(f"\n{one['id']} {one['cwd']} {one['prompt'][:160]!r}\n   expects {wanted}")
+            for hit in hits if always is None else noise:
+                print(f"   {'-' if hit in noise else '+'} {hit['part']} {hit['score']:.2f} {hit['text']}")
+    return (
+        f"precision {counts['right']}/{counts['shown']}, recall {counts['found']}/{counts['deserving']}, "
+        f"nothing shown {counts['silent']}/{counts['undeserving']}"
+    )
+
+
 def recalled(half: str, folder: Path) -> None:
-    """Print precision, recall and how often nothing is shown where nothing is deserved."""
+    """Print what the lines are worth that are closest to a prompt."""
     labels = json.loads((LABELS / "recall.json").read_text())
     texts = {one["id"]: one["text"] for one in labels["memories"]}
     recall = Recall(library(folder, labels["memories"]))
-    counts: Counter[str] = Counter()
-    for one in (one for one in labels["prompts"] if one["half"] == half):
-        pieces = [texts.get(piece, piece) for piece in one["expects"]]
-        hits = [hit for hit in recall.near(one["prompt"], one["cwd"] or "/nowhere") if not hit.why]
-        right = sum(is_right(hit.text, pieces) for hit in hits)
-        counts["shown"] += len(hits)
-        counts["right"] += right
-        counts["deserving" if pieces else "undeserving"] += 1
-        counts["found" if right else "silent"] += bool(pieces) == bool(right) and (bool(right) or not hits)
-        if half == "dev" and (bool(pieces) != bool(right) or right < len(hits)):
-            print(f"\n{one['id']} {one['cwd']} {one['prompt'][:160]!r}\n   expects {pieces}")
-            for hit in hits:
-                mark = "+" if is_right(hit.text, pieces) else "-"
-                print(f"   {mark} {hit.score:.2f} {', '.join(hit.words)}: {hit.text}")
-    print(
-        f"{half}: precision {counts['right']}/{counts['shown']}, "
-        f"recall {counts['found']}/{counts['deserving']}, "
-        f"nothing shown {counts['silent']}/{counts['undeserving']}"
-    )
+    print(f"{half}: {shown((one for one in labels['prompts'] if one['half'] == half), recall, texts)}")
+
+
+def first(_: str, folder: Path) -> None:
+    """Print what whole blocks are worth, and of them what is closest to the prompt."""
+    labels = json.loads((LABELS / "first.json").read_text())
+    texts = {one["id"]: one["text"] for one in labels["memories"]}
+    recall = Recall(library(folder, labels["memories"], sample=False))
+
+    def always(cwd: str) -> list[str]:
+        kinds = {"constraint", "standing"}
+        here = (one for one in labels["memories"] if one["project"] in (None, cwd) and one["kind"] in kinds)
+        return [one["text"] for one in here]
+
+    print(f"blocks: {shown(labels['prompts'], recall, texts, always)}")
+    silent = [{**one, "half": "held"} for one in labels["prompts"]]
+    print(f"closest alone: {shown(silent, recall, texts)}")
 
 
 def asked(half: str, folder: Path) -> None:
@@ -96,12 +131,14 @@ def asked(half: str, folder: Path) -> None:
 def main() -> None:
     """Measure one half in a copy of the library."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["recall", "questions"])
+    parser.add_argument("what", choices=["recall", "first", "questions"])
     parser.add_argument("--half", choices=["dev", "held"], default="dev")
     asked_for = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="im-") as folder:
         os.environ["XDG_CACHE_HOME"] = folder
-        {"recall": recalled, "questions": asked}[asked_for.what](asked_for.half, Path(folder, "library"))
+        {"recall": recalled, "first": first, "questions": asked}[asked_for.what](
+            asked_for.half, Path(folder, "library")
+        )
 
 
 if __name__ == "__main__":

@@ -153,10 +153,11 @@ class MemoryToolSettings:
 class HookSettings:
     """[hooks]: what hooks of agent programs recall and spend (docs/CLAUDE_CODE.md)."""
 
-    recall: Harmless[Literal["prompt", "start", "off"]] = "prompt"
-    """prompt: at the start of a session and at each prompt; start: only at its start; off: never."""
-    budget: Portion = 300
-    """Tokens of each part that is recalled."""
+    recall: Harmless[Literal["first", "prompt", "start", "off"]] = "first"
+    """first: once, at a session's first prompt; prompt: at its start and at each prompt; start: only at its
+    start; off: never."""
+    budget: Portion = 800
+    """Tokens of the lines that are recalled."""
     daily_tokens: int = 200_000
     """Once the library's calls of a day took so many, hooks record and have no model draw from it."""
 

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cases import each
 from cli_runner import Shell
 from exports import MEM0
@@ -206,3 +207,24 @@ def test_a_header_that_is_not_read_is_counted() -> None:
     skipped: Counter[str] = Counter()
     assert [turn.text for turn in turns("---\na: [\n---\nhi\n", "x", skipped)] == ["hi"]
     assert skipped["headers"] == 1
+
+
+@pytest.mark.parametrize("folder", [".claude/projects/-home-ann-shop/memory", ".codex/memories"])
+def test_what_an_agent_keeps_of_its_own_is_its_own(tmp_path: Path, folder: str) -> None:
+    """The memories of Claude Code and Codex are phrased by a model; notes beside them are a person's."""
+    for name in (folder, "notes"):
+        path = tmp_path / name / "testing.md"
+        path.parent.mkdir(parents=True)
+        path.write_text("---\nname: testing\ntype: feedback\n---\nTests hit a real database.\n")
+        read = [turn for batch in survey(path).batches() for turn in batch]
+        assert [turn.text for turn in read] == ["name: testing; type: feedback", "Tests hit a real database."]
+        assert {turn.role for turn in read} == {"assistant" if name == folder else "user"}
+
+
+def test_a_folder_of_the_open_knowledge_format() -> None:
+    text = (
+        "---\ntype: decision\ntitle: Database\ntags: [code]\ntimestamp: 2026-07-01T00:00:00Z\n---\nMongoDB.\n"
+    )
+    read = [*turns(text, "x", Counter())]
+    assert [turn.text for turn in read] == ["Database: type: decision; tags: code", "Database: MongoDB."]
+    assert {turn.time for turn in read} == {"2026-07-01"}

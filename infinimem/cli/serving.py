@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import signal
 import sys
@@ -113,13 +114,53 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             http.serve_http(serving, address, listening, token)
 
 
+@command()
+@click.argument("agent", nargs=-1)
+@click.option("--undo", is_flag=True, help="Take out what was added.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> None:
+    """AGENT is claude-code, codex, cursor, gemini, opencode, claude-desktop or vscode; without it, all that
+    are found. Shows each change and asks; in a pipe it only shows, unless --yes is given.
+    """
+    from infinimem.hooks import connect as connecting
+
+    out, arguments = options.out, ["mcp"]
+    if options.library:
+        arguments += ["--library", str(Path(options.library).absolute())]
+    known = connecting.agents(arguments, Path.home())
+    if unknown := [one for one in agent if not known.get(one)]:
+        why = "is not installed" if unknown[0] in known else f"is unknown; there are {', '.join(known)}"
+        raise UsageError(f"{unknown[0]} {why}")
+    rows = []
+    for one in (known[name] for name in (agent or known)):
+        if one is None:
+            continue
+        try:
+            change = connecting.change(one, undo)
+            state = "unchanged" if change.before == change.after else "shown"
+            if state == "shown":
+                before, after = ((text or "").splitlines() for text in (change.before, change.after))
+                diff = difflib.unified_diff(before, after, str(one.file), str(one.file), n=2, lineterm="")
+                for line in () if options.json else diff:
+                    out.line(line)
+                asks = out.for_people and sys.stdin.isatty()
+                if yes or (asks and click.confirm(f"Change it for {one.name}?", err=True)):
+                    connecting.write(change, undo)
+                    state = "undone" if undo else "connected"
+        except UsageError as error:
+            state = str(error)
+        rows.append({"agent": one.id, "file": str(one.file), "state": state})
+        out.say(f"{one.name}: {state}{f'; {one.more}' if state == 'connected' and one.more else ''}")
+    out.result({"rows": rows}, lambda: None if rows else out.line("no agent program is found"))
+
+
 @command(context_settings={"ignore_unknown_options": True})
 @click.argument("event", required=False, default="")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
 def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
     """Reads the hook's JSON from standard input.
 
-    SessionStart and UserPromptSubmit print the memory closest to the folder or the prompt, if it is found at
+    The first UserPromptSubmit of a session prints what `recall` shows, if it is found at
     once. PreCompact and SessionEnd remember the session in the background. Always exits 0.
     """
     run(event, options.library, options.out.say)  # a plain call does not come here (cli/__init__.py)
@@ -128,10 +169,9 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
 @command()
 @words("prompt", required=False)
 @click.option("--cwd", metavar="DIR", default=".", help="The folder that the session is in.")
-def recall(options: Options, prompt: str | None, cwd: str) -> None:
-    """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
-    what the start of a session is shown.
-    """
+@click.option("--why", is_flag=True, help="Show why each line is shown, and what was left out and why.")
+def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
+    """The block stands before the first prompt of a session. Without PROMPT: what it always holds."""
     from infinimem.hooks.recall import Recall
     from infinimem.memory import open_memory
 
@@ -140,11 +180,17 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     recalled = Recall(memory).preview(prompt or "", str(folder))
     if out.result(recalled):
         rows = [
-            (f"{one['score']:.2f}", ", ".join(one["words"]), one["why"] or "shown", one["where"], one["text"])
+            (
+                one["why"] or one["part"],
+                ", ".join(one["words"]),
+                f"{one['score']:.2f}",
+                one["where"],
+                one["text"],
+            )
             for one in recalled["lines"]
         ]
-        if rows:
-            out.table(("score", "words", "why", "where", "line"), rows)
+        if why and rows:
+            out.table(("why", "words", "score", "where", "line"), rows)
         out.line(recalled["text"] or "nothing is injected")
 
 

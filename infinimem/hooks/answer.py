@@ -39,10 +39,11 @@ _FIELDS = {
     "cwd": "cwd",
     "prompt": "prompt",
     "transcript": "transcript_path",
+    "source": "source",
 }
 """Of an event, as the input calls them."""
 LONGEST = 100  # bytes of a socket's path; systems allow 104 to 108
-PATIENCE = 0.2  # seconds that a hook waits for memory; what comes later is not shown
+PATIENCE = 1.0  # seconds that a hook waits for memory; what comes later comes with the next prompt
 WAKING = 1.5
 """Seconds that a prompt waits for a process that is only starting: later prompts come too late for what the
 start of the session missed."""
@@ -57,6 +58,7 @@ class Event(NamedTuple):
     cwd: str = ""
     prompt: str = ""
     transcript: str = ""
+    source: str = ""
 
     def as_json(self) -> bytes:
         return json.dumps({theirs: getattr(self, ours) for ours, theirs in _FIELDS.items()}).encode()

@@ -43,8 +43,9 @@ def serve(library: Path, first: Event, idle: float = IDLE, alone: bool = False) 
     with nullcontext(0) if alone else held(place.serving, wait=False) as lock:
         if lock is not None:
             recall = Recall(open_memory(library, model="offline"))
-            recall.text(first)  # builds the index
-            recall.missed(first)
+            recall.preview(first.prompt or first.cwd, first.cwd)  # builds the index
+            if recall.text(first):
+                recall.missed(first)
             with _listening(place) as listener:  # not before: whoever connects is answered at once
                 _answer_all(listener, library, recall, idle)
 
@@ -80,9 +81,8 @@ def _answer_all(listener: socket.socket, library: Path, recall: Recall, idle: fl
             try:
                 line.sendall(text.encode("utf-8", "replace"))
             except OSError:
-                recall.missed(event)
-            else:
-                recall.arrived(event)
+                if text:
+                    recall.missed(event)
 
 
 def remember(library: Path, transcript: Path, create: bool = False) -> int:

@@ -1,66 +1,76 @@
-"""Which remembered lines a prompt deserves, and how they are put before a model. Most prompts are about work
-and deserve none; silence is better than noise.
+"""What of a memory a session is shown, and why: one block, at its first prompt.
 
-A line counts by the telling words of the prompt that it holds, and by words of the same matter
-("indentation", "tabs"; index/kin.txt). Of what was said in the prompt's own project one is enough; of the
-rest it takes two, or a code ("GL-0417"), or a rare one where somebody asks briefly for themselves. What was
-said in another project counts for nothing, unless it is about the person who said it; neither does what an
-assistant said. Of lines that hold the same words only the newest is shown, and all of them between marks,
-so that importers leave them out.
+In: a prompt, and the folder that it is typed in. Out: lines of three parts, each with its reason, between
+marks by which importers leave them out.
+
+- Standing instructions and decisions of the project, and what a person's constraints are (allergies,
+  "never"), whatever the prompt says.
+- What is closest to the prompt: a line counts by the telling words of it that it holds, the sooner the more,
+  and by words of the same matter (index/kin.txt). Of what was said in the prompt's own project one is enough,
+  of the rest it takes two, or a rare one where somebody asks briefly. Of lines that hold the same words the
+  one that is most about them is shown, or a newer one that is as much.
+
+Never: what was said in another project, unless it is about the person who said it; what an assistant said;
+what was superseded, or says that it is over; questions; and of health, faith, intimacy, law and money what
+the prompt does not ask for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from heapq import nlargest
 from pathlib import Path, PurePath
 from typing import Any
 
 from infinimem.errors import InfinimemError
-from infinimem.grounding.sentences import common_terms
+from infinimem.grounding.sentences import any_of, common_terms
 from infinimem.hooks.answer import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
 from infinimem.markdown.characters import name
-from infinimem.model import Retrieved
+from infinimem.model import Located, Retrieved
+from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
 from infinimem.store.sources import folders_of
-from infinimem.store.view import View
+from infinimem.store.view import View, archive_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
 
-NEEDED, ONE = 1.1, 1.0
-"""Weight that a line needs, more than one word has; and where the person asks briefly: one rare word."""
-BRIEF = 2  # telling words of a brief prompt at most: in its project one word of everyday work is enough
+NEEDED, ONE, BRIEF = 1.1, 1.0, 2
+"""Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
+words if it asks for the person, or who, where or when; in its project any, and in a brief prompt even one of
+everyday work."""
 RARE, RARE_SHARE = 10, 0.02
 """Lines, evidence too, or their share of all, up to which a word that so many hold is rare."""
 KIN, WEAK, WORK, DAY = 0.7, 0.4, 0.5, 0.3
 """Weights of words: of the same matter; not rare, or in what is pasted below the prompt's first line; of
 everyday work; a day of the week. A rare word weighs 1, and in its own project any."""
-SEVERAL = 2  # words of one matter that count beside each other
-
-_WORK = Path(__file__).with_name("work.txt").read_text(encoding="utf-8")
-_DAYS = " ".join(DAYS)
-_MONTHS = " ".join(MONTHS)
-_PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
-_ON_TEXT = re.compile(
-    r"\s*(?:please |can you |could you )?"
-    r"(?:summari[sz]e|translate|proofread|rephrase|paraphrase|shorten|explain|tl;?dr)\b",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|`[^`\n]*`')
-_CODE = re.compile(r"\b[A-Za-z]{1,5}-\d{2,}\b")
-ENOUGH = 2.0  # the score beyond which more words of a long prompt tell nothing more
-LINES = 6  # lines of each part at most
+HEAD = 12
+"""Words at the start of a line, which say what it is about: behind them a word weighs less and less."""
+ABOUT, FAR = 0.8, 0.5
+"""Shares of the best: from which on a line is as much about a word; below which it is left out."""
+ALIKE = 0.85  # likeness from which on an unknown word counts as a misspelling
+FEW = 6  # words from which on a line says more than that it takes note
+LINES, SCANNED, CANDIDATES = 6, 5000, 2000
+"""Lines of each part at most; the newest lines that are looked through; tokens of what search finds."""
 SESSIONS = 64  # sessions of which it is known what they were shown
-CANDIDATES = 2000  # tokens of lines that are looked at
+SENSITIVE = ("health", "faith", "intimacy", "law", "money")
+MORE = "More: infinimem search WORDS, or the tool search; archive and evidence have scopes of their own."
 
-
+STANDING, CLOSEST, CONSTRAINT = "standing", "closest", "constraint"
+_WORK = Path(__file__).with_name("work.txt").read_text(encoding="utf-8")
+_PERSONAL = re.compile(r"\b(?:I|i|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
+_SHORT = re.compile(r"\b[A-Z][A-Z0-9]\b")
 _ONESELF = re.compile(r"\b(?:I|I['’]\w+|my|mine|me)\b")
+_SPEAKING = re.compile(r"\bI(?:['’]\w+)?\b")
 _HERE = re.compile(r"\b(?:this|the|our) (?:project|repo\w*|code\w*|branch|app|site|shop)\b|\bhere\b", re.I)
 
 
@@ -72,49 +82,27 @@ def _terms(words: str) -> frozenset[str]:
 @cache
 def _common() -> frozenset[str]:
     """What tells nothing: function words and common words, but not the names of days and months."""
-    return common_terms() - _terms(_DAYS) - _terms(_MONTHS)
+    return common_terms() - _terms(" ".join((*DAYS, *MONTHS)))
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The words of a prompt that can tell something, with their worth; codes such as GL-0417, as terms with a
-    space between; whether the person asks for themselves, or says nothing but what to look for."""
-
-    terms: Mapping[str, float]
-    codes: frozenset[str] = frozenset()
-    personal: bool = False
-
-    def needed(self, here: bool) -> float:
-        """Return the weight that a line needs; `here` if it was said in the prompt's project."""
-        brief = len(self.terms) <= BRIEF
-        if here:
-            return WORK if brief else KIN
-        if not (self.personal and brief):
-            return NEEDED
-        return KIN if len(self.terms) == 1 else ONE
+@cache
+def _list(name: str) -> re.Pattern[str]:
+    return re.compile(any_of(name), re.IGNORECASE)
 
 
-def read(prompt: str, cwd: str, words: Analyzer) -> Asked:
-    """Return what a prompt in a folder is about; if it orders work on a text, without that text."""
-    codes = frozenset(" ".join(words.tokens(spaced(code))) for code in _CODE.findall(prompt))
+def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
+    """Return the words of a prompt in a folder that can tell something, with their worth: less below its
+    first line, where things are pasted."""
     first, _, given = spaced(prompt).strip().partition("\n")
-    if _ON_TEXT.match(first):
-        first, given = _QUOTED.sub(" ", first), ""
     pasted = {*words.query_terms(given)} - {*words.tokens(cwd)}  # paths of the folder tell nothing
-    asked, ordinary = words.query_terms(first), _common()
-    if "May" not in first:
-        ordinary |= _terms("may")
-    terms = dict.fromkeys(sorted(pasted), WEAK) | dict.fromkeys(asked, 1.0)
-    # A word of one or two letters tells nothing in an alphabet, nor does a short number.
-    terms = {
+    terms = dict.fromkeys(sorted(pasted), WEAK) | dict.fromkeys(words.query_terms(first), 1.0)
+    # A word of one or two letters tells nothing in an alphabet; "CI" does.
+    short = {term for word in _SHORT.findall(first) for term in words.tokens(word)}
+    return {
         term: worth
         for term, worth in terms.items()
-        if term not in ordinary and (not term.isascii() or len(term) > 2 + term.isdigit())
+        if term not in _common() and (not term.isascii() or len(term) > 2 or term in short)
     }
-    if not terms:  # "what should I not eat?": an everyday word that others belong to
-        terms = dict.fromkeys(sorted(kin().keys() & set(asked) - _terms(_WORK)), 1.0)
-    bare = terms.keys() == {*words.tokens(prompt)}  # nothing but words to look for
-    return Asked(terms, codes, bare or _PERSONAL.search(first) is not None)
 
 
 def spaced(text: str) -> str:
@@ -122,195 +110,275 @@ def spaced(text: str) -> str:
     return text.replace("-", " ").replace("_", " ")
 
 
-def score(
-    asked: Asked, line: Sequence[str], here: bool, rare: Callable[[str], bool]
-) -> tuple[float, list[str]]:
-    """Return how much a line, given by its terms, has to do with a prompt, as a share of what it needs, and
-    the words that count; `here`: said in the prompt's project, `rare`: whether few lines hold a term."""
-    whole = f" {' '.join(line)} "
-    counted = dict.fromkeys(sorted(code for code in asked.codes if f" {code} " in whole))
-    weight = NEEDED * len(counted)
-    work, passed_over = _terms(_WORK), frozenset[str]() if here else _common()
-    for term, worth in asked.terms.items():
-        if term in line and term not in passed_over and (here or term not in work):
-            weight += worth * _weight(term, here or rare(term))
-            counted[term] = None
+def weights(
+    asked: Mapping[str, float], line: Sequence[str], here: bool, rare: Collection[str]
+) -> dict[str, float]:
+    """Return the words by which a line, given by its terms, has to do with a prompt, and how much each
+    weighs. `here`: said in the prompt's project; `rare`: what few lines hold."""
+    counted, work = dict[str, float](), _terms(_WORK)
+    for term, worth in asked.items():
+        if term in line and (here or term not in work):
+            worth *= DAY if term in _terms(" ".join(DAYS)) else WORK if term in work else 1.0
+            counted[term] = worth * (1.0 if here or term in rare else WEAK) * _headed(line, term)
         elif term not in work:
-            told = kin().get(term, frozenset()).intersection(line) - work - passed_over
-            found = sorted(told - counted.keys())[: SEVERAL if here else 1]
-            weight += worth * KIN * len(found)
-            counted.update(dict.fromkeys(found))
-    return weight / asked.needed(here), [*counted]
+            told = kin().get(term, frozenset()).intersection(line) - work - counted.keys()
+            for one in sorted(told)[: 2 if here else 1]:
+                counted[one] = worth * KIN * _headed(line, one)
+    return counted
 
 
-def _weight(term: str, telling: bool) -> float:
-    if term in _terms(_DAYS):
-        return DAY
-    if term in _terms(_WORK):
-        return WORK
-    return 1.0 if telling or term in _terms(_MONTHS) else WEAK
+def _needed(asked: Collection[str], prompt: str, here: bool) -> float:
+    """Return the weight that a line needs; `here`: said in the prompt's project."""
+    if len(asked) > BRIEF:
+        return KIN if here else NEEDED
+    return WORK if here else ONE if _PERSONAL.search(prompt) else NEEDED
+
+
+def _headed(line: Sequence[str], term: str) -> float:
+    """Return how much a line is about a term that it holds: less behind its first words."""
+    return min(1.0, HEAD / (line.index(term) + 1))
+
+
+def _lead(line: Sequence[str], term: str) -> float:
+    """Return how soon and how often a line holds a term, to compare it with others."""
+    return HEAD / (HEAD + line.index(term)) * min(3, line.count(term))
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A line that came near, its rank, its words of the prompt, and why it is not shown ("" if it is)."""
+    """A line that came near, its part, its rank, its words of the prompt, and why it is not shown ("" if it
+    is)."""
 
     where: str
     text: str
-    score: float
+    part: str
+    score: float = 0.0
     words: tuple[str, ...] = ()
     why: str = ""
 
 
 class Recall:
-    """What is shown of a memory to the sessions that ask; no line twice to the same session."""
+    """What is shown of a memory to the sessions that ask."""
 
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
-        self._shown: dict[str, set[str]] = {}
-        self._owed: set[str] = set()  # sessions whose start did not arrive
+        self._shown: dict[str, set[str]] = {}  # of each session that was shown the block
+        self._owed: set[str] = (
+            set()
+        )  # sessions that begin, or whose context begins anew, whatever their log says
 
     def text(self, event: Event) -> str:
-        """Return what an event is shown; a start that came too late comes with the session's next prompt."""
+        """Return what an event is shown: the block once, with the first prompt (or at the start, as `[hooks]
+        recall` says), and again after the context was cleared or compacted."""
         try:
-            wanted = self._memory.view.settings.hooks.recall
-            if wanted == "off":
+            wanted, starts = self._memory.view.settings.hooks.recall, event.name == "SessionStart"
+            if starts and event.source != "resume":
+                self.missed(event)
+            prompt = said(event.prompt)
+            if wanted == "off" or (wanted == "first" and (starts or not prompt)):
                 return ""
-            if event.name == "SessionStart":
-                self._owed.add(event.session)
-                return self.start(event.session, event.cwd)
-            start = self.start(event.session, event.cwd) if event.session in self._owed else ""
-            prompt = self.prompt(event.session, event.prompt, event.cwd) if wanted == "prompt" else ""
-            return "\n".join(filter(None, (start, prompt)))
+            hits = list[Hit]()
+            if event.session in self._owed or not (
+                event.session in self._shown or _was_shown(event.transcript)
+            ):
+                hits = self.block(prompt, event.cwd)
+            elif wanted == "prompt":
+                hits = self._fitting(self._near(prompt, event.cwd))
+            return self._told(event.session, hits, event.cwd)
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
 
     def preview(self, prompt: str, cwd: str) -> dict[str, Any]:
-        """Return what hooks show of a prompt, or without one of a session's start, and what came near."""
-        if prompt:
-            event, hits = Event("UserPromptSubmit", cwd=cwd, prompt=prompt), self.near(said(prompt), cwd)
-        else:
-            of, newest = self.opening(cwd)
-            event, hits = Event("SessionStart", cwd=cwd), of + newest
-        return {"text": self.text(event), "lines": [asdict(hit) for hit in hits]}
-
-    def arrived(self, event: Event) -> None:
-        """The text was taken: with it the session's start."""
-        self._owed.discard(event.session)
+        """Return what a session's first prompt is shown, and each line that came near; nothing counts as
+        shown by it."""
+        hits = self.block(said(prompt), cwd)
+        return {"text": _marked([hit for hit in hits if not hit.why], cwd), "lines": [*map(asdict, hits)]}
 
     def missed(self, event: Event) -> None:
         """The text did not arrive, so it will be shown again."""
         self._shown.pop(event.session, None)
+        self._owed.add(event.session)
 
-    def start(self, session: str, cwd: str) -> str:
-        """Return what is of a new session's folder, and what is newest."""
-        self._shown.pop(session, None)
-        of, newest = self.opening(cwd)
-        return self._marked(session, {f"of {name(PurePath(cwd).name)}": of, "newest": newest})
+    def block(self, prompt: str, cwd: str) -> list[Hit]:
+        """Return the lines for a session that begins with a prompt in a folder, and those that came near."""
+        near, opening = self._near(prompt, cwd), self._opening(cwd)
+        shown = {hit.where for hit in near if not hit.why}
+        standing = {hit.where for hit in opening} - shown
+        kept = [hit for hit in near if hit.where not in standing]
+        return self._fitting([*kept, *(hit for hit in opening if hit.where in standing)])
 
-    def prompt(self, session: str, prompt: str, cwd: str = "") -> str:
-        """Return the lines that a prompt deserves, for a model to read."""
-        return self._marked(session, {"closest to the prompt": self.near(said(prompt), cwd)})
-
-    def near(self, prompt: str, cwd: str) -> list[Hit]:
+    def _near(self, prompt: str, cwd: str) -> list[Hit]:
         """Return the lines that a prompt in a folder deserves, the best first, and those that came near."""
         view = self._memory.view
-        asked = read(prompt, cwd, analyzer(view.settings.search.language))
-        if not asked.terms and not asked.codes:
-            return []
-        query = " ".join((*asked.terms, *sorted(asked.codes), *related(asked.terms)))
-        found = self._memory.retrieve(query, CANDIDATES).items
-        items = sorted(found, key=lambda item: (item.time or "", item.doc_id, item.start_line), reverse=True)
-        counts, lines = searcher(view).frequencies(asked.terms)
-
-        def rare(term: str) -> bool:
-            return counts.get(term, 0) <= max(RARE, RARE_SHARE * lines)
-
-        hits = [_hit(view, item, asked, cwd, rare) for item in items]
-        hits.sort(key=lambda hit: -hit.score)  # of equal ones the newest stays first
-        best, held = 0.0, set[str]()
-        for at, hit in enumerate(hits):  # the best, and others as good only for a word that none before holds
-            if not hit.why:
-                best = best or hit.score
-                if hit.score < best or held.issuperset(hit.words):
-                    hits[at] = replace(hit, why="another line tells more")
-                else:
-                    held.update(hit.words)
-        return _fitting(hits, view)
-
-    def opening(self, cwd: str) -> tuple[list[Hit], list[Hit]]:
-        """Return what was said in a folder or names it, and what is newest; nothing of other projects."""
-        view = self._memory.view
         words = analyzer(view.settings.search.language)
-        here = {*words.tokens(spaced(PurePath(cwd).name))}
-        of, newest = list[Hit](), list[Hit]()
-        places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
-        for place in sorted(places, key=lambda place: -place.seq):
-            entry, folders = place.entry, folders_of(view, place.entry)
-            if entry.text.rstrip().endswith("?"):
-                continue
-            if is_of(folders, cwd) or (here and not folders and here.issubset(words.tokens(entry.text))):
-                part = of
-            elif not folders or about_oneself(entry.text):
-                part = newest
-            else:
-                continue
-            if len(part) < LINES:
+        asked = self._corrected(read(prompt, cwd, words), cwd)
+        if not asked:
+            return []
+        counts, lines = searcher(view).frequencies(asked)
+        rare = {term for term, count in counts.items() if count <= max(RARE, RARE_SHARE * lines)}
+        looked = list[tuple[Retrieved, bool, str, list[str]]]()
+        for item in self._memory.retrieve(" ".join((*asked, *related(asked))), CANDIDATES).items:
+            turns = [place.entry for place in map(view.entry, item.origin) if place]
+            folders = {folder for turn in turns for folder in folders_of(view, turn)}
+            why = _unfit(view, item.doc_id, item.text, item.source, folders, cwd, prompt)
+            looked.append((item, is_of(folders, cwd), why, words.tokens(item.text)))
+        hits, leads = list[Hit](), dict[str, dict[str, float]]()
+        looked.sort(key=lambda one: (one[0].time or "", one[0].doc_id, one[0].start_line))
+        for item, here, why, line in looked:
+            counted = weights(asked, line, here, rare)
+            score = sum(counted.values()) / _needed(asked, prompt, here)
+            at = closest(item.text, item.text, frozenset(asked), words)
+            row = _row(item.text, item.time, item.source, item.speaker, at=at)
+            where = f"{item.doc_id}:{item.start_line}"
+            why = why or ("too few telling words" if score < 1 else "")
+            row += "" if why else _replaced(view, item.doc_id, item.seqs)
+            hits.append(Hit(where, row, CLOSEST, round(score, 2), tuple(counted), why))
+            leads[where] = {term: _lead(line, term) for term in counted}
+        return _telling(hits, leads)
+
+    def _corrected(self, asked: dict[str, float], cwd: str) -> dict[str, float]:
+        """Put for a word that no line holds the one of the project that is most like it: people mistype."""
+        view = self._memory.view
+        counts, _ = searcher(view).frequencies(asked)
+        missing = [term for term in asked if not counts[term] and len(term) > 3 and term not in _terms(_WORK)]
+        words = analyzer(view.settings.search.language)
+        lines = (words.tokens(place.text) for place, _ in self._lines(cwd)) if missing else ()
+        known = sorted({term for line in lines for term in line})
+        like = {
+            term: get_close_matches(term, [one for one in known if one[:2] == term[:2]], 1, ALIKE)
+            for term in missing
+        }
+        return {(like.get(term) or [term])[0]: worth for term, worth in asked.items()}
+
+    def _opening(self, cwd: str) -> list[Hit]:
+        """Return the project's standing instructions and decisions, and the person's constraints, newest
+        first."""
+        view = self._memory.view
+        hits, room = list[Hit](), {STANDING: 2 * LINES, CONSTRAINT: 2 * LINES}  # some are shown as closest
+        for place, here in self._lines(cwd):
+            entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
+            is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(view, entry)
+            part = STANDING if here and _list("standing").search(entry.text) else ""
+            part = part or (CONSTRAINT if is_own and _list("constraints").search(entry.text) else "")
+            if part and room[part]:
+                room[part] -= 1
                 row = _row(entry.text, entry.time, entry.source, entry.fields.get("speaker"))
-                part.append(Hit(f"{place.doc_id}:{place.start_line}", row, 0.0))
-            if len(of) == len(newest) == LINES:
+                row += _replaced(view, place.doc_id, (place.seq,))
+                hits.append(Hit(f"{place.doc_id}:{place.start_line}", row, part))
+            if not any(room.values()):
                 break
-        return _fitting(of, view), _fitting(newest, view)
+        return hits
 
-    def _marked(self, session: str, parts: Mapping[str, Iterable[Hit]]) -> str:
-        known = self._shown.setdefault(session, set())
-        for oldest in list(self._shown)[:-SESSIONS]:
-            del self._shown[oldest]
-        lines: list[str] = []
-        for title, hits in parts.items():
-            rows = [row for hit in hits if not hit.why and (row := f"{hit.where} {hit.text}") not in known]
-            known.update(rows)
-            lines += [f"[{title}]", *rows] if rows else []
-        return "\n".join((BEGIN, LABEL, fenced(lines), END)) if lines else ""
+    def _lines(self, cwd: str) -> Iterator[tuple[Located, bool]]:
+        """Yield what may be shown of the newest lines, newest first, and whether it is of the project."""
+        view = self._memory.view
+        places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
+        for place in nlargest(SCANNED, places, key=lambda place: place.seq):
+            entry, folders = place.entry, folders_of(view, place.entry)
+            if not _unfit(view, place.doc_id, entry.text, entry.source, folders, cwd, ""):
+                yield place, is_of(folders, cwd)
 
+    def _fitting(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Mark as left out what the budget or a part has no room for."""
+        left, count, fitting = self._memory.view.settings.hooks.budget, Counter[str](), []
+        for hit in hits:
+            if not hit.why:
+                left, count[hit.part] = left - estimate(f"{hit.where} {hit.text}"), count[hit.part] + 1
+                hit = replace(hit, why="over budget") if left < 0 or count[hit.part] > LINES else hit
+            fitting.append(hit)
+        return fitting
 
-def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[str], bool]) -> Hit:
-    turns = filter(None, map(view.entry, item.origin))
-    folders = {folder for place in turns for folder in folders_of(view, place.entry)}
-    here = is_of(folders, cwd)
-    words = analyzer(view.settings.search.language)
-    points, counted = score(asked, words.tokens(item.text), here, rare)
-    why = ""
-    if folders and not here and not about_oneself(item.text):
-        why = "said in another project"
-    elif view.group(item.doc_id) == "archive":
-        why = "superseded"
-    elif item.source == "AI":
-        why = "an assistant said it"
-    elif item.text.rstrip().endswith("?"):
-        why = "it only asks"
-    elif points < 1:
-        why = "too few telling words"
-    at = closest(item.text, item.text, frozenset(asked.terms), words)
-    row = _row(item.text, item.time, item.source, item.speaker, at=at)
-    return Hit(f"{item.doc_id}:{item.start_line}", row, round(min(points, ENOUGH), 2), tuple(counted), why)
+    def _told(self, session: str, hits: Iterable[Hit], cwd: str) -> str:
+        known = self._shown.get(session, set())
+        new = [hit for hit in hits if not hit.why and hit.where not in known]
+        if new:
+            self._owed.discard(session)
+            self._shown[session] = known.union(hit.where for hit in new)
+            for oldest in list(self._shown)[:-SESSIONS]:
+                del self._shown[oldest]
+        return _marked(new, cwd)
 
 
-def _fitting(hits: Iterable[Hit], view: View) -> list[Hit]:
-    """Mark as left out what the budget has no room for."""
-    left, room, found = view.settings.hooks.budget, LINES, []
-    for hit in hits:
+def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> list[Hit]:
+    """Leave out, of hits from the oldest on, what others tell better or tell anew; return the best first.
+    `leads`: how much each is about its words, by place."""
+    fit = [hit for hit in hits if not hit.why]
+    most, again = dict[str, float](), set[str]()
+    for at, hit in enumerate(fit):
+        own = leads[hit.where]
+        most |= {term: max(most.get(term, 0.0), lead) for term, lead in own.items()}
+        for newer in (leads[other.where] for other in fit[at + 1 :]):
+            if all(newer.get(term, 0.0) >= ABOUT * lead for term, lead in own.items()):
+                again.add(hit.where)
+    ranked, held, least = list[Hit](), set[str](), 0.0
+    for hit in sorted(hits, key=lambda hit: hit.score)[::-1]:  # of equal ones the newest first
         if not hit.why:
-            left, room = left - estimate(f"{hit.where} {hit.text}"), room - 1
-            hit = replace(hit, why="over budget") if left < 0 or room < 0 else hit
-        found.append(hit)
-    return found
+            best = {term for term, lead in leads[hit.where].items() if lead >= ABOUT * most[term]}
+            least = least or FAR * hit.score
+            if hit.where in again or best <= held or hit.score < least:
+                hit = replace(hit, why="another line tells more")
+            else:
+                held.update(hit.words)
+        ranked.append(hit)
+    return ranked
+
+
+def _marked(hits: Sequence[Hit], cwd: str) -> str:
+    """Return lines for a model to read, by parts, and how to find more; "" if there are none."""
+    project = name(PurePath(cwd).name)
+    titles = {
+        STANDING: f"standing in {project}",
+        CLOSEST: "closest to the prompt",
+        CONSTRAINT: "of the person",
+    }
+    lines = list[str]()
+    for part, title in titles.items():
+        rows = [f"{hit.where} {hit.text}" for hit in hits if hit.part == part]
+        lines += [f"[{title}]", *rows] if rows else []
+    return "\n".join((BEGIN, LABEL, fenced(lines), MORE, END)) if lines else ""
+
+
+def _unfit(
+    view: View, doc_id: str, text: str, source: str | None, folders: Collection[str], cwd: str, prompt: str
+) -> str:
+    """Return why a line is never shown to a prompt in a folder; "" if it may be."""
+    here = is_of(folders, cwd)
+    if folders and not here and not about_oneself(text):
+        return "said in another project"
+    if view.group(doc_id) == "archive":
+        return "superseded"
+    if source == "AI":
+        return "an assistant said it"
+    if text.rstrip().endswith("?"):
+        return "it only asks"
+    if len(text.split()) < FEW and _list("acknowledgements").match(text):
+        return "it only takes note"
+    if _list("over").search(text):
+        return "it says that it is over"
+    if (not here or about_oneself(text)) and not _list("constraints").search(text):
+        for matter in SENSITIVE:
+            delicate = _list(f"sensitive {matter}")
+            if delicate.search(text) and not delicate.search(prompt):
+                return f"about {matter}, which the prompt is not"
+    return ""
+
+
+def _was_shown(transcript: str) -> bool:
+    """Return whether a session's log tells that memory was shown: another process knew of it."""
+    with suppress(OSError):
+        return bool(transcript) and BEGIN.encode() in Path(transcript).read_bytes()
+    return False
 
 
 def is_of(folders: Iterable[str], cwd: str) -> bool:
     """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
-    here = PurePath(cwd)
-    return any(one.is_relative_to(here) or here.is_relative_to(one) for one in map(PurePath, folders))
+    return any(_is_of(folder, cwd) for folder in folders)
+
+
+@lru_cache(4096)
+def _is_of(folder: str, cwd: str) -> bool:
+    one, here = PurePath(folder), PurePath(cwd)
+    return one.is_relative_to(here) or here.is_relative_to(one)
 
 
 def about_oneself(text: str) -> bool:
@@ -327,3 +395,11 @@ def said(prompt: str) -> str:
 def _row(text: str, *about: str | None, at: int = 0) -> str:
     """One line, however many the text has: no line of it can pose as a mark."""
     return f"({', '.join(map(name, filter(None, about)))}) {' '.join(shown(text, at).split())}"
+
+
+def _replaced(view: View, doc_id: str, seqs: Collection[int]) -> str:
+    """Return what a line of a topic replaced, as " (was: …)", the newest alone; "" if nothing."""
+    archive = archive_of(doc_id)
+    older = view.document(archive).entries if archive in view else ()
+    gone = [place.text for place in older if replaced_by(place.headings) in seqs]
+    return f" (was: {' '.join(shown(gone[-1]).split())})" if gone else ""

@@ -155,7 +155,7 @@ def _said(values: Mapping[str, object]) -> str:
         listed = value if isinstance(value, list) else [value]
         if not any(isinstance(one, dict | list) for one in listed):
             said[key] = ", ".join(_LINK.sub(_label, str(one)) for one in listed)
-    if said.get("type") == "note":  # basic-memory's word for any note
+    if said.get("type") in ("note", "topic"):  # words for any note: basic-memory's, and infinimem's own
         del said["type"]
     return "; ".join(f"{key}: {value}" for key, value in said.items() if value.strip())
 

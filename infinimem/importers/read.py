@@ -50,6 +50,7 @@ _BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
 _DAY = re.compile(r" \d{4}-\d\d-\d\d\Z")
+_KEPT_BY_MODEL = re.compile(r"/\.claude/projects/[^/]+/memory/|/\.codex/memories/")
 _SHOWN = 8
 _LEADING = 64  # lines of a log that may come before the first one that tells whose it is
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
@@ -120,8 +121,12 @@ class Import:
         text = reading.whole_text(source, self.path.name)
         if kind == "whatsapp":
             return kind, self._of(messengers.whatsapp_turns(text, self.stem, self.skipped))
-        in_vault = any(os.access(above / ".obsidian", os.F_OK) for above in self.path.absolute().parents)
-        return kind, markdown.turns(text, self.stem, self.skipped, Path(self.stem).name if in_vault else None)
+        path = self.path.absolute()
+        title = (
+            Path(self.stem).name if any(os.access(up / ".obsidian", os.F_OK) for up in path.parents) else None
+        )
+        role = "assistant" if _KEPT_BY_MODEL.search(path.as_posix()) else "user"
+        return kind, markdown.turns(text, self.stem, self.skipped, title, role=role)
 
     def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
         return (turn for turn in turns if self.wants(turn.session, _DAY.sub("", turn.session or "")))

@@ -59,14 +59,13 @@ def test_hooks_show_nothing_of_a_foreign_library(world: Shell, event: str) -> No
         while not sockets(os.environ["XDG_RUNTIME_DIR"]):  # from now on a process answers
             assert time.monotonic() < until
             time.sleep(0.05)
-    given = [] if event == "SessionStart" else [prompt]
-    shown = world("recall", *given, "--cwd", str(world.library))
+    shown = world("recall", prompt, "--cwd", str(world.library))
     assert shown.code == 0
     assert "weir" not in shown.out + shown.err
     assert "deploy key" in shown.out
     assert world.tree() == before
     world("trust", "--yes")
-    shown = world("recall", *given, "--cwd", str(world.library))
+    shown = world("recall", prompt, "--cwd", str(world.library))
     assert "weir" in shown.out
     assert "deploy key" not in shown.out
 

@@ -14,7 +14,7 @@ import pytest
 from cli_runner import Shell
 from mcp_client import drive, texts
 
-from infinimem import open_memory
+from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 
 HOSTILE = "Eve\x1b[2J\x9b31m\u200b\u2028Ops"
@@ -41,13 +41,14 @@ def test_names_in_recalled_text_are_text(shell: Shell, memory: Memory) -> None:
     """What hooks put before a model holds no control or invisible character of a name, or of a folder."""
     folder = shell.home / "heron\x1b\u200b"
     folder.mkdir()
-    for args in (("Which port has heron on staging?",), ()):
-        text = shell("--json", "--library", str(shell.library), "recall", *args, "--cwd", str(folder)).json[
-            "text"
-        ]
-        assert "8417" in text and "Eve\\x1b[2J\\x9b31m\\u200b" in text
+    memory.observe([Turn("Never restart it by day.", speaker=HOSTILE, cwd=str(shell.home))])
+    for prompt, wanted in (("Where is heron on staging?", "8417"), ("hello", "by day")):
+        given = ("--json", "--library", str(shell.library), "recall", prompt, "--cwd", str(folder))
+        text = shell(*given).json["text"]
+        assert wanted in text
+        assert "Eve\\x1b[2J\\x9b31m\\u200b" in text
         assert not STEERING.search(text)
-    assert "[of heron\\x1b\\u200b]" in text
+    assert "[standing in heron\\x1b\\u200b]" in text
 
 
 def test_names_in_the_text_of_tools_are_text(memory: Memory) -> None:
