@@ -119,7 +119,9 @@ NOTES: dict[str, list[list[str]]] = {
     "add": [
         [f"I sing {POISON}", "--speaker", POISON, "--session", POISON, "--key", POISON],
         ["I sing.", "--time", POISON],
+        [f"I whistle {POISON}", "--speaker", POISON, "--session", "later", "--model", "agent"],
     ],
+    "tasks": [["--model", "agent"], ["next", "--model", "agent"], ["next", POISON], ["redo", POISON]],
     "import": [["../../in/" + NAME], [f"../../in/{NAME}.json"], ["../../in/bad.json"], [POISON]],
     "consolidate": [["--dry-run"], ["--dry-run", "--raw"], []],
     "review": [[], ["--approve", POISON]],
@@ -130,6 +132,7 @@ NOTES: dict[str, list[list[str]]] = {
     "recall": [["Lisbon"], [POISON], []],
     "web": [["--export", "../web"], ["--export", f"../{NAME} web"], ["--port", POISON]],
     "fleet": [["ask", POISON, POISON], [POISON]],
+    "connect": [[POISON], []],
     "init": [[f"../{NAME}"], []],
     "bench": [["locomo", "--data", f"{POISON}.json"], ["locomo", "--data", "../../in/bad.json"]],
 }

@@ -21,7 +21,7 @@ from infinimem.llm.reading import read
 from infinimem.llm.replies import Cached
 from infinimem.llm.tasks import ANSWER
 from infinimem.model import Usage
-from infinimem.strategies.allmem import tasks
+from infinimem.strategies.allmem.strategy import DESCRIBE
 from infinimem.strategies.infini.documents import MERGE
 from infinimem.strategies.infini.strategy import EXTRACT
 from infinimem.testing import ScriptedLLM
@@ -107,7 +107,7 @@ def restless() -> Iterator[None]:
 def test_no_call_is_lost_from_the_account(restless: None) -> None:
     turn = {"id": "1", "role": "user", "speaker": None, "time": None, "text": "I live in Rome."}
     llm = Cached(OfflineClient())
-    in_order(lambda _: llm.complete(tasks.DESCRIBE, {"context": [], "turns": [turn]}), range(200), 8)
+    in_order(lambda _: llm.complete(DESCRIBE, {"context": [], "turns": [turn]}), range(200), 8)
     assert llm.usage == llm.spent == Usage(calls=200)
 
 
@@ -151,5 +151,5 @@ def test_a_cap_holds_for_calls_side_by_side() -> None:
     paid = ScriptedLLM({"describe": lambda _: answer})
     capped = Cached(paid)
     with capped.cap(1000), pytest.raises(SpendingCapReached):
-        in_order(lambda _: capped.complete(tasks.DESCRIBE, {"context": [], "turns": []}), range(100), 4)
+        in_order(lambda _: capped.complete(DESCRIBE, {"context": [], "turns": []}), range(100), 4)
     assert 10 <= len(paid.calls) < 14
