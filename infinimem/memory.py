@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
-from infinimem.llm.agent import Desk
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE, permitted
 from infinimem.llm.replies import Cached
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
     from infinimem.importers.exports import Message
+    from infinimem.llm.agent import Desk
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -293,6 +293,8 @@ class Memory(Reader):
     @cached_property
     def tasks(self) -> Desk:
         """What awaits the agent's replies where the agent is the model, and the work that they are for."""
+        from infinimem.llm.agent import Desk
+
         return Desk(self.library, self.llm, self._work, self._replies)
 
     def _demand_model(self, what: str) -> None:

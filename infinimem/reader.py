@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from infinimem.errors import UsageError
-from infinimem.llm.agent import AGENT
+from infinimem.llm.base import AGENT
 from infinimem.llm.replies import Cached
 from infinimem.model import Answer, Evidence, Usage
 from infinimem.store.library import Clock

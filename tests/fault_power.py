@@ -247,7 +247,7 @@ def fates(cache: Cache, chance: random.Random, among: Sequence[int] = (), kind: 
     return kept
 
 
-UNLOGGED = frozenset({".infinimem/lock", state.PATH})
+UNLOGGED = frozenset({".infinimem/lock", state.PATH, f"{state.PATH}-journal"})
 """Files written without the log: one whose bytes mean nothing after a restart, and what SQLite writes."""
 
 

@@ -35,7 +35,7 @@ _MARK = "getppid"
 _CALL = re.compile(r"^(\d* *)(\w+)\(")
 _HARMLESS = re.compile(
     r"brk|m(map|unmap|protect|remap|advise)|futex|rt_sig\w+|clock_\w+|get(pid|ppid|tid|uid|euid|random|cpu)|"
-    r"p?select6?|exit(_group)?|sched_\w+"
+    r"p?select6?|p?poll|exit(_group)?|sched_\w+"
 )
 """Calls that reach no file: to die there is to die at the next one."""
 
@@ -127,7 +127,9 @@ def _child(work: Work, ready: int, said: Path) -> int:
     status = 1
     try:
         ctypes.CDLL(None).prctl(0x59616D61, -1, 0, 0, 0)  # PR_SET_PTRACER: who is no parent may trace too
-        while not select.select([ready], [], [], 0.001)[0]:
+        told = select.poll()  # select takes no file beyond the 1024th
+        told.register(ready, select.POLLIN)
+        while not told.poll(1):
             os.getppid()
         os.getppid()
         gc.disable()  # what is closed when garbage is collected is closed in one run and not in the next

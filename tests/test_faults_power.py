@@ -26,7 +26,7 @@ def soak(*values: object) -> object:
 
 
 # In what is appended the most went unnoticed: of every byte of a line's end another state follows.
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("times", [pytest.param(1, id="short"), soak(25)])
 @pytest.mark.parametrize("work", WORKLOADS, ids=name)
 def test_a_loss_of_power_takes_nothing_that_was_acknowledged(
@@ -48,7 +48,7 @@ def test_it_takes_nothing_from_runs_at_random(scratch: Path, seed: int, size: in
         assert not wrong, f"{search.states} states:\n" + "\n\n".join(wrong)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("runs", "share"), [pytest.param(2, 10, id="short"), soak(40, 250)])
 @pytest.mark.parametrize("work", WORKLOADS, ids=name)
 def test_a_second_loss_while_the_first_is_mended_takes_nothing(

@@ -128,6 +128,7 @@ def test_another_process_finds_the_same_and_builds_nothing(memory: Memory) -> No
     assert files == {path: path.stat().st_mtime_ns for path in words_folder(memory).rglob("*")}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_random_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(tables, "TAIL", 12)
@@ -239,6 +240,7 @@ def other_version(folder: Path) -> None:
 HARMS = [no_database, garbled_database, no_words, no_files_of_words, other_version, shutil.rmtree]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_harmed_index_is_made_anew(memory: Memory, harm: Callable[[Path], None]) -> None:
     found = answers(memory.view)
@@ -246,6 +248,7 @@ def test_a_harmed_index_is_made_anew(memory: Memory, harm: Callable[[Path], None
     assert answers(again(memory).view) == found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("harm", [no_database, no_words, no_files_of_words, other_version, shutil.rmtree])
 def test_what_is_deleted_under_a_running_process_is_made_anew(
     memory: Memory, harm: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
@@ -260,13 +263,14 @@ def test_what_is_deleted_under_a_running_process_is_made_anew(
     assert_same(memory.view)
 
 
+@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_byte_of_any_file_that_was_harmed_changes_no_answer(memory: Memory, cut: bool) -> None:
+def test_a_byte_of_any_file_that_was_harmed_changes_no_answer(memory: Memory, cut: bool, step: int) -> None:
     """The largest file of each kind of tantivy's in turn: a bit of one byte, or the last bytes lost."""
     found, chance = answers(memory.view), random.Random(7)
     kinds = {path.suffix for path in words_folder(memory).rglob("*") if path.is_file()} - {"", ".lock"}
     assert kinds >= {".json", ".term", ".idx", ".fast", ".fieldnorm", ".store"}
-    for kind in sorted(kinds):
+    for kind in sorted(kinds)[cut % step :: step]:
         there = [path for path in words_folder(memory).rglob(f"*{kind}") if path.stat().st_size]
         path = max(there, key=lambda path: path.stat().st_size)
         data = bytearray(path.read_bytes())
@@ -359,7 +363,7 @@ def killed(memory: Memory, times: int) -> None:
 
 
 def test_a_writer_that_is_killed_leaves_what_can_be_read_or_is_built_anew(memory: Memory) -> None:
-    killed(memory, 3)
+    killed(memory, 2)
 
 
 @pytest.mark.soak

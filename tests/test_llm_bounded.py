@@ -87,19 +87,19 @@ def each_at_once(play: Callable[[Any], Any], some: Iterable[Any]) -> list[Any]:
 
 
 def test_a_server_that_drips_has_one_timeout_and_no_second_try() -> None:
-    def play(attack: harm.Attack) -> int:
-        return refused(ask_model, attack, r"was not complete within 3 s", timeout=3, retries=4).connections
+    def play(case: tuple[Call, harm.Attack]) -> int:
+        return refused(*case, r"was not complete within 2 s", timeout=2, retries=4).connections
 
     began = time.monotonic()
-    assert each_at_once(play, SLOW.values()) == [1] * len(SLOW)
-    refused(embed, SLOW["body"], r"was not complete within 2 s", timeout=2, retries=4)
+    cases = [*((ask_model, attack) for attack in SLOW.values()), (embed, SLOW["body"])]
+    assert each_at_once(play, cases) == [1] * len(cases)
     assert time.monotonic() - began < PATIENCE
 
 
 def test_a_server_that_never_begins_to_answer_is_asked_again() -> None:
     def play(case: tuple[Call, harm.Attack, str]) -> int:
         call, attack, scheme = case
-        return refused(call, attack, r"no answer within 2 s", scheme, timeout=2, retries=1).connections
+        return refused(call, attack, r"no answer within 1 s", scheme, timeout=1, retries=1).connections
 
     attacks = ((harm.silent, "http"), (harm.deaf, "http"), (harm.deaf, "https"), (harm.drip_tls(), "https"))
     cases = [(ask_model, *each) for each in attacks] + [(embed, harm.deaf, "http")]
@@ -244,7 +244,7 @@ def test_over_tls_the_same_holds(call: Call, certificate: Path, monkeypatch: pyt
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     for attack, told, timeout in (
         (harm.say("{}"), "base_url", 30.0),
-        (harm.drip(), "was not complete", 3.0),
+        (harm.drip(), "was not complete", 1.5),
         (harm.endless(GB), "more than", 30.0),
     ):
         with harm.hostile(attack, "https", context) as server, pytest.raises(ModelError, match=told):
@@ -377,7 +377,6 @@ def test_a_gigabyte_of_reply_costs_the_program_little_memory(program: Program) -
         harm.bomb(GB),
         harm.endless(GB, status=400),
         harm.wide(4 * MB),
-        harm.wide(4 * MB, 400),
     ):
         with harm.hostile(attack) as server:
             code, memory, _, said = program.run("m", server.url, "ask", "Where do I live?")
@@ -389,7 +388,7 @@ def test_a_gigabyte_of_vectors_costs_the_program_little_memory(program: Program)
     program.setting('[embedder]\nname = "openai"\nmodel = "m"')
     with harm.hostile(harm.say('{"data": [{"index": 0, "embedding": [1.0]}]}')) as server:
         code, ordinary, _, said = program.run("offline", server.url, "search", "Lisbon")
-    for attack in (harm.endless(GB), harm.bomb(GB), harm.wide(8 * MB)):
+    for attack in (harm.endless(GB), harm.wide(8 * MB)):
         with harm.hostile(attack) as server:
             code, memory, _, said = program.run("offline", server.url, "search", "Lisbon")
         assert code == 0 and server.requests and "words alone" in said and KEY not in said, said

@@ -152,7 +152,7 @@ def test_lines_end_at_newlines_only() -> None:
     assert document.entries[0].entry.text == text[12 - 2 : -1]
 
 
-PART = 1 << 19
+PART = 1 << 17
 
 
 @each(

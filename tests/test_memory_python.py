@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import socket
 import subprocess
 import sys
@@ -176,6 +177,32 @@ def peer(one: socket.socket) -> int | None:
         return int(one.getpeername()[1])
     except OSError:
         return None
+
+
+@pytest.mark.parametrize("strategy", ["infini", "recmem", "xmemory"])
+def test_no_file_stays_open_when_nobody_has_the_library_any_more(tmp_path: Path, strategy: str) -> None:
+    """At once: a long-lived process looks for circles of garbage too seldom for its file descriptors."""
+
+    def opened() -> list[str]:
+        links = map(os.path.realpath, Path("/proc/self/fd").iterdir())
+        return [path for path in links if tmp_path.name in path or "/index-" in path]
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("only Linux tells a process what it has open")
+    gc.collect()
+    before = opened()
+    gc.disable()
+    try:
+        memory = open_memory(tmp_path / "m", model="offline", strategy=strategy, create=True)
+        memory.observe([Turn(f"My cat Io is {n} years old.", session="s") for n in range(4)])
+        memory.consolidate()
+        memory.ask("How old is Io?")
+        memory.tools.search("Io")
+        assert memory.history(1) and memory.doctor() == [] and len(opened()) > len(before)
+        del memory
+        assert opened() == before
+    finally:
+        gc.enable()
 
 
 def test_no_connection_to_a_model_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

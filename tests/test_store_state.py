@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import sqlite3
@@ -344,7 +343,6 @@ def test_sqlite_dies_or_fails_at_any_of_its_calls(
             state.note(files, {"drawn": {5}}, strategy="infini", unanswered={3: LEFT}, model="gpt 5")
 
     def fresh() -> None:
-        gc.collect()  # a library is held by its own snapshot, and holds files open
         shutil.rmtree(kept.with_name("memory"), ignore_errors=True)
         shutil.copytree(kept, kept.with_name("memory"))
         state.check(Library(kept.with_name("memory")).files, claim=True)

@@ -192,12 +192,12 @@ def test_a_page_is_made_of_what_templates_say(crawled: dict[str, Answer]) -> Non
 
 
 def of_each_kind(paths: Iterable[str], most: int) -> list[str]:
-    """Of the pages that differ in no more than what they are asked for, so many."""
-    kinds: Counter[tuple[str, ...]] = Counter()
+    """Of the pages that one template makes, so many that are asked for nothing, and for something."""
+    kinds: Counter[tuple[str, bool]] = Counter()
     found = []
     for path in paths:
         where, _, query = path.partition("?")
-        kind = (where.split("/")[1], *(part.partition("=")[0] for part in query.split("&")))
+        kind = where.split("/")[1], bool(query)
         kinds[kind] += 1
         if kinds[kind] <= most:
             found.append(path)

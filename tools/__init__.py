@@ -209,7 +209,8 @@ class Toolbox:
 
     @cached_property
     def _tools(self) -> dict[str, Tool]:
-        return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, self), rows) for name in NAMES}
+        own = Toolbox(self._view)  # this one would be a circle, which keeps files open
+        return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, own), rows) for name in NAMES}
 
     @cached_property
     def _added(self) -> dict[str, Tool]:

@@ -103,8 +103,8 @@ def _waits(memory: Memory) -> str:
     if not memory.by_agent:
         return "recorded only: the next add, import or consolidate extracts entries"
     told = memory.tasks.counts()
-    tasks = f"{counted(told['open'], 'task')} and " if told["open"] else ""
-    return f"{tasks}{counted(told['turns'], 'turn')} await the agent: infinimem tasks next"
+    tasks = f"{counted(told['open'], 'task')}, " if told["open"] else ""
+    return f"for the agent: {tasks}{counted(told['turns'], 'turn')}; infinimem tasks next"
 
 
 def _estimate(

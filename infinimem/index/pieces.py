@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -111,9 +112,9 @@ class Pieces:
     ) -> None:
         self._view = view
         self._place, self._read = lru_cache(4096)(place), read
-        self._session = lru_cache(64)(self._turns_of)
-        self._terms_of = lru_cache(4096)(self._terms_beside)
         self.words = analyzer(view.settings.search.language)
+        own = copy(self)  # methods of its own would be a circle, which keeps files open
+        self._session, self._terms_of = lru_cache(64)(own._turns_of), lru_cache(4096)(own._terms_beside)
 
     # ── where an entry came from ────────────────────────────────────────────────────────────────
 

@@ -426,8 +426,8 @@ class Current:
     def __init__(self, db: sqlite3.Connection, view: View) -> None:
         self._db, self._view = db, view
         self._files = Files(Path(view.stored.root)) if view.stored else None
-        self._said = lru_cache(64)(self._read)
-        self.number = lru_cache(4096)(self._number)
+        own = copy(self)  # methods of its own would be a circle, which keeps files open
+        self._said, self.number = lru_cache(64)(own._read), lru_cache(4096)(own._number)
 
     def _number(self, name: str) -> int:
         row = self._db.execute("select id from document where name = ?", (name,)).fetchone()

@@ -27,7 +27,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
 from infinimem.llm import reading
-from infinimem.llm.base import Reply, Task
+from infinimem.llm.base import AGENT, Reply, Task
 from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
 from infinimem.llm.tasks import filled
 from infinimem.markdown.signature import format_seqs, parse_seqs
@@ -37,8 +37,6 @@ from infinimem.store.library import Library
 from infinimem.store.state import note_usage
 from infinimem.store.view import whole
 
-AGENT = "agent"
-"""The name of the model that is whoever works with the library."""
 FOLDER = ".infinimem/tasks"
 RUN = f"{FOLDER}/run"
 TOGETHER, ROOM = 8, 8000
@@ -268,6 +266,8 @@ class Desk:
     def _answer(self, number: int, text: str) -> tuple[list[str], Usage]:
         task = self._filled(self._read(number))
         if not task.open:
+            if task.keys and not all(kept(self._file(key)) for key in task.keys):
+                raise UsageError(f"task {number} is lost with the cache; infinimem consolidate asks it anew")
             why = "is answered" if task.keys else "is not there (any more)"
             raise UsageError(f"task {number} {why}; infinimem tasks next prints the next one")
         wrong: list[str] = []

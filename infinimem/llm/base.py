@@ -17,6 +17,8 @@ from infinimem.model import Usage
 Failure = Literal[
     "JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED", "TOO_LONG", "REFUSED", "REASONING", "TOOL_CALL"
 ]
+AGENT = "agent"
+"""The name of the model that is whoever works with the library (llm/agent.py)."""
 CUT = ("TRUNCATED", "TOO_LONG")
 """Of these less text may help: the reply did not fit, or the prompt did not."""
 

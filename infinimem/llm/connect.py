@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelNotConfigured, NotTrusted, UsageError
-from infinimem.llm.agent import AGENT, Agent
-from infinimem.llm.base import LLM
+from infinimem.llm.base import AGENT, LLM
 from infinimem.llm.replies import Nobody
 from infinimem.settings import Configuration, ModelSettings, advice
 
@@ -41,6 +40,8 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
 
         return OfflineClient()
     if name == AGENT:
+        from infinimem.llm.agent import Agent
+
         return Agent()
     from infinimem.llm.openai_client import OpenAIClient
 

@@ -131,6 +131,7 @@ class Cached(Wrapper):
                 if problems := variables.get("problems"):
                     head["problems"] = json.dumps(problems)
                 _write(folder / f"{key}.md", head, sections)
+                self._is_grown = True
         return list(keys)
 
     def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from infinimem.answer import LINE_LENGTH
 from infinimem.errors import ModelUnavailable
-from infinimem.llm.agent import AGENT
+from infinimem.llm.base import AGENT
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.memory import Memory
 from infinimem.model import NOTHING, Turn

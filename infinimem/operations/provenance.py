@@ -328,7 +328,7 @@ def recorded(view: View) -> Lineage:
 
 def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None) -> Lineage:
     read = known.told if known and changed is not None else {}
-    return Lineage(view, {name: told for name, told in read.items() if name not in (changed or ())})
+    return Lineage(view.bare(), {name: told for name, told in read.items() if name not in (changed or ())})
 
 
 # ── rows of documents ───────────────────────────────────────────────────────────────────────────

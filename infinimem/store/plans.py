@@ -104,7 +104,8 @@ def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
 def name_receipt(head: Receipt, plan: Plan, view: View, first_seq: int) -> Receipt:
     """Return the receipt of a plan under its name, which documents tell; seqs as for `render`."""
     places = [place for move in plan.moves if (place := view.entry(move.seq))]
-    origins = [place.entry.line for add in plan.adds for seq in add.origin if (place := view.entry(seq))]
+    cited = sorted({seq for add in plan.adds for seq in add.origin})  # each once: a long turn has many
+    origins = [place.entry.line for seq in cited if (place := view.entry(seq))]
     changed = {a.to for a in plan.adds} - {CURRENT}  # most are appended there, and leave no receipt
     changed |= {p.doc_id for p in places} | {m.to for m in plan.moves}
     changed |= {d.doc_id for d in plan.derived} | {p.doc_id for p in plan.records}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -42,7 +43,7 @@ FAR = 1000
 T = TypeVar("T")
 Derive = Callable[[Any, T | None, Collection[str] | None], T]
 """Is given a `View`; of one before it what it made there, and the ids of the documents that changed since, or
-None and None. It changes neither."""
+None and None. It changes neither, and what it makes holds neither (`View.bare`)."""
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
 
@@ -160,6 +161,12 @@ class View:
         self._lines = lines
         self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
 
+    def bare(self) -> View:
+        """Return the same snapshot with nothing derived: what is derived and holds it keeps no files open."""
+        twin = copy(self)
+        twin.index, twin.lines, twin._derived = self.index, self.lines, Derivations()
+        return twin
+
     def derived(self, make: Derive[T]) -> T:
         """Return what a function makes of this snapshot, once; it may update what it made of one before."""
         return self._derived.get(self, make)
@@ -175,15 +182,13 @@ class View:
         """Return the ids of the documents in a scope, sorted."""
         if scope == "kept":
             return tuple(sorted(self.ids() + self.ids("archive")))
-        return self._ids if scope == "all" else self._grouped.get("live" if scope == "default" else scope, ())
+        if scope == "all":
+            return self._ids
+        return self.derived(_groups).get("live" if scope == "default" else scope, ())
 
     def below(self, folder: str) -> tuple[str, ...]:
         """Return the ids of all that lies below a folder ("topics/")."""
         return _below(self._ids, folder)
-
-    @property
-    def _grouped(self) -> Mapping[Group, tuple[str, ...]]:
-        return self.derived(_groups)
 
     def group(self, doc_id: str) -> Group:
         """Return what a document is to the strategy."""

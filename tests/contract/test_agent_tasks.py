@@ -211,7 +211,7 @@ def test_the_agent_on_the_command_line(shell: Shell, monkeypatch: pytest.MonkeyP
     """`add` records, `tasks` lists, `next` prints, `answer` checks and goes on, `status` tells the cost."""
     monkeypatch.setenv("INFINIMEM_MODEL", "agent")
     shell("init")
-    assert "1 turn await" in shell("add", "My cat Olive sleeps on the radiator all day.").err
+    assert "for the agent: 1 turn" in shell("add", "My cat Olive sleeps on the radiator all day.").err
     estimate = shell("--json", "tasks", "--estimate").json
     assert estimate["turns"] == 1 and estimate["tasks"] > 0 and estimate["tokens"] > 0
     assert "1 task awaits the agent" in shell("consolidate").out

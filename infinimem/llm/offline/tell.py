@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -73,6 +73,12 @@ def _said(turn: Mapping[str, Any]) -> Stated:
     return Stated(turn.get("id") or "", str(day_of(turn.get("time")) or ""), speaker, text)
 
 
+def _stated(turns: Rows) -> Iterator[tuple[Stated, str]]:
+    """Statements, each with its turn."""
+    said = {id(turn): _said(turn) for turn in turns}  # once: a long one has many
+    return ((said[id(turn)], part) for turn, part, _ in statements(turns))
+
+
 # ── the sentences and words that tell most ──────────────────────────────────────────────────────
 
 
@@ -92,8 +98,8 @@ def central(rows: Sequence[Stated]) -> list[int]:
 
 def _telling(turns: Rows, most: int) -> list[Stated]:
     """The sentences of turns that tell most, in their order."""
-    parts = ((_said(turn), part) for turn, part, _ in statements(turns))
-    rows = list(dict.fromkeys(row._replace(text=one) for row, part in parts for one in sentences(part)))
+    parts = ((row, one) for row, part in _stated(turns) for one in sentences(part))
+    rows = list(dict.fromkeys(row._replace(text=one) for row, one in parts))
     return [rows[at] for at in sorted(central(rows)[:most])]
 
 
@@ -225,9 +231,8 @@ def refine(variables: Mapping[str, Any]) -> Answer:
 def _new(turns: Rows, known: Sequence[Entry]) -> list[Stated]:
     """Turns that state something, long ones in parts; none that repeats another or what is known."""
     new: list[Stated] = []
-    for turn, part, _ in statements(turns):
-        row = _said(turn)
-        if len(row.text.split()) > WORDS or len(row.text) > CHARACTERS:
+    for row, part in _stated(turns):
+        if len(row.text) > CHARACTERS or len(row.text.split()) > WORDS:
             row = row._replace(text=part)
         if not any(is_repetition(row.entry, other) for other in (*known, *(one.entry for one in new))):
             new.append(row)

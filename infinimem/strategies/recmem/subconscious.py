@@ -95,7 +95,7 @@ class Exchanges(RecordStore):
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
         new = known.copy()
-        new.view, new.files = view, view.derived(RecordStore.load)
+        new.view, new.files = view.bare(), view.derived(RecordStore.load)
         last = max(known._starts[-1:], default=0)
         begun = sorted(first for doc_id in sessions if (first := _first(view, doc_id)) > last)
         new._starts = [*known._starts, *begun]

@@ -156,7 +156,7 @@ class RecordStore:
         if known is None or changed is None:
             known, changed = cls(view), [*chain.from_iterable(map(view.below, folders))]
         store = known.copy()
-        store.view = view
+        store.view = view.bare()  # a circle of the two would keep files open
         documents = {doc_id for doc_id in changed if doc_id.startswith(folders)}
         if not documents:
             return store
