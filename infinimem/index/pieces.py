@@ -246,11 +246,12 @@ class Pieces:
         return rows, _joined(own for _, own in parts)
 
     def _entry(self, blank: Row, place: Located, line: int, number: Callable[[str], int]) -> list[Row]:
-        entry, turns = place.entry, self.turns(self.origins(place))
+        entry, origins = place.entry, self.origins(place)
+        turns = self.turns(origins)
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
         # of a pasted book only how it begins
-        near = self.around(self.origins(place))
+        near = self.around(origins)
         context = (self.words.kept(turn.entry.text[:CONTEXT_LENGTH]) for turn in (*near, *said))
         around = _joined([*context, self.words.kept(" ".join(place.headings))])
         row = _said(blank, entry.time, entry.source, self._speaker(place, turns))._replace(
@@ -263,7 +264,8 @@ class Pieces:
             beside=self._beside(place if place.doc_id.startswith(EVIDENCE) else next(iter(turns), None)),
         )
         extra = self._extra(place)
-        return self._in_pieces(row, entry.text, self._entry_terms(place), around, extra)
+        own = _joined([self.words.kept(entry.text), extra])
+        return self._in_pieces(row, entry.text, own, around, extra)
 
     def _beside(self, turn: Located | None) -> bytes:
         """Return the keys of what was said right before a turn and right after it."""

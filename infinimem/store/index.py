@@ -371,9 +371,7 @@ class _Update:
         self._read = view.stored.read if once and view.stored else view.document
         """Documents that are read for this alone are not kept; topics are read for their titles too."""
         self._asked: set[int] = set()
-        """Seqs of which it may have changed whether they wait."""
-        self._moved: set[int] = set()
-        """Seqs that may stand twice, or no more."""
+        """Seqs of which it may have changed whether they wait, or stand twice."""
         self._rows: dict[str, list[tuple[Any, ...]]] = {"line": [], "mark": [], "name": [], "cite": []}
         """What is to be inserted, by table."""
 
@@ -466,9 +464,7 @@ class _Update:
                     rows["name"].append((SPEAKER, storable(speaker), number))
             elif self._view.spec.has_entries:
                 self._cite(number, line, drawn_from(place.entry))
-        seqs = [place.seq for place in places]
-        self._asked.update(seqs)
-        self._moved.update(seqs)
+        self._asked.update(place.seq for place in places)
         merged = sum(bool(former(place.entry)) for place in places)
         counts = (len(places), merged, number)
         self._db.execute(
@@ -481,10 +477,8 @@ class _Update:
 
     def _remove(self, name: str, number: int) -> None:
         db = self._db
-        gone = [row[0] for row in db.execute("select seq from line where doc = ?", (number,))]
-        self._moved.update(gone)
-        self._asked.update(gone)
-        self._asked.update(row[0] for row in db.execute("select origin from cite where doc = ?", (number,)))
+        gone = "select seq from line where doc = ?1 union select origin from cite where doc = ?1"
+        self._asked.update(row[0] for row in db.execute(gone, (number,)))
         for table in ("line", "cite", "mark", "name", "trace", "mention"):
             db.execute(f"delete from {table} where doc = ?", (number,))
         db.execute("delete from document where id = ?", (number,))
@@ -497,10 +491,10 @@ class _Update:
             if rows:
                 values = ", ".join("?" * len(rows[0]))
                 db.executemany(f"insert or ignore into {table} values({values})", rows)
-        moved = json.dumps([*self._moved])
-        db.execute(f"delete from doubled where seq in {_GIVEN}", (moved,))
+        asked = json.dumps([*self._asked])
+        db.execute(f"delete from doubled where seq in {_GIVEN}", (asked,))
         twice = f"select seq from line where seq in {_GIVEN} group by seq having count(*) > 1"
-        db.execute(f"insert into doubled {twice}", (moved,))
+        db.execute(f"insert into doubled {twice}", (asked,))
         drawn = (view.drawn if view.spec.lists_turns else None) or frozenset[int]()
         if isinstance(drawn, Seqs):  # others may have looked later
             known, last = db.execute("select list, upto from meta").fetchone()
@@ -514,7 +508,7 @@ class _Update:
         )
         flags = [
             (is_open and seq not in held, is_open, line)
-            for line, seq, *known, is_open in db.execute(query, (json.dumps([*self._asked]),))
+            for line, seq, *known, is_open in db.execute(query, (asked,))
             if known != [is_open and seq not in held, is_open]
         ]
         db.executemany("update line set waiting = ?, open = ? where id = ?", flags)
