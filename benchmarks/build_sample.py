@@ -24,7 +24,7 @@ from infinimem import Turn, open_memory
 from infinimem.cli.demo import CONVERSATION
 from infinimem.grounding.when import day_of, settled
 from infinimem.importers import read_turns
-from infinimem.strategies.infini.tasks import keep_summaries
+from infinimem.strategies.infini.documents import keep_summaries
 from infinimem.testing import ScriptedLLM
 
 CONSOLIDATED = ("s02", "s04", "s06", "s08", "s13")

@@ -24,7 +24,7 @@ from resource import RUSAGE_SELF, getrusage
 
 from infinimem import Turn, open_memory
 from infinimem.evaluation.datasets import benchmark
-from infinimem.evaluation.metrics import mean, percentile, within
+from infinimem.evaluation.metrics import percentile, within
 from infinimem.evaluation.model import Case, Question
 
 FILES = {
@@ -122,7 +122,8 @@ def ask(root: Path, data: Path, count: int) -> None:
             read.append(within([(tuple(turns), 0)], gold, budget))
         print(
             f"{len(questions)} questions, {budget:,} tokens: {statistics.median(taken):.0f} ms, 95 % within "
-            f"{percentile(taken, 0.95):.0f} ms; {100 * mean(read):.1f} % of the evidence found; {peak()}"
+            f"{percentile(taken, 0.95):.0f} ms; {100 * statistics.fmean(read):.1f} % of the evidence found; "
+            f"{peak()}"
         )
 
 

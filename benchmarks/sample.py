@@ -5,6 +5,8 @@
     python benchmarks/sample.py longmemeval_oracle.json.xz changes.json --each 20 \
         --categories knowledge-update,temporal-reasoning
     python benchmarks/sample.py beam_dev.json.xz chat.json --conversation 1
+    python benchmarks/sample.py factconsolidation_dev.json 6k.json \
+        --conversation factconsolidation_sh_6k,factconsolidation_mh_6k
 
 Of each category so many questions are taken, evenly spread over the file; of LoCoMo those of the four
 categories that are scored, and only questions whose evidence is in what is kept of the conversation. It is
@@ -80,19 +82,19 @@ def _category(row: Row) -> str:
 
 def sample(records: Sequence[Row], options: argparse.Namespace) -> tuple[list[Row], Counter[str]]:
     """The records that are kept, and how many questions of each category."""
-    named = [
-        row
-        for row in records
-        if options.conversation
-        in (None, str(row.get("sample_id", row.get("chat_id", row.get("question_id")))))
-    ]
+    names = ("sample_id", "chat_id", "question_id")
+    own = [{*(str(row[name]) for name in names if name in row)} for row in records]
+    own = [ids or {row["metadata"]["source"]} for ids, row in zip(own, records, strict=True)]
+    wanted = options.conversation
+    named = [row for ids, row in zip(own, records, strict=True) if wanted is None or ids & wanted]
     if "qa" in records[0]:
         found = [locomo(row, options) for row in named]
         return found, Counter(_category(row) for one in found for row in one["qa"])
+    if "context" in records[0]:
+        return named, Counter({row["metadata"]["source"]: len(row["questions"]) for row in named})
     if "probing_questions" in records[0]:
-        return named, Counter(
-            {name: len(rows) for one in named for name, rows in one["probing_questions"].items()}
-        )
+        asked = (pair for one in named for pair in one["probing_questions"].items())
+        return named, Counter(name for name, rows in asked for _ in rows)
     named = [row for row in named if not row["question_id"].endswith("_abs")]
     named = [row for row in named if options.categories is None or row["question_type"] in options.categories]
     found = spread(named, lambda row: str(row["question_type"]), options.each)
@@ -105,7 +107,7 @@ def main() -> None:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--conversation", metavar="NAME", help="of LoCoMo or BEAM")
+    parser.add_argument("--conversation", type=lambda text: set(text.split(",")), metavar="A,B")
     parser.add_argument("--turns", type=int, metavar="N", help="the first of a conversation of LoCoMo")
     parser.add_argument("--each", type=int, metavar="N", help="questions of a category, at most")
     parser.add_argument("--categories", type=lambda text: set(text.split(",")), metavar="A,B")

@@ -32,9 +32,8 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.settings import EmbedderSettings, Settings
-from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, TEMPORAL, VERSION
+from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, TEMPORAL, VERSION, AllmemSettings
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -76,12 +76,13 @@ def answer(
         ModelUnavailable: the model does not answer.
     """
     items = list(evidence.items)
-    seen: set[str] = set()
-    names: dict[str, str] = {}
+    seen, names = set[str](), dict[str, str]()
     lines = _within(budget, _lines(items, seen, names))
-    if not lines and search is None:
-        return Answered(NOTHING, (), evidence)
-    variables = {"question": question, "evidence": _arranged(question, lines), "now": now}
+    kinds: dict[str, list[_EvidenceLine]] = {kind: [] for kind in ("evidence", *evidence.apart)}
+    for line in lines:
+        kinds.get(line.citation.doc_id.split("/")[-2:][0], kinds["evidence"]).append(line)
+    shown = {kind: _arranged(question, some) for kind, some in kinds.items()}
+    variables = {"question": question, "now": now, **shown}
     trace, reply = Trace(evidence.trace[:-1]), None
     if search:
         for new in search.rounds(llm, variables, items, budget, trace):
@@ -91,7 +92,15 @@ def answer(
         evidence, reply = trace.evidence(items), search.reply
     if not lines:
         return Answered(NOTHING, (), evidence)
-    return Answered(*_read(reply or llm.complete(tasks.ANSWER, variables), lines), evidence)
+    task = replace(tasks.ANSWER, variables=tasks.ANSWER.variables.union(kinds))
+    return Answered(*_read(reply or llm.complete(task, variables), lines), evidence)
+
+
+def shown(question: str, evidence: Evidence, budget: int) -> Answered:
+    """Return the evidence as a model would be shown it, for an agent that answers itself."""
+    lines = _within(budget, _lines(evidence.items, set(), {}))
+    citations = tuple(line.citation for line in lines if not line.is_heading)
+    return Answered(tasks.shown(_arranged(question, lines)) if lines else NOTHING, citations, evidence)
 
 
 def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:
@@ -128,11 +137,9 @@ def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
-        about = (item.speaker, item.when, item.refers, item.label)
         newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None
-        yield _EvidenceLine(
-            str(item.seqs[0]), _cut(item.text), item.time, item.source, place, *about, superseded_by=newer
-        )
+        about = (item.speaker, item.when, item.refers, item.label, newer)
+        yield _EvidenceLine(str(item.seqs[0]), _cut(item.text), item.time, item.source, place, *about)
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
     source = item.source if quoted or item.doc_id.startswith((EVIDENCE, MEMORIES)) else "human"
@@ -170,13 +177,12 @@ def _arranged(question: str, lines: Sequence[_EvidenceLine]) -> list[dict[str, A
     """Return the task's `evidence`: by document, or by day if the question asks how things went."""
     if not asks("all", question):
         return _by_document(lines)
-    wishes = [line for line in lines if line.citation.doc_id == STANDING]
-    dated = [line for line in lines if line.time and line not in wishes]
+    dated = [line for line in lines if line.time and line.citation.doc_id != STANDING]
     dated.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
     by_day = groupby(dated, key=lambda line: (line.time or "")[:10])
     days = [{"day": day, "lines": [line.shown for line in some]} for day, some in by_day]
-    others = (line for line in lines if line in wishes or not (line.time or line.is_heading))
-    return [*days, *_by_document(others)]
+    others = (line for line in lines if line.citation.doc_id == STANDING or not line.time)
+    return [*days, *_by_document(line for line in others if not line.is_heading)]
 
 
 def _by_document(lines: Iterable[_EvidenceLine]) -> list[dict[str, Any]]:

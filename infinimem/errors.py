@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 _UNSEEN = re.compile(r"\s{2,}|[^\S ]|[\u115f\u1160\u2800\u3164\uffa0]")
 """Blanks that may pass for the end of a line."""
@@ -67,6 +68,15 @@ class NotTrusted(ModelUnavailable):
 
 class ModelNotConfigured(ModelError):
     """A model was asked for, but its key or name is missing."""
+
+
+class ReplyAwaited(InfinimemError):
+    """The agent is the model and has not answered yet: `asked` are tasks and their variables, in order. What
+    was applied stays."""
+
+    def __init__(self, asked: Sequence[Any]) -> None:
+        super().__init__("a reply of the agent is awaited; infinimem tasks next shows what for")
+        self.asked = asked
 
 
 def closest(name: str, known: Iterable[str], most: int = 3) -> list[str]:

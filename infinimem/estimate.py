@@ -16,6 +16,8 @@ from infinimem.store.view import View
 _TOOLS, _ROUND = 300, 768
 """Of the agent: descriptions of its tools, and what it is shown at first; an ordinary question takes two
 requests, of which one is the answer."""
+_TURN = 40
+"""Tokens of a turn."""
 _OFFERED, _SUMMARIES, _SEARCHES = 200, 50, 4
 """Documents of which a model is told to select, and to search; requests of a search that answers nothing."""
 
@@ -25,6 +27,18 @@ def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
     turns = view.entries("evidence") if anew else view.uncited()
     sizes = [tokens.estimate(text) for text in (*(place.text for place in turns), *texts)]
     return making(sum(sizes), len(sizes), view.settings, view.spec.name).tokens
+
+
+def for_agent(view: View) -> dict[str, int]:
+    """Return how many tasks an agent gets about pending turns, and their tokens with its replies."""
+    sizes = [tokens.estimate(place.text) for place in view.uncited()]
+    usage = making(sum(sizes), len(sizes), view.settings, view.spec.name)
+    return {"tasks": usage.calls, "tokens": usage.tokens, "turns": len(sizes)}
+
+
+def tokens_a_turn(view: View) -> int:
+    """Return what a strategy takes of each turn of a usual conversation, roughly."""
+    return making(100 * _TURN, 100, view.settings, view.spec.name).tokens // 100
 
 
 def for_question(view: View, question: str, reader: str) -> int:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.connect import Choice
-from infinimem.errors import LibraryError, ModelUnavailable, UsageError, escape
+from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE, permitted
 from infinimem.llm.replies import Cached
@@ -27,7 +28,7 @@ from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, 
 from infinimem.reader import Compared, Reader
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
-from infinimem.store.receipts import last_forget
+from infinimem.store.receipts import last_forget, next_number, receipts_of
 from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
     from infinimem.importers.exports import Message
+    from infinimem.llm.agent import Desk
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -141,7 +143,8 @@ class Memory(Reader):
         Returns:
             The new entries, where they stand in CURRENT (or already in a topic); of a strategy that keeps
             records, the turns that have one now. `unanswered` tells of which turns there are none because no
-            answer of the model was of use; they stay pending.
+            answer of the model was of use; they stay pending. With the model "agent" turns are only recorded
+            (see `tasks`).
 
         Raises:
             UsageError: a turn is empty, its time is no time, or a message is none; nothing is recorded.
@@ -170,16 +173,17 @@ class Memory(Reader):
         with self._spending(max_tokens):
             return len(self._extract(progress))
 
-    def _extract(self, progress: Progress | None = None) -> Collection[int]:
+    def _extract(self, progress: Progress | None = None, upto: int | None = None) -> Collection[int]:
         """Extract from what is pending, and return the seqs that are new: lines would keep every document
-        alive that they stood in."""
+        alive that they stood in. For the agent `upto` a turn, after which it is consolidated."""
         new: dict[int, None] = {}
         done: set[int] = set()
+        if self.by_agent and upto is None:
+            return new
         with self._extracting, _pending_kept():
             view = self.view
-            given_up = view.given_up(self.llm.name)
-            pending = [place.seq for place in view.each_uncited() if place.seq not in given_up]
-            if pending and self._tick("append", view):
+            pending = [seq for seq in view.pending(self.llm.name) if upto is None or seq <= upto]
+            if pending and upto is None and self._tick("append", view):
                 view = self.view
             for at in range(0, len(pending), PORTION):
                 portion = pending[at : at + PORTION]
@@ -190,7 +194,7 @@ class Memory(Reader):
                         held = [seq for put in attempt.plan.records for seq in put.origin]
                         new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
                         done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
-                        if self._tick("due", attempt.outcome.view):
+                        if upto is None and self._tick("due", attempt.outcome.view):
                             self.library.adopt_edits()
                             attempt.outcome = replace(attempt.outcome, view=self.view)
                     view = attempt.outcome.view
@@ -267,8 +271,14 @@ class Memory(Reader):
         Raises:
             NotALibrary: the folder was not made a library.
             ModelUnavailable: the buffer, or what is left of it, stays as it is.
+            ReplyAwaited: the agent is the model, and has `tasks`.
         """
         self.library.demand_initialised()
+        if self.by_agent:
+            number = next_number(self.view)
+            if tasks := self.tasks.go_on("consolidate"):
+                raise ReplyAwaited(tasks)
+            return next(receipts_of(self.view, number - 1), None)
         with self._spending(max_tokens):
             self._extract()
             return self._consolidated()
@@ -278,11 +288,35 @@ class Memory(Reader):
         receipts = self._tick("consolidate", self.view)
         return receipts[0] if receipts else None
 
+    # ── the agent as the model ──────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def tasks(self) -> Desk:
+        """What awaits the agent's replies where the agent is the model, and the work that they are for."""
+        from infinimem.llm.agent import Desk
+
+        return Desk(self.library, self.llm, self._work, self._replies)
+
+    def _demand_model(self, what: str) -> None:
+        if self.by_agent:
+            raise UsageError(f"{what} needs a model that answers at once; --model names one, or offline")
+
+    def _work(self, upto: int, event: Tick, applied: Callable[[], None]) -> None:
+        """Extract from turns up to one, then consolidate; call `applied` after each plan of that."""
+        with self._spending():
+            self._extract(upto=upto)
+            self.library.adopt_edits()
+            (view := copy(self.view)).upto = upto
+            for attempt in self._drive(partial(self.strategy.tick, event=event), view):
+                if isinstance(attempt.outcome, Applied):
+                    applied()
+
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
         `consolidate` that follows makes the same of the replies that were kept."""
         from infinimem.operations.rehearsal import copied, differences
 
+        self._demand_model("a dry run")
         with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
             before, memory = library.view(), Memory(library, self.llm)
             memory._extract()
@@ -317,6 +351,7 @@ class Memory(Reader):
             ModelUnavailable: what was done stays; the next `observe` goes on with what is pending.
         """
         self.library.demand_initialised()
+        self._demand_model("to rebuild")
         with self._spending(max_tokens):
             receipts = self._driven(self.strategy.rebuild, self.view)
             self._extract(progress)
@@ -495,6 +530,7 @@ class Memory(Reader):
                 for one in self.library.siblings()
             },
             "model": escape(self.llm.name),
+            **({"tasks": self.tasks.counts()} if self.by_agent else {}),
         }
 
     def doctor(self) -> list[Finding]:

@@ -374,6 +374,8 @@ class Evidence:
 
     items: tuple[Retrieved, ...]
     trace: tuple[Stage, ...] = ()
+    apart: tuple[str, ...] = ()
+    """Folders whose documents an answerer is shown apart, with what they are good for (prompts/answer.md)."""
 
 
 @dataclass(frozen=True)

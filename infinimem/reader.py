@@ -14,8 +14,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from infinimem.errors import UsageError
+from infinimem.llm.base import AGENT
 from infinimem.llm.replies import Cached
-from infinimem.model import Answer, Evidence
+from infinimem.model import Answer, Evidence, Usage
 from infinimem.store.library import Clock
 from infinimem.store.view import View
 from infinimem.tools import Toolbox
@@ -69,6 +70,11 @@ class Reader:
         """The library, read-only."""
         return self._source()
 
+    @property
+    def by_agent(self) -> bool:
+        """Whether whoever works with the library is its model, and answers tasks."""
+        return self.llm.name == AGENT
+
     def retrieve(
         self, query: str, budget: int | None = None, sources: Collection[str] | None = None
     ) -> Evidence:
@@ -97,7 +103,8 @@ class Reader:
         max_tokens: int | None = None,
         now: str | None = None,
     ) -> Answer:
-        """Collect evidence and answer from it, with citations.
+        """Collect evidence and answer from it, with citations. With the model "agent" the answer is the
+        evidence itself, for the agent answers.
 
         Args:
             question: in plain words.
@@ -118,16 +125,19 @@ class Reader:
     ) -> tuple[Answer, Evidence]:
         """Return an answer, and all the evidence that was shown for it. Called where spending is logged: no
         reply is kept that a `forget` meanwhile concerns."""
-        from infinimem.answer import answer
+        from infinimem.answer import answer, shown
         from infinimem.strategies.readers.pipeline import search
 
         before, day = self.llm.spent, now or self._clock().date().isoformat()
         view = self._seen(sources)
+        if self.by_agent:
+            budget = view.settings.reader.evidence_budget
+            told = shown(question, self.retrieve(question, budget, sources), budget)
+            return Answer(told.text, told.citations, told.evidence.trace, Usage()), told.evidence
         evidence = self._begin(view, question, reader)
         more = search(view, question, self.chosen(reader))
         made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
-        spent = self.llm.spent - before
-        return Answer(made.text, made.citations, made.evidence.trace, spent), made.evidence
+        return Answer(made.text, made.citations, made.evidence.trace, self.llm.spent - before), made.evidence
 
     def _compared(self, question: str, now: str | None = None) -> Compared:
         """Ask by the reader of `[reader] name` if the strategy has it, else by its own."""

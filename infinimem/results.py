@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Answer, Receipt
 
 if TYPE_CHECKING:
+    from infinimem.llm.agent import AgentTask
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.history import Event
     from infinimem.terms import Analyzer
@@ -134,3 +135,23 @@ def _way(event: Event) -> str:
     if event.was in ("", "-"):
         return f"to {event.now}"
     return f"from {event.was}" if event.now in ("", "-") else f"{event.was} → {event.now}"
+
+
+def tasks_json(task: AgentTask) -> dict[str, Any]:
+    told = {"number": task.number, "kind": task.name, "parts": len(task.open), "tokens": task.tokens}
+    return {**told, "claimed": task.claimed or None}
+
+
+def tasks_left(tasks: Collection[AgentTask]) -> str:
+    """Say how much awaits the agent."""
+    if not tasks:
+        return "nothing to do: no task awaits a reply"
+    size = sum(task.tokens for task in tasks)
+    awaits = "awaits" if len(tasks) == 1 else "await"
+    return f"{counted(len(tasks), 'task')} {awaits} the agent, about {size} tokens: infinimem tasks next"
+
+
+def tasks_claimed(tasks: Sequence[AgentTask]) -> str:
+    """Say that others have what is left, if anything is."""
+    rows = ", ".join(f"{task.number} until {task.claimed[11:19]}" for task in tasks)
+    return f"others have what is left: {rows}; a number prints it all the same" if tasks else tasks_left(())

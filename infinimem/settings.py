@@ -331,7 +331,7 @@ def template(strategy: str | None = None) -> str:
     chosen = {"format": FORMAT} | ({"strategy": strategy} if strategy else {})
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
-        "# [llm], [embedder], [memory_tool], daily_tokens and git count after `infinimem trust`"
+        "# [llm], [embedder], [memory_tool], models, daily_tokens and git count after `infinimem trust`"
         " (docs/SECURITY.md).",
     ]
     for name, value in (defaults() | chosen).items():

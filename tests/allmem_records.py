@@ -10,7 +10,8 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
-from infinimem.strategies.allmem.consolidate import BUFFER, UNIT, buffer_text
+from infinimem.strategies.allmem.consolidate import buffer_text
+from infinimem.strategies.allmem.spec import BUFFER, UNIT
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.records.record import Link, Quote, Record, Ref, record_id, render
 

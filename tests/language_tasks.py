@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from infinimem.evaluation import judge
@@ -11,16 +12,37 @@ from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.reading import read
-from infinimem.strategies.allmem import tasks as of_units
-from infinimem.strategies.gam import tasks as of_network
-from infinimem.strategies.infini import tasks as of_topics
-from infinimem.strategies.recmem import tasks as of_episodes
+from infinimem.strategies.allmem import consolidate as of_topology
+from infinimem.strategies.allmem import strategy as of_units
+from infinimem.strategies.gam import strategy as of_network
+from infinimem.strategies.infini import documents, plan
+from infinimem.strategies.infini import strategy as of_topics
+from infinimem.strategies.recmem import strategy as of_episodes
 from infinimem.strategies.segment import SEGMENT
-from infinimem.strategies.xmemory import tasks as of_themes
+from infinimem.strategies.xmemory import partition as of_themes
+from infinimem.strategies.xmemory import strategy as of_blocks
+
+TIERS = replace(tasks.ANSWER, variables=tasks.ANSWER.variables | {"episodes", "facts"})
+"""As RecMem's reader has it asked (`Evidence.apart`)."""
 
 ALL = (
-    *(*tasks.ALL, *judge.ALL, *of_topics.ALL, *of_episodes.ALL, *of_network.ALL, SEGMENT),
-    *(one for module in (of_units, of_themes) for one in vars(module).values() if isinstance(one, Task)),
+    *(*tasks.ALL, TIERS, *judge.ALL, SEGMENT),
+    *(
+        one
+        for module in (
+            of_topics,
+            plan,
+            documents,
+            of_units,
+            of_topology,
+            of_blocks,
+            of_themes,
+            of_episodes,
+            of_network,
+        )
+        for one in vars(module).values()
+        if isinstance(one, Task)
+    ),
 )
 
 

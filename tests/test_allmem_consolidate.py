@@ -16,8 +16,8 @@ from cases import each
 
 from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
-from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Faulty, Part, split_parts
-from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.consolidate import Consolidator, Part, Unapplied, split_parts
+from infinimem.strategies.allmem.spec import BUFFER, AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Ref, fits, record_id
@@ -420,6 +420,6 @@ def bank() -> RecordStore:
     ],
 )
 def test_a_split_that_is_not_of_the_text_is_refused(bank: RecordStore, data: Any, sub: str) -> None:
-    with pytest.raises(Faulty) as refused:
+    with pytest.raises(Unapplied) as refused:
         split_parts(bank, A, data, 0.8)
     assert refused.value.args[1] == sub

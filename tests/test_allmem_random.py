@@ -12,9 +12,9 @@ from allmem_library import Library
 
 from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
-from infinimem.strategies.allmem.consolidate import SEMANTIC, SURFACE, VERSION, Consolidator, Part, faults
+from infinimem.strategies.allmem.consolidate import Consolidator, Part, faults
+from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, VERSION, AllmemSettings
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, changed, puts
@@ -109,7 +109,6 @@ def run(seed: int) -> None:
     bank = start.copy()
     own = AllmemSettings(
         degree_semantic=chance.choice((1, 2, 3, 8)),
-        degree_sibling=chance.choice((1, 2, 8)),
         degree_version=chance.choice((0, 0, 1, 2)),
         online_anchors=chance.randint(1, 6),
     )

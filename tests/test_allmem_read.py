@@ -18,9 +18,9 @@ from infinimem.markdown.document import Document
 from infinimem.memory import Memory
 from infinimem.model import Candidate, Evidence, Plan, Stage
 from infinimem.store.view import Applied, View
-from infinimem.strategies.allmem.read import UnitSearch
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.strategy import UnitSearch
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.vector_index import VectorIndex

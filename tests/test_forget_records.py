@@ -27,7 +27,8 @@ from infinimem.memory import Memory
 from infinimem.model import Put
 from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.strategies.allmem.consolidate import BUFFER, buffered
+from infinimem.strategies.allmem.consolidate import buffered
+from infinimem.strategies.allmem.spec import BUFFER
 from infinimem.strategies.records.record import Link, record_id
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -63,7 +64,7 @@ def test_a_unit_goes_with_its_turn(memory: Memory) -> None:
     assert held(["pistachios are dangerous", "pistachios"], memory.library.root) == {}
     left = RecordStore.load(memory.view)
     assert set(left.records) == set(bank.records) - {record_id("u", NUTS)}
-    assert left.findings == () and not any(map(left.lost, left.records))
+    assert left.findings == () and all(link.to in left for one in left.records.values() for link in one.links)
     assert left.links(record_id("u", PORTO)) == (Link("version", record_id("u", LISBON)),)
     assert AUDIT in memory.view
     assert memory.view.uncited() == ()

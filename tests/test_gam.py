@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from gam_library import (
     alike,
     asked,
@@ -28,16 +27,11 @@ LONG = "word " * 30
 """Some thirty tokens."""
 
 
-@pytest.mark.parametrize(("times", "first_part"), [((0, 50, 52, 52), [1]), ((0, 0, 0, 0), [1, 2])])
-def test_too_many_turns_are_cut_in_two_where_no_reply_can_be_read(
-    tmp_path: Path, times: tuple[int, ...], first_part: list[int]
-) -> None:
-    """At the longest silence, or in the middle."""
+def test_too_many_turns_are_one_topic_where_no_reply_can_be_read(tmp_path: Path) -> None:
     memory = library(tmp_path, model(segment=lambda _: "no JSON"), active_tokens=100, gap_minutes=0)
-    memory.observe([turn(LONG, minute=minute) for minute in times])
-    assert (
-        list(held(memory).values()) == [first_part] and ("forced", "true") in topics(memory)["gt-000001"].aux
-    )
+    memory.observe([turn(LONG) for _ in range(5)])
+    assert list(held(memory).values()) == [[1, 2, 3, 4]]
+    assert ("forced", "true") in topics(memory)["gt-000001"].aux
     assert any("segment" in note for note in memory.receipts()[0].notes)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cases import each
 
+from infinimem import Turn, open_memory
 from infinimem.embedders.base import Kind, text_key
 from infinimem.embedders.local import Lexical
 from infinimem.index.vectors import Vectors, nearest
@@ -196,3 +197,17 @@ def test_the_nearest_are_those_that_a_sort_finds(among: list[int] | None) -> Non
     assert scores == exact[places].tolist()
     assert not nearest(matrix, np.zeros((1, 8), np.float32), 4)[0][1]
     assert not nearest(matrix, matrix[:1], 0)[0][1]
+
+
+def test_after_a_forget_search_knows_where_all_vectors_stand(tmp_path: Path, own_cache: Path) -> None:
+    """Bug guarded: rows that the first search after it did not look at kept the places from before."""
+    embedder = Counting()
+    embedder.semantic = True
+    memory = open_memory(tmp_path / "m", model="offline", embedder=embedder, create=True)
+    (tmp_path / "m/notes.md").write_text("".join(f"# Note {at}\n\nThe {at}th note.\n\n" for at in range(40)))
+    memory.record([Turn(text, session="s1") for text in TEXTS[:5]])
+    asked = [("the 7th note", "default"), ("entry number 3", "evidence"), ("the 7th note", "default")]
+    before = [memory.tools.search(query, scope=scope)["hits"] for query, scope in asked]
+    file_of(own_cache).unlink()  # as a `forget` does
+    after = [memory.tools.search(query, scope=scope)["hits"] for query, scope in [*asked[1:], asked[1]]]
+    assert after == [*before[1:], before[1]]

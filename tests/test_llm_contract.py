@@ -22,7 +22,8 @@ from infinimem.llm.replies import Cached
 from infinimem.llm.tasks import ANSWER
 from infinimem.model import Usage
 from infinimem.strategies.allmem import tasks
-from infinimem.strategies.infini.tasks import EXTRACT, MERGE
+from infinimem.strategies.infini.documents import MERGE
+from infinimem.strategies.infini.strategy import EXTRACT
 from infinimem.testing import ScriptedLLM
 
 ASK: dict[str, Any] = {"question": "Where is she?", "evidence": [], "now": ""}

@@ -23,13 +23,18 @@ from infinimem.llm import tasks
 from infinimem.llm.offline.answer import CLOSEST, NOTHING, QUOTED
 from infinimem.model import Turn
 from infinimem.spec import load
-from infinimem.strategies.allmem.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
-from infinimem.strategies.gam.tasks import RELATE, TOPIC
-from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
-from infinimem.strategies.recmem.tasks import EPISODES, REFINE
-from infinimem.strategies.recmem.tasks import MERGE as MERGE_EPISODES
+from infinimem.strategies.allmem.consolidate import DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
+from infinimem.strategies.allmem.strategy import DESCRIBE
+from infinimem.strategies.gam.strategy import RELATE, TOPIC
+from infinimem.strategies.infini.documents import LAYOUT, MERGE
+from infinimem.strategies.infini.plan import COMPARE, PLAN, REWRITE
+from infinimem.strategies.infini.strategy import EXTRACT
+from infinimem.strategies.recmem.strategy import EPISODES, REFINE
+from infinimem.strategies.recmem.strategy import MERGE as MERGE_EPISODES
 from infinimem.strategies.segment import SEGMENT
-from infinimem.strategies.xmemory.tasks import EPISODE, FACTS, GATE, THEME
+from infinimem.strategies.xmemory.partition import THEME
+from infinimem.strategies.xmemory.strategy import FACTS, GATE
+from infinimem.strategies.xmemory.strategy import TELL as EPISODE
 
 TEXTS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍\"\n*", max_size=60)
 

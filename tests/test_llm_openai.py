@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import traceback
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,23 @@ def test_asks_for_the_schema_strictly_at_temperature_zero() -> None:
     assert "JSON only" in system["content"] and ASK["question"] in user["content"]
     assert server.keys == [f"Bearer {KEY}"]
     assert (reply.usage.calls, reply.usage.tokens_in, reply.usage.tokens_out) == (1, 100, 7)
+
+
+def test_another_model_of_the_server_is_asked_in_its_own_way() -> None:
+    def say(request: dict[str, Any]) -> Say:
+        is_small = request["model"] == "m"
+        return (
+            refuse(400, "temperature is not supported")
+            if is_small and "temperature" in request
+            else chat(GOOD)
+        )
+
+    with serve(say) as server:
+        client = Patient(server.url).client
+        for model in ("", "big", "m"):
+            client.complete(replace(ANSWER, model=model), ASK)
+    asked = [(one["model"], "temperature" in one) for one in server.requests]
+    assert asked == [("m", True), ("m", False), ("big", True), ("m", False)]
 
 
 def test_falls_back_to_weaker_formats_and_remembers_the_one_that_worked(waits: list[float]) -> None:

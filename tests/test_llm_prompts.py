@@ -15,7 +15,7 @@ from language_tasks import ALL
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.tasks import SELECT, shown
-from infinimem.strategies.infini.tasks import EXTRACT
+from infinimem.strategies.infini.strategy import EXTRACT
 
 
 @each("task", ALL)

@@ -12,7 +12,7 @@ from language_tasks import ALL
 
 from infinimem.llm.reading import MAX_REPLY, read
 from infinimem.llm.tasks import ANSWER, SEARCHING
-from infinimem.strategies.infini.tasks import PLAN
+from infinimem.strategies.infini.plan import PLAN
 
 GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}
 SEARCHING_WITH = '{"answer": "", "cites": [], "calls": [{"name": "grep", "arguments": {"x": %s}}]}'

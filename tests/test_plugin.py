@@ -21,11 +21,13 @@ from cli_runner import Shell
 from infinimem import open_memory
 from infinimem.cli.app import COMMANDS
 from infinimem.hooks.answer import EVENTS
-from infinimem.mcp.tools import ask_tool, remember_tool
+from infinimem.mcp.tools import answer_tool, ask_tool, remember_tool, tasks_tool
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "integrations" / "claude-code"
 SKILLS = sorted(PLUGIN.glob("skills/*/SKILL.md"))
+TASKS = [PLUGIN / "skills/consolidate-memory/SKILL.md", PLUGIN / "agents/memory-keeper.md"]
+"""What tells of tasks, which only the model `agent` has."""
 SNIPPET = ROOT / "docs" / "AGENTS_SNIPPET.md"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MANIFEST = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
@@ -101,7 +103,7 @@ def test_the_server_is_a_command_of_ours() -> None:
     assert "mcp" in COMMANDS
 
 
-@pytest.mark.parametrize("path", [*SKILLS, SNIPPET], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*sorted({*SKILLS} - {*TASKS}), SNIPPET], ids=lambda path: path.name)
 def test_every_command_that_a_model_is_told_of_runs(path: Path, shell: Shell) -> None:
     shell("init")
     shell("add", "Heron's lease ends in May.")
@@ -115,9 +117,25 @@ def test_every_command_that_a_model_is_told_of_runs(path: Path, shell: Shell) ->
         assert ran.code == 0, (call, ran.err)
 
 
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: path.stem)
+def test_every_command_about_tasks_runs(path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFINIMEM_MODEL", "agent")
+    shell("init")
+    shell("add", "Heron's lease ends in May.")
+    (shell.home / "reply").write_text('{"entries": [{"from": ["1"], "text": "Heron\'s lease ends in May."}]}')
+    told = commands(path.read_text())
+    assert any(call[1] == "tasks" for call in told)
+    for call in told:
+        words = (word.replace("N", "1") if word == "N" else word for word in call[1:])
+        words = [str(shell.home / "reply") if word == "FILE" else word for word in words]
+        ran = shell(*words) if words[0] != "undo" else shell("undo", "--help")
+        assert ran.code == 0, (call, ran.err)
+
+
 def test_the_tools_that_the_skill_names_are_there(tmp_path: Path) -> None:
     memory = open_memory(tmp_path, model="offline", create=True)
-    there = {tool.name for tool in (*memory.tools, remember_tool(memory), ask_tool(memory))}
+    tools = (*memory.tools, remember_tool(memory), ask_tool(memory), tasks_tool(memory), answer_tool(memory))
+    there = {tool.name for tool in tools}
     told = {name for path in SKILLS for name in re.findall(r"(?:\||tool) `([a-z_]+)`", path.read_text())}
     assert {"search", "remember"} <= told <= there
 

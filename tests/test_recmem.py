@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from language_tasks import TIERS
 from recmem_library import (
     fact,
     held,
@@ -16,13 +17,15 @@ from recmem_library import (
     say,
 )
 
-from infinimem import open_memory
+from infinimem import open_memory, tokens
 from infinimem.llm.scripted import ScriptedLLM
+from infinimem.llm.tasks import ANSWER, render
 from infinimem.memory import Memory
 from infinimem.settings import parse_settings, template
 from infinimem.strategies.base import Linked
 from infinimem.strategies.recmem import subconscious
 from infinimem.strategies.recmem.spec import RecmemSettings
+from infinimem.strategies.recmem.strategy import ROLES
 from infinimem.strategies.records.record import record_id
 
 
@@ -164,6 +167,29 @@ def test_a_question_is_shown_twice_as_many_facts_as_episodes_unless_told(
     say(memory, *["@20 a"] * 3)
     (found,) = (step.found for step in memory.retrieve("@20").trace if step.stage == "facts")
     assert len(found) == count
+
+
+@pytest.mark.parametrize("rank", ["cosine", "library"])
+def test_an_answerer_is_shown_the_three_memories_apart(tmp_path: Path, rank: str) -> None:
+    """Figures 15 and 16, within the budget of the evidence; not before something recurs."""
+    llm = model(
+        refine=[{"facts": [fact("@21 Ann sails.", "1")]}], answer=lambda _: {"answer": "", "cites": []}
+    )
+    memory = library(tmp_path, llm, rank=rank)
+    say(memory, "@20 a boat")
+    memory.ask("@20 boat")
+    say(memory, *["@20 a boat"] * 3)
+    memory.ask("@20 boat")
+    alone, apart = (call.variables for call in llm.calls if call.task == "answer")
+    assert not {"episodes", "facts"} & alone.keys()
+    ids = {
+        kind: {doc["doc_id"].split("/")[-2] for doc in apart[kind]}
+        for kind in ("episodes", "facts", "evidence")
+    }
+    assert ids == {kind: {kind} for kind in ids}
+    assert memory.read("@20 boat", "tiers", 8 * ROLES - 1).apart == ()
+    more = [tokens.count(render(task, dict.fromkeys(task.variables, "")).user) for task in (ANSWER, TIERS)]
+    assert 0 < more[1] - more[0] <= ROLES
 
 
 def test_the_papers_form_has_a_name(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from infinimem.evaluation.judge import JUDGE
 from infinimem.llm import reading
 from infinimem.llm.base import Failure, Task
 from infinimem.llm.tasks import ANSWER
-from infinimem.strategies.infini.tasks import MERGE
+from infinimem.strategies.infini.documents import MERGE
 
 pytestmark = pytest.mark.server
 

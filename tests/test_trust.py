@@ -36,7 +36,7 @@ def test_every_setting_says_whether_it_is_harmless() -> None:
     assert {name for name, value in defaults().items() if not is_harmless(name, value)} == {
         *("llm.model", "llm.base_url", "llm.timeout", "llm.replies_days", "llm.replies_mb", "llm.retries"),
         *("embedder.model", "embedder.path", "embedder.base_url", "git", "memory_tool.observe"),
-        *("gam.cross_encoder", "hooks.daily_tokens"),
+        *("gam.cross_encoder", "hooks.daily_tokens", "xmemory.gate_model"),
     }
     assert [
         name for name in ("lexical", "static", "minilm", "openai") if is_harmless("embedder.name", name)

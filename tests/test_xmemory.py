@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from recmem_library import opened
+from recmem_library import Angles, opened
 
 from infinimem import Turn, open_memory
-from infinimem.errors import LibraryError
-from infinimem.llm.base import LLM, Reply
+from infinimem.errors import LibraryError, ModelNotConfigured
+from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
-from infinimem.model import Evidence, Stage
+from infinimem.model import Evidence, Stage, Usage
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import Loaded
 from infinimem.strategies.xmemory.spec import XmemorySettings
 
 TIME = "2025-01-04T10:00:00"
+ANSWERED = {"answer": "boats", "cites": []}
 
 
 def cuts(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,6 +230,37 @@ class TestReading:
             assert [one.id for one in found] == shown
             context = next(call.variables for call in llm.calls if call.task == "guess")
             assert context["themes"][0]["text"] == "2 facts at @80"
+
+    def test_another_model_of_the_server_may_say_how_sure_an_answer_is(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        root = tmp_path / "library"
+        self.told(root)
+        asked: list[tuple[str, str]] = []
+
+        class Server(ScriptedLLM):
+            base_url = "http://localhost/v1"
+
+            def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+                asked.append((task.name, task.model))
+                logprobs = (("boats", -0.5),) if task.model == "teller" else ()
+                reply = super().complete(task, variables)
+                return replace(reply, usage=Usage(1, 9, 1), logprobs=logprobs)
+
+        def asking(gate_model: str) -> Memory:
+            llm = Server({"guess": lambda _: {"answer": "boats"}, "answer": lambda _: ANSWERED})
+            settings = f'[xmemory]\nrank = "cosine"\ngate = "loss"\ngate_model = "{gate_model}"\n'
+            (root / "infinimem.toml").write_text(settings)
+            return open_memory(root, model=llm, strategy="xmemory", trust=True, embedder=Angles())
+
+        for spent in (50, 0):  # the second time all replies are kept
+            memory = asking("teller")
+            assert memory.ask("boats @80", "hierarchy").text == "boats"
+            assert asked == [*[("guess", "teller")] * 4, ("answer", "")]
+            assert memory.llm.spent.tokens == spent
+        with pytest.raises(ModelNotConfigured, match=r"silent, the gate_model of .* no log probabilities"):
+            asking("silent").ask("boats @80", "hierarchy")
 
     def test_facts_are_picked_until_a_share_is_covered_by_them_and_their_neighbours(
         self, tmp_path: Path

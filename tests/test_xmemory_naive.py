@@ -37,8 +37,8 @@ import pytest
 from numpy.typing import NDArray
 
 from infinimem.strategies.xmemory.partition import Change, Theme, ThemePartition, objective
-from infinimem.strategies.xmemory.read import pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
+from infinimem.strategies.xmemory.strategy import pick
 
 Vector = Sequence[float]
 
@@ -322,7 +322,6 @@ class Stream:
             merge_min=float(chance.uniform(0.4, 0.95)),
             tiny_min=float(chance.uniform(0.2, 0.8)),
             theme_max=int(chance.integers(2, 13)),
-            context=int(chance.integers(0, 11)),
         )
         cuts = sorted(chance.choice(range(1, count), min(count - 1, 6), replace=False).tolist())
         names = [f"f{at:02d}" for at in range(count)]
@@ -386,8 +385,7 @@ def same(seed: int) -> int:
         own.purity,
         own.merge_min,
         own.tiny_min,
-        own.context,
-        own.edge,
+        graph_edge=own.edge,
     )
     for block in stream.blocks:
         ours.close(block)
@@ -406,13 +404,14 @@ def same(seed: int) -> int:
     return len(expected)
 
 
-def covered(rows: NDArray[np.float64], knn: int) -> list[dict[int, float]]:
+def covered(rows: NDArray[np.float64], knn: int) -> dict[str, dict[str, float]]:
     """What each candidate covers, as reading has it from the index."""
     cosines = np.round(rows @ rows.T, 6)
-    found = []
+    found = {}
     for at, row in enumerate(cosines):
         others = sorted((one for one in range(len(rows)) if one != at), key=lambda one: (-row[one], one))
-        found.append({at: 1.0} | {one: float(row[one]) for one in others[:knn] if row[one] > 0})
+        near = {str(one): float(row[one]) for one in others[:knn] if row[one] > 0}
+        found[str(at)] = {str(at): 1.0} | near
     return found
 
 
@@ -424,7 +423,8 @@ def selected(seed: int) -> Sequence[int]:
     budget, knn = int(chance.integers(1, 12)), int(chance.integers(0, 12))
     alpha = float(chance.random())
     kind = "max" if seed % 2 else "total"
-    found = pick(relevance, covered(rows, knn), budget, alpha, kind)
+    named = {str(at): score for at, score in enumerate(relevance)}
+    found = [int(name) for name in pick(named, covered(rows, knn), budget, alpha, kind)]
     vectors = [[float(one) for one in row] for row in rows]
     assert found == naive_pick(relevance, vectors, budget, alpha, knn, kind), seed
     return found

@@ -125,10 +125,7 @@ def bench(
     if len(reports) > 1:
         from infinimem.evaluation.report import over_runs
 
-        columns, rows = over_runs(reports)
-        if options.out.result({"runs": len(reports), "columns": columns, "rows": rows}):
-            options.out.say(f"over {len(reports)} runs, mean ± standard deviation:")
-            options.out.table(columns, rows if options.out.for_people else [columns, *rows])
+        _show(options.out, over_runs(reports), f"over {runs} runs: mean ± standard deviation")
 
 
 def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> dict[str, Any]:
@@ -145,10 +142,7 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
     except KeyboardInterrupt:
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
-    if options.out.result(report):
-        columns, rows = report["columns"], report["rows"]
-        options.out.table(columns, rows if options.out.for_people else [columns, *rows])
-        options.out.say(f"report: {folder / 'report.md'}")
+    _show(options.out, report, f"report: {folder / 'report.md'}")
     graded = {name: one for name, one in report["methods"].items() if one["graded"]}
     passed = {name: one["passed"] for name, one in graded.items()}
     if doubt := indifferent(passed, min((one["graded"] for one in graded.values()), default=0)):
@@ -159,6 +153,13 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
             " command to retry"
         )
     return report
+
+
+def _show(out: Output, table: dict[str, Any], told: str) -> None:
+    if out.result(table):
+        columns, rows = table["columns"], table["rows"]
+        out.table(columns, rows if out.for_people else [columns, *rows])
+        out.say(told)
 
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:

@@ -12,9 +12,9 @@ import click
 from infinimem.cli.history import show_receipt, unsigned
 from infinimem.cli.options import OFFLINE, Options, command, numbers, raw_option, spending_options, words
 from infinimem.cli.output import Output
-from infinimem.errors import UsageError
+from infinimem.errors import ReplyAwaited, UsageError
 from infinimem.model import Receipt, Turn, Unanswered
-from infinimem.results import counted, diff, receipt_json
+from infinimem.results import counted, diff, receipt_json, tasks_json, tasks_left
 from infinimem.store.folders import LEFT_OUT
 from infinimem.store.state import newly_unanswered, unanswered_message
 
@@ -86,6 +86,8 @@ def add(options: Options, /, text: str, **about: Any) -> None:
             out.line(f"{place.entry.seq}\t{place.entry.text}")
         if not evidence:
             out.say("it was recorded before, nothing was added")
+        elif memory.by_agent:
+            out.say(f"recorded as evidence {evidence[0]}; {_waits(memory)}")
         elif not entries:
             nothing = "" if evidence[0] in memory.unanswered() else "; nothing in it to keep beyond that"
             out.say(f"recorded as evidence {evidence[0]}{nothing}")
@@ -95,6 +97,14 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     seqs = [place.entry.seq for place in entries]
     result = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
     _end(options, result, show, entries.unanswered)
+
+
+def _waits(memory: Memory) -> str:
+    if not memory.by_agent:
+        return "recorded only: the next add, import or consolidate extracts entries"
+    told = memory.tasks.counts()
+    tasks = f"{counted(told['open'], 'task')}, " if told["open"] else ""
+    return f"for the agent: {tasks}{counted(told['turns'], 'turn')}; infinimem tasks next"
 
 
 def _estimate(
@@ -145,7 +155,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         return
     before, tried = next_number(memory.view), memory.unanswered()
     done = recorded = entries = 0
-    notes = Again(source.notes, memory.view)
+    notes, record = Again(source.notes, memory.view), record or memory.by_agent
     try:
         with out.progress(f"Recording {path.name}") as step:
             for batch in source.batches():
@@ -181,12 +191,12 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         if first and last:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
-        _say_left(out, source, archived, recorded if record else 0)
+        _say_left(out, source, archived, _waits(memory) if record and recorded else "")
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
 
 
-def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: int) -> None:
+def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: str) -> None:
     for why, times in sorted(source.skipped.items()):
         out.say(f"skipped: {times} {why}")
     by_worth = sorted(source.left_out.items(), key=lambda one: one[1] == LEFT_OUT)
@@ -198,7 +208,7 @@ def _say_left(out: Output, source: Survey, archived: Receipt | None, waiting: in
         gone = f"{counted(len(archived.rows), 'line')} archived that the notes no longer hold"
         out.say(f"{gone}; {archived.id}, infinimem undo takes it back")
     if waiting:
-        out.say("recorded only: the next add, import or consolidate extracts entries")
+        out.say(waiting)
 
 
 @command()
@@ -243,9 +253,15 @@ def consolidate(
         memory.retry()
     if leave:
         memory.leave(numbers(leave, "--leave"))
-    tried = memory.unanswered()
-    with out.progress("Consolidating"):
-        receipt = memory.consolidate(options.max_tokens)
+    tried, receipt = memory.unanswered(), None
+    try:
+        with out.progress("Consolidating"):
+            receipt = memory.consolidate(options.max_tokens)
+    except ReplyAwaited:
+        tasks = memory.tasks.open()
+        data = {"receipt": None, "tasks": [tasks_json(one) for one in tasks]}
+        out.result(data, lambda: out.line(tasks_left(tasks)))
+        return
     failed = newly_unanswered(tried, memory.unanswered())
 
     def show() -> None:

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS spent (
     method TEXT, history TEXT, question TEXT, phase TEXT, calls INTEGER, tokens_in INTEGER,
     tokens_out INTEGER, PRIMARY KEY (method, history, question, phase)) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS scored AS
-    SELECT * FROM result JOIN score ON score.result = result.id WHERE measure NOT LIKE 'tokens to %';
+    SELECT * FROM result JOIN score ON score.result = result.id WHERE measure NOT LIKE '% to %';
 """
 
 

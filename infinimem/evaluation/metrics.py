@@ -15,6 +15,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelNotConfigured
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 CUTS = (5, 10, 20, 50)
 """Ranks at which a list is cut."""
+FIRST = 20
+"""Pieces of which it is told how many words of the answer each holds; xMemory's Naive RAG shows so many."""
+HITS = ("1-hit", "2-hit", "multi-hit")
+"""The shares of these that hold one such word, two, and more."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -111,6 +116,7 @@ def holds(text: str, expected: Iterable[str]) -> bool:
     return any(wanted in whole for answer in expected if (wanted := normal(answer)))
 
 
+@lru_cache(maxsize=1 << 14)
 def stems(text: str) -> tuple[str, ...]:
     """Return the words that LoCoMo compares: NLTK's Porter stems, without punctuation, articles and "and"."""
     plain = _ARTICLES_AND.sub(" ", text.lower().translate(_PUNCTUATION))
@@ -137,7 +143,7 @@ def token_f1(answer: str, expected: str) -> float:
 def parts_f1(answer: str, expected: str) -> float:
     """Split both at commas and return the mean over the expected parts of each one's best F1."""
     given = [stems(part) for part in answer.split(",")]
-    return mean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
+    return fmean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
 
 
 def locomo_f1(answer: str, expected: str, category: str) -> float:
@@ -193,11 +199,6 @@ def _harmonic(common: int, given: int, wanted: int) -> float:
 # ── over questions ──────────────────────────────────────────────────────────────────────────────
 
 
-def mean(values: Collection[float]) -> float:
-    """Return the arithmetic mean; 0 of nothing."""
-    return sum(values) / len(values) if values else 0.0
-
-
 def percentile(values: Iterable[float], share: float) -> float:
     """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
     import numpy as np
@@ -218,7 +219,7 @@ def paired_difference(
     scores = np.array(differences, dtype=np.float32)
     means = _times_drawn(len(differences), resamples, seed) @ scores / len(differences)
     low, high = np.quantile(means, [0.025, 0.975])
-    return {"mean": mean(differences), "low": float(low), "high": float(high)}
+    return {"mean": fmean(differences), "low": float(low), "high": float(high)}
 
 
 @lru_cache(maxsize=4)

@@ -14,7 +14,7 @@ from typing import Any
 from infinimem.evaluation import plots
 from infinimem.evaluation.database import read
 from infinimem.evaluation.methods.spec import OWN
-from infinimem.evaluation.metrics import mean, paired_difference, percentile
+from infinimem.evaluation.metrics import FIRST, HITS, paired_difference, percentile
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
 PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
@@ -79,16 +79,17 @@ def write_report(folder: Path) -> dict[str, Any]:
     return report
 
 
-def over_runs(reports: Sequence[Report]) -> tuple[list[str], list[list[str]]]:
+def over_runs(reports: Sequence[Report]) -> dict[str, Any]:
     """Return the short table over several runs of the same: mean ± standard deviation, a row a method."""
-    columns = reports[0]["columns"]
-    rows = []
-    for name in reports[0]["methods"]:
-        found = [report["methods"][name]["mean"] for report in reports]
-        values = ([100 * one[measure] for one in found if measure in one] for measure in columns[2:])
-        told = (f"{fmean(some):.1f} ± {stdev(some):.1f}" if some[1:] else _NONE for some in values)
-        rows.append([name, str(reports[0]["methods"][name]["counted"]), *told])
-    return columns, rows
+
+    def cell(method: str, measure: str) -> str:
+        of = [report["methods"][method]["mean"] for report in reports]
+        found = [100 * one[measure] for one in of if measure in one]
+        return f"{fmean(found):.1f} ± {stdev(found):.1f}" if found[1:] else _NONE
+
+    columns, rows = reports[0]["columns"], reports[0]["rows"]
+    told = [[*row[:2], *(cell(row[0], measure) for measure in columns[2:])] for row in rows]
+    return {"runs": len(reports), "columns": columns, "rows": told}
 
 
 # ── rows, added up: of one method, ?1 ───────────────────────────────────────────────────────────
@@ -196,6 +197,7 @@ def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> di
         "differences": {other: _differences(select(_PAIRS, other)) for other in baselines},
         "tokens_until_all": _until(select(_UNTIL, "tokens to all")),
         "tokens_until_words": _until(select(_UNTIL, "tokens to words")),
+        "blocks_until_words": _until(select(_UNTIL, "blocks to words")),
         "construction": spent(True),
         "construction_seconds": seconds,
         "disk": disk,
@@ -216,7 +218,7 @@ def _differences(pairs: Iterable[tuple[str, float, float]]) -> dict[str, dict[st
 
 def _until(values: Sequence[tuple[float]]) -> dict[str, float | None]:
     needed = [value for (value,) in values]
-    reached = mean([value < inf for value in needed])
+    reached = sum(value < inf for value in needed) / max(len(needed), 1)
     return {"questions": len(needed), "reached": reached, **_percentiles(needed, 50, 90)} if needed else {}
 
 
@@ -274,6 +276,7 @@ def _tables(report: Report) -> list[str]:
         *(_by_category(methods, measure) for measure in compared),
         _reading(methods, "all evidence is there", "tokens_until_all"),
         _reading(methods, "all words of the answer are", "tokens_until_words"),
+        _density(methods),
         _costs(report, [name for name in _BESIDE_COSTS if name in measures]),
         _phases(methods),
         _documents(methods),
@@ -332,6 +335,16 @@ def _reading(methods: Report, what: str, key: str) -> str:
     return _table(f"Tokens read until {what}", columns, _rows(methods, cells), note)
 
 
+def _density(methods: Report) -> str:
+    def cells(one: Report) -> list[object]:
+        of, shares = one["blocks_until_words"], _percents(one["mean"], HITS)
+        return [_whole(of["p50"]), _whole(of["p90"]), *shares] if of and HITS[0] in one["mean"] else []
+
+    columns = ["method", "pieces until all are read, p50", "p90", *HITS]
+    note = f"Of the first {FIRST} pieces, the shares that hold one, two and more of the telling words."
+    return _table("Words of the answer in the pieces", columns, _rows(methods, cells), note)
+
+
 def _costs(report: Report, measures: Sequence[str]) -> str:
     ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
 
@@ -380,7 +393,7 @@ def _documents(methods: Report) -> str:
     def cells(one: Report) -> list[object]:
         sizes = one["document_tokens"]
         shares = _percentiles(sizes, 10, 50, 90, 100).values()
-        return [len(sizes), _whole(mean(sizes)), *map(_whole, shares)] if sizes else []
+        return [len(sizes), _whole(fmean(sizes)), *map(_whole, shares)] if sizes else []
 
     columns = ["method", "documents", "tokens, mean", "p10", "p50", "p90", "largest"]
     return _table("Sizes of the documents that were made", columns, _rows(methods, cells))

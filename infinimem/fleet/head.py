@@ -25,7 +25,7 @@ EXPORTED = ".infinimem/exported"
 _MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
 _BESIDE = tuple(f"{state.PATH}-{end}" for end in state.BESIDE)
 _HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock", *_BESIDE)
-_HERE_BELOW = (".git/", ".infinimem/displaced/", ".infinimem/tx/")
+_HERE_BELOW = (".git/", ".infinimem/tasks/", ".infinimem/displaced/", ".infinimem/tx/")
 
 
 @dataclass(frozen=True)

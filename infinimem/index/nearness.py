@@ -130,16 +130,19 @@ class Meaning:
         """Return the vectors of the library, with those of some rows, and note where they stand."""
         vectors = vectors_of(self._view)
         rows = vectors.rows
-        missing = wanted[columns.at[wanted] < 0] if columns.vectors is rows else wanted
-        columns.at[missing] = rows.places([columns.keys[at] for at in missing])
-        missing = missing[columns.at[missing] < 0]
+        missing = self._missing(columns, rows, wanted)
         if len(missing):
-            new = vectors.add(*self._texts(columns.ids[missing].tolist()))
-            missing = missing if new is rows else wanted
-            rows = new
-            columns.at[missing] = rows.places([columns.keys[at] for at in missing])
-        columns.vectors = rows
+            rows = vectors.add(*self._texts(columns.ids[missing].tolist()))
+            self._missing(columns, rows, wanted)
         return rows
+
+    def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
+        """Note where the vectors of some rows stand; return those that have none."""
+        if columns.vectors is not rows:  # in other vectors no place of before holds
+            columns.vectors, columns.at = rows, np.full_like(columns.at, -1)
+        left = wanted[columns.at[wanted] < 0]
+        columns.at[left] = rows.places([columns.keys[at] for at in left])
+        return left[columns.at[left] < 0]
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
         """Return the texts of rows as their documents have them, and whether they do still."""

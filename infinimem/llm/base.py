@@ -6,15 +6,19 @@ A client never raises for what a model answered, only where it cannot be reached
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from infinimem.errors import ReplyAwaited
 from infinimem.model import Usage
 
 Failure = Literal[
     "JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED", "TOO_LONG", "REFUSED", "REASONING", "TOOL_CALL"
 ]
+AGENT = "agent"
+"""The name of the model that is whoever works with the library (llm/agent.py)."""
 CUT = ("TRUNCATED", "TOO_LONG")
 """Of these less text may help: the reply did not fit, or the prompt did not."""
 
@@ -28,6 +32,9 @@ class Task:
         schema: JSON schema of the reply, an object.
         rule: "module:function" that answers without a model, given the variables.
         logprobs: whether the log probabilities of the reply's tokens are wanted, where a server gives them.
+        draws: whether its reply says what its `turns` tell, and leaves only those out that tell nothing.
+        model: the model of the client's server that is asked in place of the client's own, if any; a client
+            that knows but one asks that.
     """
 
     name: str
@@ -37,6 +44,8 @@ class Task:
     max_tokens: int = 2048
     prompts: str = "infinimem.prompts"
     logprobs: bool = False
+    draws: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,17 +106,31 @@ def in_order(
 
     Each runs in a copy of the caller's context. After an error or a Ctrl-C `ended` is called before calls
     under way are waited for, what the first item raised is raised, and calls that have not begun never do.
+    Where replies of an agent are awaited all are called, and one error says what for.
     """
     from concurrent.futures import ThreadPoolExecutor
     from contextvars import copy_context
 
     if workers < 2 or len(items) < 2:
-        return [call(item) for item in items]
+        return _results([partial(call, item) for item in items])
     with ThreadPoolExecutor(min(workers, len(items))) as pool:
         waiting = [pool.submit(copy_context().run, call, item) for item in items]
         try:
-            return [one.result() for one in waiting]
+            return _results([one.result for one in waiting])
         except BaseException:
             ended()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _results(calls: Iterable[Callable[[], Result]]) -> list[Result]:
+    results: list[Result] = []
+    asked: list[tuple[Any, Any]] = []
+    for call in calls:
+        try:
+            results.append(call())
+        except ReplyAwaited as awaited:
+            asked += awaited.asked
+    if asked:
+        raise ReplyAwaited(asked)
+    return results

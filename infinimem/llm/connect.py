@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelNotConfigured, NotTrusted, UsageError
-from infinimem.llm.base import LLM
+from infinimem.llm.base import AGENT, LLM
 from infinimem.llm.replies import Nobody
 from infinimem.settings import Configuration, ModelSettings, advice
 
@@ -18,8 +18,8 @@ OFFLINE = "offline"
 
 
 def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
-    """Return the client for a model by name, or "offline"; None takes the settings, then "offline". A client
-    of the openai package asks the model that the settings name.
+    """Return the client for a model by name, "agent" or "offline"; None takes the settings, then "offline". A
+    client of the openai package asks the model that the settings name.
 
     Raises:
         ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
@@ -31,7 +31,7 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
             "model takes a name, an object with `complete`, or a client of openai that is not async"
         )
     name = name or settings.model or OFFLINE
-    if client is not None and name == OFFLINE:
+    if client is not None and name in (OFFLINE, AGENT):
         raise ModelNotConfigured(
             "no model is named for the client of openai; set INFINIMEM_MODEL, or model under [llm]"
         )
@@ -39,6 +39,10 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
         from infinimem.llm.offline import OfflineClient
 
         return OfflineClient()
+    if name == AGENT:
+        from infinimem.llm.agent import Agent
+
+        return Agent()
     from infinimem.llm.openai_client import OpenAIClient
 
     return OpenAIClient(

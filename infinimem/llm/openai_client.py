@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
@@ -105,6 +106,8 @@ class OpenAIClient:
                 "the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'"
             )
         self.name = model
+        like = partial(OpenAIClient, base_url=base_url, api_key=api_key, timeout=timeout, retries=retries)
+        self._other = cache(partial(like, client=client))
         self._endpoint = Endpoint(
             base_url or os.environ.get("OPENAI_BASE_URL"),
             api_key or os.environ.get("OPENAI_API_KEY"),
@@ -123,6 +126,8 @@ class OpenAIClient:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`."""
+        if task.model not in ("", self.name):
+            return self._other(task.model).complete(replace(task, model=""), variables)
         tasks.check(task.name, task.variables, variables)
         prompt = tasks.render(task, variables)
         try:

@@ -3,8 +3,9 @@
     FOLDER/<32 hex>.md    a reply, what it took, and the request below it (docs/FORMAT.md, Kept replies)
 
 A reply that fits its schema is kept, whatever the law then says of it; one that is cut, or cannot be read, is
-not. A file that is damaged, or fits its task no more, counts as absent. Files appear whole and never change,
-so that processes need no lock. Nothing of it is needed: a folder that cannot be written only costs calls.
+not. A file that is damaged, or fits its task no more, counts as absent. Files appear whole, and one with a
+reply never changes, so that processes need no lock. Nothing of it is needed: a folder that cannot be written
+only costs calls. Where the agent that works with the library is the model, a file waits for its reply.
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from infinimem import tokens
 from infinimem.errors import ModelError, ModelUnavailable, SpendingCapReached
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import one_line
+from infinimem.markdown.signature import format_seqs
 from infinimem.model import Usage
 
 _DAY = 24 * 3600
-_FILE = re.compile(r"---\n(.*?)\n---\n\n# Reply\n\n(`{3,})\n(.*?)\n\2\n", re.DOTALL)
+_HEAD = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
+_SECTION = re.compile(r"\n# (\w+)\n\n(`{3,})\n(.*?)\n\2\n", re.DOTALL)
 _TOOK = ("calls", "tokens_in", "tokens_out")
 
 
@@ -103,7 +107,7 @@ class Cached(Wrapper):
             reply = _read(path, task) or self._ask(task, variables)
             if reply.data is not None and not reply.kept:
                 self._is_grown = True
-                _write(path, task, request, reply)
+                _write(path, *_told(task, request, reply))
         with self._lock:
             self.usage += reply.usage
             self.spent += Usage() if reply.kept else reply.usage
@@ -114,6 +118,22 @@ class Cached(Wrapper):
             raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
         return self._llm.complete(task, variables)
 
+    def put_down(self, folder: Path, asked: Iterable[tuple[Task, Mapping[str, Any]]]) -> list[str]:
+        """Write requests without a reply into the folder of replies; return their keys, each once."""
+        keys: dict[str, None] = {}
+        for task, variables in asked:
+            request = self._request(task, variables)
+            keys[key := _key(request)] = None
+            if not (folder / f"{key}.md").exists():
+                head, sections = _told(task, request, Reply(None))
+                if task.draws:
+                    head["turns"] = format_seqs(sorted(int(turn["id"]) for turn in variables["turns"]))
+                if problems := variables.get("problems"):
+                    head["problems"] = json.dumps(problems)
+                _write(folder / f"{key}.md", head, sections)
+                self._is_grown = True
+        return list(keys)
+
     def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:
         """Return what decides the reply; how the server wants to be asked (Dialect) does not."""
         from infinimem.llm import tasks
@@ -122,7 +142,7 @@ class Cached(Wrapper):
         return {
             "messages": [*prompt],
             "schema": task.schema,
-            "model": self.name,
+            "model": task.model or self.name,
             "base_url": self.address or "",
             "parameters": {"temperature": 0, "max_tokens": task.max_tokens, "logprobs": task.logprobs},
             "run": self._run,
@@ -138,6 +158,48 @@ class Nobody:
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """See `LLM.complete`; raises `why`."""
         raise self._why
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file: what stands in its header, and in its sections by title."""
+
+    head: Mapping[str, str]
+    sections: Mapping[str, str]
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self.sections["Reply"].strip())
+
+    @property
+    def schema(self) -> Any:
+        return json.loads(self.sections["Schema"])
+
+
+def kept(path: Path) -> Kept | None:
+    """Return what a file holds; None where there is none, or it is damaged."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+        if (head := _HEAD.match(text)) is None:
+            return None
+        rows = dict(line.split(": ", 1) for line in head[1].split("\n"))
+        sections = {title: part for title, _, part in _SECTION.findall(text, head.end())}
+    except (OSError, ValueError):
+        return None
+    return Kept(rows, sections) if {"Reply", "Instructions", "Material", "Schema"} == {*sections} else None
+
+
+def put_reply(path: Path, reply: str, instructed: bool = True) -> Usage:
+    """Write the agent's reply into the file of its request, or take it out (""); return what it took, with
+    the instructions if it was `instructed` for this one."""
+    if (known := kept(path)) is None:
+        return Usage()
+    asked = tokens.count(known.sections["Material"])
+    asked += tokens.count(known.sections["Instructions"]) if instructed else 0
+    took = Usage(1, asked, tokens.count(reply)) if reply else Usage()
+    head = {**known.head, **{name: str(getattr(took, name)) for name in _TOOK}}
+    _write(path, head, {**known.sections, "Reply": reply})
+    return took
 
 
 def prune(folder: Path, days: float, size: float) -> None:
@@ -162,16 +224,14 @@ def _read(path: Path, task: Task) -> Reply | None:
     from infinimem.llm import reading
 
     try:
-        parts = _FILE.match(path.read_bytes().decode("utf-8"))
-        if parts is None:
+        if (known := kept(path)) is None:
             return None
-        head = dict(line.split(": ", 1) for line in parts[1].split("\n"))
-        usage = Usage(*(int(head[name]) for name in _TOOK))
+        usage = Usage(*(int(known.head[name]) for name in _TOOK))
         logprobs = tuple(
-            (str(token), float(value)) for token, value in json.loads(head.get("logprobs", "[]"))
+            (str(token), float(value)) for token, value in json.loads(known.head.get("logprobs", "[]"))
         )
-        reply = reading.read(parts[3], task.schema)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        reply = reading.read(known.sections["Reply"], task.schema)
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if reply.data is None:
         return None
@@ -180,9 +240,8 @@ def _read(path: Path, task: Task) -> Reply | None:
     return replace(reply, usage=usage, logprobs=logprobs, kept=True)
 
 
-def _write(path: Path, task: Task, request: Mapping[str, Any], reply: Reply) -> None:
-    from tempfile import NamedTemporaryFile
-
+def _told(task: Task, request: Mapping[str, Any], reply: Reply) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the header and the sections of a file."""
     instructions, material = request["messages"]
     head = {
         "task": task.name,
@@ -191,17 +250,23 @@ def _write(path: Path, task: Task, request: Mapping[str, Any], reply: Reply) -> 
     head |= {name: str(getattr(reply.usage, name)) for name in _TOOK}
     if reply.logprobs:
         head["logprobs"] = json.dumps(reply.logprobs)
-    text = reply.text or json.dumps(reply.data, ensure_ascii=False)
+    text = reply.text or ("" if reply.data is None else json.dumps(reply.data, ensure_ascii=False))
     shown = {"Reply": text, "Instructions": instructions, "Material": material}
-    shown["Schema"] = json.dumps(request["schema"], indent=1)
+    return head, {**shown, "Schema": json.dumps(request["schema"], indent=1)}
+
+
+def _write(path: Path, head: Mapping[str, str], sections: Mapping[str, str]) -> None:
+    from tempfile import NamedTemporaryFile
+
     lines = "".join(f"{name}: {value}\n" for name, value in head.items())
-    sections = "".join(f"\n# {title}\n\n{_fenced(part)}" for title, part in shown.items())
+    body = "".join(f"\n# {title}\n\n{fenced(part)}" for title, part in sections.items())
     with suppress(OSError), NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as part:
-        part.write(f"---\n{lines}---\n{sections}".encode("utf-8", "backslashreplace"))
+        part.write(f"---\n{lines}---\n{body}".encode("utf-8", "backslashreplace"))
         part.close()
         Path(part.name).replace(path)
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str) -> str:
+    """Return a text as a code block whose fence it cannot end."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}\n{text}\n{fence}\n"

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
@@ -51,11 +52,13 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
     return {"type": "array", "items": object_of(optional, **properties)}
 
 
-def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
+def task(
+    name: str, variables: str, max_tokens: int, rule: str, draws: bool = False, **properties: Schema
+) -> Task:
     """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
     reply."""
     rule = f"infinimem.llm.offline.{rule}"
-    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens)
+    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens, draws=draws)
 
 
 def turn(entry: Entry, text: str) -> dict[str, str | None]:
@@ -72,16 +75,14 @@ SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
-signed. `cites` names the lines relied upon."""
+signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
 
 CALLS = list_of(name=TEXT, arguments={"type": "object"})
 
-SEARCHING = Task(
-    ANSWER.name,
-    ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
-    object_of(answer=TEXT, cites=IDS, calls=CALLS),
-    ANSWER.rule,
-    ANSWER.max_tokens,
+SEARCHING = replace(
+    ANSWER,
+    variables=ANSWER.variables | {"catalog", "calls", "rounds_left", "tools"},
+    schema=object_of(answer=TEXT, cites=IDS, calls=CALLS),
 )
 """The same, or calls of tools that show more. `catalog` and `calls` are what a model is told of documents,
 and of its calls so far; `tools` are those that packages add."""
@@ -132,11 +133,16 @@ def placeholders(task: Task) -> frozenset[str]:
 
 def _for(task: Task) -> Prompt:
     """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
-    halves = (
-        _SECTION.sub(lambda m: m[2] if m[1] in task.variables else "", half)
-        for half in template(task.name, task.prompts)
-    )
-    return Prompt(*halves)
+    return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
+
+
+def _chosen(text: str, names: Collection[str]) -> str:
+    return _SECTION.sub(lambda m: m[2] if m[1] in names else "", text)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with the sections whose names have a value, and the values in their places."""
+    return _PLACEHOLDER.sub(lambda m: values[m[1]], _chosen(text, values))
 
 
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:

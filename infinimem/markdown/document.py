@@ -54,7 +54,8 @@ class Document:
         lines = text.split("\n")
         if final or not text:
             lines.pop()
-        if not doc_id.startswith("evidence/"):  # what was last seen of an entry is the same object then
+        if is_signed(doc_id) and not doc_id.startswith("evidence/"):
+            # what was last seen of an entry is the same object then
             lines = [intern(line) if line.startswith("- <") else line for line in lines]
         return cls(doc_id, tuple(lines), bom, final)
 

@@ -231,7 +231,8 @@ def _closed(
         for number, line in marked
         if (match := _FENCE.match(line) or _COMMENT.match(line)) and (indented or line[0] != " ")
     ]
-    ends = [number for number, line in enumerate(lines, 1) if "-->" in line] if marks else []
+    commented = any(run[0] == "<" for _, run, _ in marks)
+    ends = [number for number, line in enumerate(lines, 1) if "-->" in line] if commented else []
     # The longest closing run at or after each mark, so that an opening which nothing closes costs one look.
     longest = [{"`": 0, "~": 0, "<": 0}]
     for _, run, info in reversed(marks):

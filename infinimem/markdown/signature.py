@@ -25,7 +25,8 @@ _FIELD = re.compile(rf"({_KEY})=({_BARE}|{_QUOTED})")
 _PAIR = rf"{_KEY}=(?:{_BARE}|{_QUOTED})"
 _SIGNATURE = re.compile(rf"- <({_PAIR}(?:,{_PAIR})*+)>(?: |(?=\n|\Z))")
 _LOOKS_SIGNED = re.compile(rf"- <(?:{_KEY}=|seq\b)|[-*+][ \t]++<seq=")
-_WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+)<(?={_KEY}[ \t]*+=|seq\b)", re.MULTILINE)
+_SIGNS = re.compile(rf"<(?={_KEY}[ \t]*+=|seq\b)")
+_WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+){_SIGNS.pattern}", re.MULTILINE)
 _TOMBSTONE = re.compile(r"<!-- forgotten: ([1-9][0-9]{0,17}) -->\r?\Z")
 _IS_KEY = re.compile(rf"{_KEY}\Z")
 _IS_BARE = re.compile(rf"{_BARE}\Z")
@@ -113,7 +114,7 @@ def looks_signed(line: str) -> bool:
 
 def unsign(text: str) -> str:
     """Return `text` with a backslash, which Markdown does not show, before what looks like a signature."""
-    return _WOULD_SIGN.sub(r"\1\\<", text)
+    return _WOULD_SIGN.sub(r"\1\\<", text) if _SIGNS.search(text) else text  # the latter is fast
 
 
 def format_entry(

@@ -22,6 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from infinimem.errors import InfinimemError, LibraryError
+from infinimem.llm.tasks import filled
 from infinimem.log import log
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.mcp.tools import Offer, offers
@@ -172,7 +173,10 @@ def make_server(
         NAME,
         version=version(NAME),
         title="infinimem memory",
-        instructions=resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
+        instructions=filled(
+            resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
+            dict.fromkeys(served.offered, ""),
+        ),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,

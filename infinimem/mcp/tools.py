@@ -1,5 +1,5 @@
-"""What is offered to a client: the five tools of every library, and the two that call its model. No tool
-deletes.
+"""What is offered to a client: the five tools of every library, and the two that call its model, or those by
+which the client is the model. No tool deletes.
 
 Names, descriptions and schemas of the five are those of infinimem.tools; here stands what MCP adds.
 """
@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 
 from infinimem.answer import LINE_LENGTH
 from infinimem.errors import ModelUnavailable
+from infinimem.llm.base import AGENT
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.memory import Memory
 from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
+from infinimem.results import tasks_claimed
 from infinimem.store.state import unanswered_message
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
@@ -43,6 +45,8 @@ _SHOWN: Mapping[str, tuple[str, dict[str, Any]]] = {
         _object(recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"),
     ),
     "ask": ("Ask memory", _object(answer="string", citations="array")),
+    "memory_tasks": ("Next task of the memory", _object(task=("integer", "null"), left="integer")),
+    "memory_answer": ("Answer a task", _object(wrong="array", task=("integer", "null"), left="integer")),
 }
 """Of each tool its name for people, and the schema of its result."""
 
@@ -66,17 +70,76 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`."""
-    asking = [ask_tool(reading)]
+    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`; `ask` has
+    those of tasks in its place where the client is the model."""
+    agents = [] if memory.library.read_only else [tasks_tool(memory), answer_tool(memory)]
+    asking = agents if memory.by_agent else [ask_tool(reading)]
     if not memory.library.read_only:
         asking.insert(0, remember_tool(memory, trust_user))
-    outward = memory.llm.name != "offline"
+    outward = memory.llm.name not in ("offline", AGENT)
     found = {}
     for tool in (*reading.tools, *asking):
         name, asks = tool.name, tool in asking
         title, shape = _SHOWN.get(name, (name, _object()))
-        found[name] = Offer(tool, title, shape, asks, name == "remember", asks and outward)
+        writes = name in ("remember", "memory_tasks", "memory_answer")
+        found[name] = Offer(tool, title, shape, asks, writes, asks and outward)
     return found
+
+
+class TaskTool(Tool):
+    """A tool whose result is no data but what is to be done; what was recorded stands in blocks in it."""
+
+    def told(self, result: Result) -> str:
+        """See `Tool.told`."""
+        return super().told(result) if "error" in result else "\n".join(self.rows(result))
+
+
+def _task_rows(result: Result) -> Iterator[str]:
+    yield from result.get("wrong", ())
+    yield result["text"]
+
+
+def _next(memory: Memory, number: int | None = None, after: int | None = None) -> Result:
+    task = memory.tasks.take(number, after)
+    left = memory.tasks.open()
+    if task is None:
+        return {"task": None, "left": len(left), "text": tasks_claimed(left)}
+    rest = sum(one.tokens for one in left if one.number != task.number)
+    text = f"{task.text}\n\nAnswer with memory_answer; {len(left) - 1} more tasks, about {rest} tokens, wait."
+    return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
+
+
+def tasks_tool(memory: Memory) -> Tool:
+    """Make the tool that gives the next task."""
+
+    def memory_tasks(task: int | None = None) -> Result:
+        """Give the next thing that this memory would ask a model, and claim it for ten minutes: you are its
+        model. Call it when the user asks you to consolidate memory, and answer with memory_answer.
+
+        Args:
+            task: the number of a task that others have; without it the first that nobody has
+        """
+        return _next(memory, task)
+
+    return TaskTool.of(memory_tasks, _task_rows)
+
+
+def answer_tool(memory: Memory) -> Tool:
+    """Make the tool that takes the reply to a task."""
+
+    def memory_answer(task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
+        """Answer a task of memory_tasks. Gives what is wrong with the reply, or the next task.
+
+        Args:
+            task: its number
+            reply: the JSON that it asks for
+        """
+        if wrong := memory.tasks.answer(task, reply):
+            left = len(memory.tasks.open())
+            return {"wrong": wrong, "task": task, "left": left, "text": "nothing of it is kept; answer again"}
+        return {"wrong": [], **_next(memory, after=task)}
+
+    return TaskTool.of(memory_answer, _task_rows)
 
 
 def _answer_rows(result: Result) -> Iterator[str]:

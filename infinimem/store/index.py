@@ -240,10 +240,10 @@ class Index:
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         self._connections.append(db)
-        while not _is_wal(db):  # no waiting for a lock is built into this
-            time.sleep(PAUSE)
         for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
+        while not _is_wal(db):  # no waiting for a lock is built into this
+            time.sleep(PAUSE)
         if self._db is not None and self._found() != self._inode:
             raise sqlite3.DatabaseError("it was deleted meanwhile")
         return db
@@ -532,7 +532,7 @@ def _is_remote(folder: Path) -> bool:
     with suppress(OSError):
         for row in Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
             _, point, name, *_ = row.split(" ")
-            if len(point) >= len(best) and folder.is_relative_to(point):
+            if len(point) >= len(best) and f"{folder}/".startswith(f"{point.rstrip('/')}/"):
                 best, kind = point, name
     return kind in NETWORK
 

@@ -379,6 +379,11 @@ class Library:
         with self.locked():
             state.note(self.files, strategy=self.spec.name, unanswered=kinds)
 
+    def reopen(self, seqs: Collection[int]) -> None:
+        """Have turns drawn from again of which nothing was kept."""
+        with self.locked() as view:
+            state.note(self.files, reopened=[seq for seq in seqs if seq not in view.cited])
+
     def seen_lines(self) -> Mapping[int, state.SeenLine]:
         """Return every line as it was last seen, by seq."""
         return state.SeenLines(self.files).load()

@@ -113,6 +113,7 @@ class Lines:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._places: dict[int, str | None] = {}
 
     def all(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query; raise a LibraryError if the index cannot be read any more."""
@@ -127,8 +128,10 @@ class Lines:
 
     def place(self, seq: int) -> str | None:
         """Return the document with the line that a seq stands for."""
-        rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
-        return rows[0][0] if rows else None
+        if seq not in self._places:
+            rows = self.all(_PLACE, seq) if 0 < seq < 1 << 63 else ()
+            self._places[seq] = rows[0][0] if rows else None
+        return self._places[seq]
 
     def is_said(self, seq: int) -> bool:
         """Return whether a turn has this seq."""

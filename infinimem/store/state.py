@@ -18,7 +18,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from errno import ENOSPC
@@ -378,6 +378,7 @@ def note(
     lists: Mapping[str, Set[int]] = MappingProxyType({}),
     begin: Callable[[], Set[int]] = frozenset,
     emptied: str | None = None,
+    reopened: Collection[int] = (),
     strategy: str = "",
     unanswered: Mapping[int, str] = MappingProxyType({}),
     model: str = "",
@@ -389,6 +390,7 @@ def note(
         lists: turns to add, by list.
         begin: gives what a list of turns drawn from begins with where it is lost.
         emptied: a list that begins anew.
+        reopened: turns that are on no list any more.
         strategy, model, unanswered: kind of failure by turn; tries of one model add up until it answers.
     """
 
@@ -396,6 +398,8 @@ def note(
         if emptied:  # no number is given again
             tables.execute("INSERT INTO turn (list, seq) SELECT '', max(n) FROM turn")
             tables.execute("DELETE FROM turn WHERE list = ?", (emptied,))
+        tables.executemany("DELETE FROM turn WHERE seq = ?", ((seq,) for seq in reopened))
+        if emptied or reopened:
             tables.execute("UPDATE meta SET id = ?", (os.urandom(16).hex(),))
         for name, seqs in lists.items():
             row = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone()
@@ -403,7 +407,7 @@ def note(
         _add_unanswered(tables, strategy, unanswered, model)
         _add_seen(tables, seen)
 
-    if emptied or unanswered or seen or any(lists.values()):
+    if emptied or reopened or unanswered or seen or any(lists.values()):
         _write(files, act)
 
 

@@ -154,6 +154,8 @@ class View:
         self.drawn = drawn
         self.refused = refused
         self.tried = unanswered
+        self.upto: int | None = None
+        """The last turn that counts as said, of those that are open; None if all do."""
         self._ids = ids
         self._load = load
         self._lines = lines
@@ -331,6 +333,11 @@ class View:
             for seq, one in self.tried.items()
             if self._left(seq) or (one.model == model and one.tries >= TRIES) or before.get(seq) != one
         }
+
+    def pending(self, model: str) -> list[int]:
+        """Return seqs of the turns that a model is to be asked about, ascending."""
+        given_up = self.given_up(model)
+        return [place.seq for place in self.each_uncited() if place.seq not in given_up]
 
     def _left(self, seq: int) -> bool:
         return seq in self.tried and self.tried[seq].kind == LEFT

@@ -31,7 +31,7 @@ def open_turns(view: View, *documents: str) -> Mapping[str, Sequence[Located]]:
     turns: dict[str, list[Located]] = {}
     for doc_id, seq in view.lines.open(*documents):
         turn = view.document(doc_id).entry(seq)
-        if turn and not view.repeats(turn):
+        if turn and not view.repeats(turn) and (view.upto is None or seq <= view.upto):
             turns.setdefault(doc_id, []).append(turn)
     return turns
 

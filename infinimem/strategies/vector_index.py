@@ -6,7 +6,6 @@ Source: All-Mem, Eq. 2 and 4; section 3.5 (search over the surface alone).
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -26,31 +25,6 @@ Scored = list[tuple[str, float]]
 """Records with their cosines."""
 
 
-class Group:
-    """Where the vectors of a folder's records stand among the library's: a place for each of `names`."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.places = array("q")
-        self._at: dict[str, int] = {}
-
-    def __getitem__(self, name: str) -> int:
-        return self.places[self._at[name]]
-
-    def put(self, name: str, place: int) -> None:
-        if name in self._at:
-            self.places[self._at[name]] = place
-        else:
-            self._at[name] = len(self.names)
-            self.names.append(name)
-            self.places.append(place)
-
-    def drop(self, name: str) -> None:
-        at, last, place = self._at.pop(name), self.names.pop(), self.places.pop()
-        if last != name:
-            self.names[at], self.places[at], self._at[last] = last, place, at
-
-
 class VectorIndex:
     """The vectors of records, those of each folder apart; kept where the library has files."""
 
@@ -59,34 +33,36 @@ class VectorIndex:
         self.stored: Stored | None = None
         """The files that the store of the next `sync` shows."""
         self._rows = vectors.rows
-        self._groups: dict[str, Group] = {}
-        """By folder; what tells of nothing stands apart and is near to nothing."""
         self._records: SharedDict[str, Record] = SharedDict()
-        """As their rows have them."""
+        """As the columns have them: a slot each, that of a record which is gone stays."""
+        self._slots: dict[str, int] = {}
+        self._names: list[str] = []
+        self._places = self._groups = np.zeros(0, np.int64)
+        self._codes: dict[str, int] = {"": 0}
+        """Of groups; what tells of nothing, or is gone, is in the first and near to nothing."""
 
     def sync(self, store: RecordStore) -> None:
         """Bring the index in line with a store; costs what differs from the last."""
-        moved = store.records.changed(self._records)
-        wanted = {name: store.records[name] for name in moved if name in store}
-        fresh = [
-            name
-            for name, record in wanted.items()
-            if name not in self._records or self._records[name].text != record.text
-        ]
+        known, moved = self._records, store.records.changed(self._records)
+        new = {name: store.records[name] for name in moved if name in store}
+        fresh = [name for name, one in new.items() if name not in known or known[name].text != one.text]
         turns = {said.ref.seq for name in fresh for said in store.quotes(name)} if self.stored else ()
-        rows = self._with([wanted[name].text for name in fresh], filter(None, map(store.turn, turns)))
+        rows = self._with([new[name].text for name in fresh], filter(None, map(store.turn, turns)))
         if rows is not self._rows:
-            known, self._rows, self._groups, self._records = self._records, rows, {}, SharedDict()
+            self._rows, self._records, self._groups = rows, SharedDict(), np.zeros_like(self._groups)
             if known:  # a `forget` came between: all stands elsewhere
                 self.sync(store)
                 return
+        added = [name for name in moved if name not in self._slots]
+        self._slots.update((name, at) for at, name in enumerate(added, len(self._names)))
+        self._names += added
+        self._places, self._groups = (
+            np.append(column, np.zeros(len(added), np.int64)) for column in (self._places, self._groups)
+        )
         for name in moved:
-            old, new = self._records.get(name), wanted.get(name)
-            place = rows.at[text_key(new.text)] if new else -1
-            if old and (new is None or new.group != old.group):
-                self._groups[old.group].drop(name)
-            if new:
-                self._groups.setdefault(new.group, Group()).put(name, place)
+            slot, record = self._slots[name], new.get(name)
+            self._places[slot] = rows.at[text_key(record.text)] if record else -1
+            self._groups[slot] = self._codes.setdefault(record.group if record else "", len(self._codes))
         self._records = store.records.copy()
 
     def _with(self, texts: Sequence[str], said: Iterable[Located]) -> Rows:
@@ -108,7 +84,7 @@ class VectorIndex:
         return row
 
     def _place(self, name: str) -> int:
-        return self._groups[self._records[name].group][name]
+        return int(self._places[self._slots[name]])
 
     def cos(self, one: str, other: str) -> float:
         """Cosine of two records, to 6 decimals."""
@@ -151,11 +127,10 @@ class VectorIndex:
 
     def _near(self, folder: str, queries: Matrix, k: int) -> list[Scored]:
         """The records of a folder nearest to each vector and all that tie with the last, in no order."""
-        group = self._groups.get(folder) or Group()
-        found = nearest(self._rows.matrix, queries, k, np.array(group.places, np.int64))
+        slots = np.flatnonzero(self._groups == self._codes.get(folder, -1))
         return [
-            [(group.names[at], cosine) for at, cosine in zip(places.tolist(), cosines, strict=True)]
-            for places, cosines in found
+            [(self._names[slot], cosine) for slot, cosine in zip(slots[near].tolist(), cosines, strict=True)]
+            for near, cosines in nearest(self._rows.matrix, queries, k, self._places[slots])
         ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from infinimem.strategies.infini.tasks import keep_summaries
+from infinimem.strategies.infini.documents import keep_summaries
 
 SAMPLE = Path(__file__).parents[2] / "sample_library"
 OFFLINE = ("--model", "offline")

@@ -16,7 +16,7 @@ from infinimem.evaluation.methods.spec import parse_all
 from infinimem.memory import Memory
 from infinimem.model import Move, Plan
 from infinimem.settings import configuration
-from infinimem.strategies.infini.tasks import quote_facts
+from infinimem.strategies.infini.documents import quote_facts
 from infinimem.strategies.readers.pipeline import shown
 from infinimem.testing import ScriptedLLM
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
 from infinimem.evaluation.datasets.exports import NOT_MENTIONED
+from infinimem.evaluation.metrics import HITS
 from infinimem.evaluation.model import Benchmark, Case, Found
 from infinimem.importers import read_turns
 
@@ -136,6 +138,11 @@ class TestLoCoMo:
         assert (scores["R in 1024"], scores["R in 2048"], scores["tokens to all"]) == (0.5, 1, 1200)
         assert "tokens to all" not in data.retrieval(case, case.questions[1], [found("D1:2")])
         assert data.retrieval(case, case.questions[3], [found("D1:2")]) == {}
+        words = [Found(text, (), 10) for text in ("Nothing.", "Two years", "a year", "About two years ago")]
+        asked = replace(case.questions[1], expected=("About two years ago",))
+        scores = data.retrieval(case, asked, words)
+        assert (scores["tokens to words"], scores["blocks to words"]) == (40, 4)
+        assert [scores[name] for name in HITS] == [0.25, 0.25, 0.25]
 
     def test_answers(self, cases: Callable[..., list[Case]]) -> None:
         data = benchmark("locomo")

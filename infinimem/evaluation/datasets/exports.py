@@ -102,8 +102,7 @@ class LoCoMo(_Exported):
         asked = record["qa"]
         if not isinstance(asked, list) or not all(isinstance(row, dict) for row in asked):
             raise UsageError(f"{path.name} is not as LoCoMo has it: 'qa' is no list of objects")
-        session_of = {turn.turn: turn.session for turn in said}
-        known = frozenset(turn.turn for turn in said if turn.turn)
+        session_of = {turn.turn: turn.session for turn in said if turn.turn}
         answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
         for number, row in enumerate(asked):
             text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
@@ -113,7 +112,7 @@ class LoCoMo(_Exported):
                 )
             right = self._corrections.get((as_text(text), as_text(row.get("answer", ""))), {})
             evidence = right.get("correct_evidence", row.get("evidence"))
-            gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], known))
+            gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], session_of))
             expected = as_text(right.get("correct_answer", row.get("answer", "")))
             counted, named = category != ADVERSARIAL, f"{name}-q{number}"
             if not counted and named in answered:

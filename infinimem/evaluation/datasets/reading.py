@@ -84,8 +84,9 @@ class Quota:
 def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) -> dict[str, float]:
     """Measures of the turns that were found, by rank and as they are read; none without evidence.
 
-    "tokens to words": those read until each telling word of the expected answer was seen. Source: xMemory
-    (arXiv 2602.02007), section 5.2 (evidence coverage).
+    "tokens to words" and "blocks to words": what is read until each telling word of the expected answer was
+    seen; of the first pieces the shares that hold one of them, two, and more. Source: xMemory (arXiv
+    2602.02007), section 5.2 (evidence density and coverage).
     """
     if not question.scored:
         return {}
@@ -93,9 +94,15 @@ def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) 
     scores |= read_within(found, question.turns, budgets)
     words = {word for answer in question.expected[:1] for word in metrics.stems(answer)}
     telling = words.difference(*(metrics.stems(word) for word in STOP_WORDS))
-    pieces = ((set(metrics.stems(item.text)), item.tokens) for item in found)
-    needed = metrics.tokens_until(pieces, telling) if telling else None
-    return scores if needed is None else {**scores, "tokens to words": float(needed)}
+    if not telling:
+        return scores
+    hits = [telling.intersection(metrics.stems(item.text)) for item in found]
+    tokens = [item.tokens for item in found]
+    for unit, sizes in (("tokens", tokens), ("blocks", [1] * len(found))):
+        needed = metrics.tokens_until(zip(hits, sizes, strict=True), telling)
+        scores |= {} if needed is None else {f"{unit} to words": float(needed)}
+    counts = Counter(min(len(words), len(metrics.HITS)) for words in hits[: metrics.FIRST])
+    return scores | {name: counts[at] / max(counts.total(), 1) for at, name in enumerate(metrics.HITS, 1)}
 
 
 def read_within(

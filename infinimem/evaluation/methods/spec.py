@@ -75,11 +75,8 @@ class Spec:
     def library(self) -> str:
         """A name that methods with the same library share, fit for a file's."""
         assert self.way is not None
-        settings = (
-            f"{group}.{key}={value}"
-            for group, values in self._groups(building=True).items()
-            for key, value in values.items()
-        )
+        made = self._making.items()
+        settings = (f"{group}.{key}={value}" for group, values in made for key, value in values.items())
         linked = () if self.linked_by is None else (f"embedder={self.linked_by}",)
         first = self.way.strategy if self.draws else self.name
         return _UNFIT.sub("_", ":".join((first, *settings, *linked)))
@@ -95,13 +92,13 @@ class Spec:
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
         lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
-        for group, values in self._groups(building).items():
+        for group, values in (self._making if building else self.settings).items():
             lines += [f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
         return "\n".join([*lines, ""])
 
-    def _groups(self, building: bool) -> Groups:
-        if not building:
-            return self.settings
+    @property
+    def _making(self) -> Groups:
+        """Of the settings those under which the library is made."""
         made: Groups = {}
         for group, values in sorted(self.settings.items()):
             for key, value in sorted(values.items()):
@@ -117,9 +114,8 @@ def parse(text: str) -> Spec:
     name, *parts = (part.strip() for part in text.strip().split(":"))
     if name not in NAMES:
         raise UsageError(f"no method is called {name!r}; there are {_KNOWN}")
-    pairs = [part.partition("=") for part in parts]
     given: dict[str, str] = {}
-    for key, equals, value in pairs:
+    for key, equals, value in (part.partition("=") for part in parts):
         if not (key and equals and value):
             raise UsageError(f"method {text!r}: a setting is written key=value, for example {name}:key=1")
         if key in given:
@@ -127,8 +123,10 @@ def parse(text: str) -> Spec:
         given[key] = value
     way = OWN.get(name)
     preset = spec_of(way.strategy).presets[way.preset] if way and way.preset else {}
-    numbers = [key for key in given if key in LENGTHS or (key in ("chunk", "top") and name == "dense")]
-    counts = {key: _count(key, given.pop(key)) for key in numbers}
+    numbers = LENGTHS if name != "dense" else (*LENGTHS, "chunk", "top")
+    counts = {key: _value(given.pop(key)) for key in numbers if key in given}
+    if wrong := [key for key, count in counts.items() if type(count) is not int or count < 1]:
+        raise UsageError(f"method {text!r}: a number of 1 or more is wanted for {wrong[0]}")
     embedder = given.pop("embedder", None) if way or "embedder" in BASELINES[name] else None
     settings = {group: dict(values) for group, values in preset.items()}
     spec = Spec(":".join((name, *parts)), name, settings, embedder, counts)
@@ -184,12 +182,6 @@ def _place(name: str, key: str) -> tuple[str, str]:
         raise UsageError(f"setting {key!r} is in several groups; write {' or '.join(map('.'.join, found))}")
     known = ", ".join(["embedder", *dict.fromkeys(setting for _, setting in places)])
     raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
-
-
-def _count(key: str, text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise UsageError(f"{key}={text}: a number of 1 or more is wanted")
-    return int(text)
 
 
 def _value(text: str) -> Any:

@@ -43,7 +43,8 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     asked = query_terms(question)
     names = {term for name in _NAME.findall(question) for term in tokens(name.removesuffix("'s"))}
     telling = set(asked) - common_terms() - names
-    lines = [line for doc in variables["evidence"] for line in _lines(doc)]
+    docs = (doc for kind in ("evidence", "episodes", "facts") for doc in variables.get(kind, ()))
+    lines = [line for doc in docs for line in _lines(doc)]
     own = [frozenset(tokens(f"{line.text} {_date(line.time)}")) for line in lines]
     shown = [terms | _beside(line, terms) for line, terms in zip(lines, own, strict=True)]
     spread = Counter(term for terms in own for term in terms)

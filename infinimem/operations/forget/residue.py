@@ -33,7 +33,7 @@ from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (withheld.REJECTED, f"{STATE}plans")
+EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
 models in a library belongs here; in the user's cache folder they go with it."""
 SENTENCE, SHORTEST, BOUNDED = 20, 4, 12

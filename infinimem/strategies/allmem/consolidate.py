@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import product
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -29,11 +28,21 @@ from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
 from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import LLM, Reply, Task, in_order
+from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task
 from infinimem.markdown.header import quote
 from infinimem.model import Finding, Plan, Put
 from infinimem.store.view import View
-from infinimem.strategies.allmem import tasks
-from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
+from infinimem.strategies.allmem.spec import (
+    BUFFER,
+    SEMANTIC,
+    SIBLING,
+    SPEC,
+    SURFACE,
+    TEMPORAL,
+    UNIT,
+    VERSION,
+    AllmemSettings,
+)
 from infinimem.strategies.records import asking, strategy
 from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, number_of
@@ -41,12 +50,50 @@ from infinimem.strategies.records.record_store import RecordStore, changed, puts
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.terms import query_terms
 
-(UNIT,) = SPEC.kinds
-SURFACE = (UNIT.folder,)
-"""Where the units stand that are searched."""
-VERSION, SIBLING, TEMPORAL, SEMANTIC = SPEC.links
-(BUFFER,) = SPEC.ledgers
-HEADER = (f"id: {quote(BUFFER)}", "kind: buffer")
+_CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+
+DIAGNOSE = task(
+    "diagnose",
+    "target anchors confidence",
+    1024,
+    "tell:diagnose",
+    split_tasks=list_of(node_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
+    merge_tasks=list_of(node_ids=IDS, confidence=_CONFIDENCE, reason=TEXT),
+    update_tasks=list_of(current_id=TEXT, superseded_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
+)
+"""What a unit and its neighbours need. `target`: a unit whose id is the word `TARGET` (models mistype ids);
+`number`: its id; `anchors`: [anchor, …]; `confidence`: what a proposal needs. How many ids a merge names is
+for the router to check."""
+
+SPLIT_UNIT = task(
+    "split_unit",
+    "unit reason",
+    4096,
+    "tell:split_unit",
+    do_split={"type": "boolean"},
+    segments=list_of(segment_text=TEXT, segment_summary=TEXT, segment_keywords=TEXTS, topic_label=TEXT),
+    split_rationale=TEXT,
+)
+"""A unit's text cut at its topics. Segments are pieces of the text, byte for byte; without a split there is
+one, the text itself."""
+
+MERGE_UNITS = task(
+    "merge_units", "units", 1024, "tell:merge_units", summary=TEXT, keywords=TEXTS, salient_points=TEXTS
+)
+"""One descriptor for units that say the same. `units`: [unit, …], oldest first."""
+
+UPDATE_UNIT = task(
+    "update_unit",
+    "current superseded anchors",
+    1024,
+    "tell:update_unit",
+    updated_summary=TEXT,
+    updated_keywords=TEXTS,
+    deprecations=TEXTS,
+    alignment_note=TEXT,
+)
+"""The descriptor of a unit that makes an older one untrue. `current`, `superseded`: units; `deprecations`:
+what of the older one no longer holds."""
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
@@ -61,7 +108,7 @@ SEGMENTS = 8
 """Segments of one split at most."""
 QUOTED = 500
 """Characters of what a note quotes of a model."""
-DECLINED = "declined"
+DECLINED, OVERTAKEN, FAULTY = "declined", "APPLICABLE_FAIL", "PLAN_VALIDATION_FAIL"
 
 
 # ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
@@ -83,9 +130,9 @@ def buffered(view: View, *_: object) -> Waiting:
 
 def buffer_text(waiting: Waiting) -> str:
     """The buffer's file."""
+    head = ("---", f"id: {quote(BUFFER)}", "kind: buffer", "---", "# Units that wait for consolidation", "")
     rows = (json.dumps({"unit": unit, "near": list(near)}) for unit, near in waiting.items())
-    prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
-    return "\n".join(["---", *HEADER, "---", *prose, "", "```json", *rows, "```", ""])
+    return "\n".join([*head, f"{len(waiting)} in order of arrival.", "", "```json", *rows, "```", ""])
 
 
 @lru_cache(maxsize=512)
@@ -103,19 +150,13 @@ def faults(
 
     Version links may be more than their cap, where each alone leads to a unit (B.7).
     """
-    caps = {
-        SEMANTIC: settings.degree_semantic,
-        SIBLING: settings.degree_sibling,
-        TEMPORAL: settings.degree_temporal,
-    }
 
     def held(bank: RecordStore, unit: Record) -> Iterator[str]:
         for older in bank.out(unit.id, TEMPORAL):
             if not bank.records[older].age < unit.age:
                 yield f"a temporal link leads to {older}, which is not older"
-        for kind, cap in caps.items():
-            if (count := len(bank.out(unit.id, kind))) > cap:
-                yield f"{count} {kind} links are more than {cap}"
+        if (count := len(bank.out(unit.id, SEMANTIC))) > settings.degree_semantic:
+            yield f"{count} semantic links are more than {settings.degree_semantic}"
 
     return [*strategy.faults(bank, only, held), *strategy.orphans(bank, VERSION, only)]
 
@@ -142,16 +183,8 @@ class Proposal:
         return tuple(map(number_of, self.ids))
 
 
-class Done(NamedTuple):
-    """What became of a proposal: a code, and more of it, if it was not applied."""
-
-    proposal: Proposal
-    code: str = ""
-    detail: str = ""
-
-
 class Unapplied(Exception):
-    """Why a plan is not executed: a code, and more of it."""
+    """Why a proposal is dropped, or its plan not executed: a code, and more of it."""
 
 
 class Part(NamedTuple):
@@ -172,22 +205,26 @@ class Consolidator:
     def run(self, waiting: Waiting) -> Plan:
         """The plan that empties the buffer: all that is executed, and in its notes what is not."""
         before, self.bank = self.bank, self.bank.copy()
-        diagnosed = self.diagnose(self.contexts(waiting))
+        looked_at = [*self.contexts(waiting).items()]
+        diagnosed = in_order(self._diagnosed, looked_at, self.own.workers)
         proposals = [proposal for one in diagnosed if not isinstance(one, str) for proposal in one]
-        routed, dropped = self.route(proposals)
-        done = [self.execute(one) for one in routed]
         codes = Counter(one for one in diagnosed if isinstance(one, str))
-        codes.update(one.code for one in (*dropped, *done) if one.code)
+        applied, notes = Counter[str](), list[str]()
+        for item in self.route(proposals, codes):
+            try:
+                self.execute(item)
+                applied[item.op] += 1
+            except Unapplied as refused:
+                code, *detail = refused.args
+                codes[code] += 1
+                ids, why = ", ".join(item.ids)[:QUOTED], " ".join((code, *detail))[:QUOTED]
+                notes += [f"{item.op} of {ids} was not applied: {why}"] if code != DECLINED else []
         proposed = Counter(proposal.op for proposal in proposals)
-        applied = Counter(one.proposal.op for one in done if not one.code)
         counts = ", ".join(f"{op} {applied[op]} of {proposed[op]}" for op in OPS)
         left = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
-        notes = [f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")]
-        for one in (one for one in done if one.code not in ("", DECLINED)):
-            ids = ", ".join(one.proposal.ids)[:QUOTED]
-            why = f"{one.code} {one.detail}".strip()[:QUOTED]
-            notes.append(f"{one.proposal.op} of {ids} was not applied: {why}")
-        return Plan("consolidate", records=(*puts(before, self.bank), Put(BUFFER, None)), notes=tuple(notes))
+        first = f"diagnosed {len(diagnosed)}; applied {counts}" + (f"; not applied: {left}" if left else "")
+        records = (*puts(before, self.bank), Put(BUFFER, None))
+        return Plan("consolidate", records=records, notes=(first, *notes))
 
     # ── diagnosis (Eq. 5, Appendix C.1) ─────────────────────────────────────────────────────────
 
@@ -217,93 +254,100 @@ class Consolidator:
                 looked_at[unit] = anchors
         return looked_at
 
-    def diagnose(self, looked_at: Mapping[str, Sequence[str]]) -> list[list[Proposal] | str]:
-        """Ask about each unit: its proposals, or the code of what cannot be read or goes on and on."""
-
-        def ask(target: str) -> list[Proposal] | str:
-            anchors = looked_at[target]
-            variables = {
-                "target": asking.shown_record(self.bank, target, TARGET),
-                "anchors": [asking.shown_descriptor(self.bank, name) for name in anchors],
-                "confidence": str(min(map(self.own.least, OPS))),
-            }
-            reply = self.llm.complete(tasks.DIAGNOSE, variables)
-            if reply.data is None:
-                return unreadable(reply)
-            if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
-                return "SCHEMA_FAIL"
-            return list(_proposals(target, anchors, reply.data))
-
-        return in_order(ask, [*looked_at], self.own.workers)
+    def _diagnosed(self, looked_at: tuple[str, Sequence[str]]) -> list[Proposal] | str:
+        """What is proposed for a unit beside its anchors, or the code of a reply that is of no use."""
+        target, anchors = looked_at
+        variables = {
+            "target": asking.shown_record(self.bank, target, TARGET),
+            "anchors": [asking.shown_descriptor(self.bank, name) for name in anchors],
+            "confidence": str(min(map(self.own.least, OPS))),
+        }
+        reply = self.llm.complete(DIAGNOSE, variables)
+        if reply.data is None:
+            return unreadable(reply)
+        if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
+            return "SCHEMA_FAIL"
+        return list(_proposals(target, anchors, reply.data))
 
     # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────
 
-    def route(self, proposals: Iterable[Proposal]) -> tuple[list[Proposal], list[Done]]:
-        """Gate, normalise and order proposals, given in the order of their records; and those that are
-        dropped.
+    def route(self, proposals: Iterable[Proposal], codes: Counter[str]) -> list[Proposal]:
+        """Gate, normalise and order proposals, given in the order of their records; count why others go.
 
         Of proposals with the same target the surest stays, or the first of these; of merges with a unit in
         common the one of the larger set, then the surer, then the first by ids.
         """
-        gated = [self.gate(proposal) for proposal in proposals]
-        dropped = [one for one in gated if one.code]
-        kept, merged = dict[tuple[Op, tuple[str, ...]], Proposal](), set[str]()
-        passed = (one.proposal for one in gated if not one.code)
-        for one in sorted(passed, key=lambda one: (-len(one.ids), -one.confidence, one.order)):
+        gated, merged = list[Proposal](), set[str]()
+        for proposal in proposals:
+            try:
+                gated.append(self.gate(proposal))
+            except Unapplied as dropped:
+                codes[dropped.args[0]] += 1
+        kept = dict[tuple[Op, tuple[str, ...]], Proposal]()
+        for one in sorted(gated, key=lambda one: (-len(one.ids), -one.confidence, one.order)):
             if (one.op, one.ids) in kept:
-                dropped.append(Done(one, "DUPLICATE"))
+                codes["DUPLICATE"] += 1
             elif one.op == "merge" and not merged.isdisjoint(one.ids):
-                dropped.append(Done(one, "OVERLAP"))
+                codes["OVERLAP"] += 1
             else:
                 kept[one.op, one.ids] = one
                 merged.update(one.ids if one.op == "merge" else ())
-        return sorted(kept.values(), key=lambda one: (OPS.index(one.op), one.order)), dropped
+        return sorted(kept.values(), key=lambda one: (OPS.index(one.op), one.order))
 
-    def gate(self, proposal: Proposal) -> Done:
-        """The proposal in normal form, or why it is dropped."""
+    def gate(self, proposal: Proposal) -> Proposal:
+        """Return a proposal in normal form.
+
+        Raises:
+            Unapplied: it is dropped.
+        """
         op, bank, own = proposal.op, self.bank, self.own
         if not getattr(own, op):
-            return Done(proposal, "OFF")
+            raise Unapplied("OFF")
         if not own.least(op) <= proposal.confidence <= 1:  # nor what is no number
-            return Done(proposal, "LOW_CONF")
+            raise Unapplied("LOW_CONF")
         known = [name for name in proposal.ids if name in bank and name in proposal.shown]
         ids = tuple(known) if op == "update" else tuple(sorted(set(known), key=number_of))
         missing = "MISSING_ID" if len(known) < len(proposal.ids) else ""
         if not ids or (missing and op == "update"):
-            return Done(proposal, missing or "ARITY_FAIL")
+            raise Unapplied(missing or "ARITY_FAIL")
         if any(name not in bank.visible for name in (ids[:1] if op == "update" else ids)):
-            return Done(proposal, "VISIBILITY_FAIL")
+            raise Unapplied("VISIBILITY_FAIL")
         least, most = {"split": (1, 1), "merge": (2, own.merge_max), "update": (2, 2)}[op]
         if not least <= len(set(ids)) <= most:
-            return Done(proposal, missing or "ARITY_FAIL")
+            raise Unapplied(missing or "ARITY_FAIL")
         if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
             new, old = (bank.records[name] for name in ids)
             if (new.age, new.order) <= (old.age, old.order):
-                return Done(proposal, "ORDER_FAIL")
+                raise Unapplied("ORDER_FAIL")
         if op == "merge" and self.space.coherence(ids) < own.coherence:
-            return Done(proposal, "COH_FAIL")
-        return Done(replace(proposal, ids=ids))
+            raise Unapplied("COH_FAIL")
+        return replace(proposal, ids=ids)
 
     # ── execution: splits, then merges, then updates, each whole or not at all (C.2.1, C.3) ─────
 
-    def execute(self, item: Proposal) -> Done:
-        """Ask for the plan of a proposal, once, and do it; what goes wrong changes nothing."""
-        overtaken = "" if self.touched.isdisjoint(item.ids) else "TOUCHED_CONFLICT"
-        if code := overtaken or self.gate(item).code:
-            return Done(item, "APPLICABLE_FAIL", code)
+    def execute(self, item: Proposal) -> None:
+        """Ask for the plan of a proposal, once, and do it.
+
+        Raises:
+            Unapplied: something goes wrong; nothing is changed then.
+        """
+        if not self.touched.isdisjoint(item.ids):
+            raise Unapplied(OVERTAKEN, "TOUCHED_CONFLICT")
+        try:
+            self.gate(item)
+        except Unapplied as dropped:
+            raise Unapplied(OVERTAKEN, *dropped.args) from None
         before, self.bank = self.bank, self.bank.copy()
         try:
             getattr(self, f"_plan_{item.op}")(item)
-        except Unapplied as refused:
-            self.bank = before
-            return Done(item, *refused.args)
-        touched = changed(before, self.bank)
-        if wrong := strategy.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
+            touched = changed(before, self.bank)
+            if wrong := strategy.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
+                raise Unapplied(FAULTY, f"INVARIANT: {wrong[0].what}")
+        except Unapplied:
             self.bank = before
             self.space.sync(before)
-            return Done(item, "PLAN_VALIDATION_FAIL", f"INVARIANT: {wrong[0].what}")
+            raise
         self.touched.update(touched)
-        return Done(item)
 
     def _ask(self, task: Task, **variables: object) -> Mapping[str, Any]:
         reply = self.llm.complete(task, variables)
@@ -314,20 +358,20 @@ class Consolidator:
     def _plan_split(self, item: Proposal) -> None:
         (name,) = item.ids
         unit = asking.shown_record(self.bank, name, whole=True)
-        data = self._ask(tasks.SPLIT_UNIT, unit=unit, reason=item.reason)
+        data = self._ask(SPLIT_UNIT, unit=unit, reason=item.reason)
         self.split(name, split_parts(self.bank, name, data, self.own.coverage))
 
     def _plan_merge(self, item: Proposal) -> None:
         bank = self.bank
         names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
-        data = self._ask(tasks.MERGE_UNITS, units=[asking.shown_record(bank, name) for name in names])
+        data = self._ask(MERGE_UNITS, units=[asking.shown_record(bank, name) for name in names])
         self.merge(item.ids, checked(data["summary"], data["keywords"]))
 
     def _plan_update(self, item: Proposal) -> None:
         bank, (current, superseded) = self.bank, item.ids
         near = sorted((item.shown - set(item.ids)) & bank.visible)
         data = self._ask(
-            tasks.UPDATE_UNIT,
+            UPDATE_UNIT,
             current=asking.shown_record(bank, current),
             superseded=asking.shown_record(bank, superseded),
             anchors=[asking.shown_descriptor(bank, name) for name in near],
@@ -344,10 +388,9 @@ class Consolidator:
             said = [(one.text, day_of(one.time)) for one in map(self.bank.quote, part.refs)]
             when = old.when if old.when and fits(old.when, said) else None  # it is these words that tell
             siblings.append(self._create(old, part.descriptor, refs=part.refs, sources=(), when=when))
-        self._archive([name], siblings)
+        self._archive([name])
         for one in siblings:
-            others = self._best(one, siblings, self.own.degree_sibling)
-            self.bank.relink(one, SIBLING, (Link(SIBLING, other) for other in others))
+            self.bank.relink(one, SIBLING, (Link(SIBLING, other) for other in siblings if other != one))
         self._rewire(siblings, siblings, [name])
         return siblings
 
@@ -357,7 +400,7 @@ class Consolidator:
         newest = max(units, key=lambda unit: (unit.age, unit.order))
         session = newest.session if len({unit.session for unit in units}) == 1 else None
         new = self._create(newest, words, refs=(), sources=tuple(names), session=session)
-        self._archive(names, [new])
+        self._archive(names)
         self._rewire([new], [new], names)
         return [new]
 
@@ -368,7 +411,7 @@ class Consolidator:
             said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
             aux = UNVERIFIED if unverified(words, said) else ()
             self.bank.put(replace(old, summary=words.summary, keywords=words.keywords, aux=aux))
-        self._archive([superseded], [current])
+        self._archive([superseded])
         self._rewire([current], [], [superseded])
 
     def _create(self, like: Record, words: Descriptor, **values: Any) -> str:
@@ -380,7 +423,7 @@ class Consolidator:
             self.bank.put(replace(unit, aux=UNVERIFIED))
         return name
 
-    def _archive(self, gone: Sequence[str], reps: Sequence[str]) -> None:
+    def _archive(self, gone: Sequence[str]) -> None:
         for name in gone:
             if name in self.bank.visible:
                 self.bank.archive(name)
@@ -389,16 +432,16 @@ class Consolidator:
     # ── rewiring (B.3) ──────────────────────────────────────────────────────────────────────────
 
     def _rewire(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> None:
-        """Link to units that are gone, redirect what led to them, and link the new ones."""
+        """Link to units that are gone, redirect what led to them (Eq. 20), and link the new ones (Eq. 21)."""
         bank = self.bank
-        for rep, name in product(reps, gone):
-            bank.link(rep, Link(VERSION, name))
+        for rep in reps:
+            bank.relink(rep, VERSION, {*bank.links(rep, VERSION), *(Link(VERSION, name) for name in gone)})
         for rep in reps if self.own.degree_version else ():
             self._prune(rep)
-        for name in gone:  # Eq. 20
+        for name in gone:
             self._redirect(name, reps)
         sources = {to for name in gone for to in bank.out(name, SEMANTIC)} & bank.visible
-        for name in created:  # Eq. 21
+        for name in created:
             row, most = self.space.row(name), self.own.online_anchors
             near = {one for one, _ in self.space.nearest(row, most, SURFACE, without=(name,))}
             best = self._best(name, near | sources, self.own.degree_semantic)
@@ -477,22 +520,15 @@ def unreadable(reply: Reply) -> str:
 # ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────
 
 
-class Faulty(Unapplied):
-    """A plan that may not be executed."""
-
-    def __init__(self, fault: str) -> None:
-        super().__init__("PLAN_VALIDATION_FAIL", fault)
-
-
 def checked(summary: str, keywords: Iterable[str]) -> Descriptor:
     """A descriptor of a plan.
 
     Raises:
-        Faulty: it is empty, or too long.
+        Unapplied: it is empty, or too long.
     """
     words = descriptor(summary, keywords)
     if words.fault:
-        raise Faulty(words.fault)
+        raise Unapplied(FAULTY, words.fault)
     return words
 
 
@@ -500,28 +536,27 @@ def split_parts(bank: RecordStore, name: str, data: Mapping[str, Any], coverage:
     """The parts of a split in the order of the text, which hold at least this share of it.
 
     Raises:
-        Unapplied: the model leaves the unit whole.
-        Faulty: the plan is wrong.
+        Unapplied: the plan is wrong, or the model leaves the unit whole.
     """
     text, rows = bank.text(name), data["segments"]
     segments, spans = [row["segment_text"] for row in rows], list[tuple[int, int]]()
     if not data["do_split"]:
-        raise Unapplied(DECLINED) if segments == [text] else Faulty("NOT_WHOLE")
+        raise Unapplied(DECLINED) if segments == [text] else Unapplied(FAULTY, "NOT_WHOLE")
     if not 2 <= len(rows) <= SEGMENTS:
-        raise Faulty("TOO_FEW" if len(rows) < 2 else "TOO_MANY")
+        raise Unapplied(FAULTY, "TOO_FEW" if len(rows) < 2 else "TOO_MANY")
     for segment in segments:
         if not segment.strip():
-            raise Faulty("EMPTY")
+            raise Unapplied(FAULTY, "EMPTY")
         places = (text.find(segment, spans[-1][1] if spans else 0), text.find(segment))
         start = next((at for at in places if at >= 0), -1)  # behind the one before, or else anywhere
         if start < 0:
-            raise Faulty("NOT_SUBSTRING")
+            raise Unapplied(FAULTY, "NOT_SUBSTRING")
         end = start + len(segment)
         if any(start < last and first < end for first, last in spans):
-            raise Faulty("OVERLAP")
+            raise Unapplied(FAULTY, "OVERLAP")
         spans.append((start, end))
     if sum(_size(text[start:end]) for start, end in spans) < coverage * _size(text):
-        raise Faulty("COVERAGE")
+        raise Unapplied(FAULTY, "COVERAGE")
     return [
         Part(bank.cut(name, start, end), checked(row["segment_summary"], row["segment_keywords"]))
         for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0])

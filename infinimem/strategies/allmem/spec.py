@@ -48,8 +48,6 @@ class AllmemSettings:
     attach_min: Harmless[float] = 0.65
     """Least cosine of such a link."""
     degree_semantic: Harmless[int] = 8
-    degree_sibling: Harmless[int] = 8
-    degree_temporal: Harmless[int] = 1
     degree_version: Harmless[int] = 0
     """Most links of a kind that lead from a unit (Eq. 12); 0 for any number of version links. Those by which
     alone a unit is reached stay, however many (B.7)."""
@@ -70,6 +68,7 @@ class AllmemSettings:
     candidates: Harmless[int] = 40
     """Units that a question looks at, anchors included."""
     hops: Harmless[int] = 2
+    """How far links are followed; 0 for not at all."""
     final: Harmless[int] = 16
     """Units that an answer may rest on."""
     beside: Harmless[int] = 8
@@ -79,8 +78,6 @@ class AllmemSettings:
     block_tokens: Harmless[int] = 2048
     visibility: Harmless[bool] = True
     """Whether a question starts from the surface alone."""
-    expand: Harmless[bool] = True
-    """Whether links are followed at all."""
     recovery_links: Harmless[bool] = True
     """Whether version and sibling links are followed."""
     type_priority: Harmless[bool] = True
@@ -116,8 +113,7 @@ PAPER: Mapping[str, object] = {
 """All other defaults are the paper's (F.4), or chosen where it lost a number."""
 
 _ABLATIONS = (
-    "visibility=false split=false merge=false update=false expand=false recovery_links=false "
-    "type_priority=false"
+    "visibility=false split=false merge=false update=false hops=0 recovery_links=false type_priority=false"
 ).split()
 _VARIANTS = (
     "confidence_split=0.95:confidence_merge=0.95 every_sessions=0:every_hours=168 degree_version=4".split()
@@ -157,3 +153,8 @@ SPEC = StrategySpec(
     reads=frozenset(_NAMES[_NAMES.index("anchors") :]),  # those of reading stand last
     near=True,
 )
+(UNIT,) = SPEC.kinds
+SURFACE = (UNIT.folder,)
+"""Where the units stand that are searched."""
+VERSION, SIBLING, TEMPORAL, SEMANTIC = SPEC.links
+(BUFFER,) = SPEC.ledgers

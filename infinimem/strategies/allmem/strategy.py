@@ -1,10 +1,11 @@
 """All-Mem: a surface of units that is searched, an archive behind it that links lead to.
 
-    observe   evidence -> describe -> units, linked and buffered
-    tick      buffer -> diagnose -> route -> execute: split, merge, update (consolidate.py)
+    observe   evidence -> describe -> units, linked and buffered (3.2, Eq. 4)
+    tick      buffer -> diagnose -> route -> execute: split, merge, update (3.3, consolidate.py)
+    read      anchors on the surface -> what their links lead to -> the nearest of that (3.4, Appendix D)
 
-A plan covers a run of turns of one session, so that little is lost where it stops. Source: arXiv 2603.19595,
-section 3.2, Eq. 4; B.1 (temporal links lead back in time).
+A plan covers a run of turns of one session, so that little is lost where it stops. Reading asks no model.
+Source: arXiv 2603.19595.
 """
 
 from __future__ import annotations
@@ -14,36 +15,57 @@ from collections import deque
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
+from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import Reply, in_order
+from infinimem.llm.tasks import MAYBE, TEXT, TEXTS, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
-from infinimem.model import Finding, Located, Plan, Put, RejectedReply
+from infinimem.model import Candidate, Evidence, Finding, Located, Plan, Put, RejectedReply, Stage
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
-from infinimem.strategies.allmem.consolidate import (
+from infinimem.strategies.allmem.consolidate import Consolidator, buffer_text, buffered, faults
+from infinimem.strategies.allmem.spec import (
     BUFFER,
     SEMANTIC,
+    SPEC,
+    SURFACE,
     TEMPORAL,
     UNIT,
-    Consolidator,
-    buffer_text,
-    buffered,
-    faults,
+    VERSION,
+    AllmemSettings,
 )
-from infinimem.strategies.allmem.read import UnitSearch
-from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.base import Event, Plans
+from infinimem.strategies.links import Reached, expand, replacements
+from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records import asking
 from infinimem.strategies.records.asking import IN_VAIN, Descriptor, descriptor, unreadable
-from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import UNVERIFIED, Link, Quote, Record, Ref, moment, record_id
+from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Link,
+    Quote,
+    Record,
+    Ref,
+    moment,
+    number_of,
+    record_id,
+)
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, edited, links, settled
-from infinimem.strategies.vector_index import Scored
+
+DESCRIBE = task(
+    "describe",
+    "context turns",
+    4096,
+    "tell:describe",
+    cards=list_of(id=TEXT, summary=TEXT, keywords=TEXTS, when=MAYBE),
+)
+"""Turns' descriptors: one or two dense sentences and a few keywords, which are searched; both empty for a
+turn that says nothing. `context`: turns before `turns`, which explain them; `when`: when it happened."""
 
 CONTEXT_LENGTH = 400
 """Characters of an earlier turn that is shown for its context."""
@@ -56,8 +78,6 @@ class AllMem(RecordStrategy):
 
     spec = SPEC
     own: AllmemSettings
-
-    # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """A unit for each turn, a plan for each run of turns of a session; consolidates where that is due."""
@@ -84,62 +104,7 @@ class AllMem(RecordStrategy):
         if event == "consolidate" or 0 < limit <= len(view.derived(buffered)):
             yield from self._consolidate(view)
 
-    def _is_due(self, view: View, turn: Located) -> bool:
-        """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
-        the turn begins a session after so many (C.6, F.4)."""
-        own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
-        units = [bank.records[name] for name in waiting]
-        times = [moment(unit.time) for unit in units if unit.time]
-        if own.every_hours and times and turn.entry.time:
-            waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
-            if waited >= own.every_hours:
-                return True
-        begins = not bank.of_session(stem(turn.doc_id))  # of several side by side none begins anew
-        ended = begins and 0 < own.every_sessions <= len({unit.session for unit in units})
-        return ended or 0 < own.buffer_max <= len(waiting)
-
-    def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
-        """One consolidation as one plan; where the model does not answer, the buffer stays."""
-        if not (waiting := view.derived(buffered)):
-            return view
-        with self._writing.at(view) as (bank, space):
-            plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
-        outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
-        return outcome.view
-
-    def _written(self, described: Sequence[Described], view: View) -> Plan | None:
-        """The plan that makes units of turns of one session, but for those of which the model gave no answer.
-
-        None where none of them lacks a unit.
-        """
-        with self._writing.at(view) as (bank, space):
-            lacking = [one for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
-            if not lacking:
-                return None
-            after = bank.copy()
-            new = [
-                replace(one.unit, id=after.own_id(UNIT.prefix, one.turn.seq))
-                for one in lacking
-                if not one.failure
-            ]
-            for unit in new:
-                after.put(unit)
-            names = [unit.id for unit in new]
-            space.sync(after)
-            waiting, last = dict(view.derived(buffered)), _newest(after, names)
-            near = space.neighbours(names, self.own.online_anchors + len(names) - 1)
-            for at, unit in enumerate(new):
-                anchors = [one for one in near[unit.id] if one[0] not in names[at:]]
-                waiting[unit.id] = _attach(after, unit, last, anchors[: self.own.online_anchors], self.own)
-                last = unit if last is None or last.age < unit.age else last
-            unanswered = {one.turn.seq: one.failure for one in lacking if one.failure}
-            rejected = tuple(one.wrong for one in described if one.wrong)
-            plan = edited("write", bank, after, self.faults, rejected, unanswered)
-        if plan is None or not plan.records:
-            return plan
-        return replace(plan, records=(*plan.records, Put(BUFFER, buffer_text(waiting))))
-
-    # ── describing: several turns in a call ─────────────────────────────────────────────────────
+    # ── describe: several turns in a call (3.2) ───────────────────────────────────────────────────
 
     def _describe(self, view: View, turns: Sequence[Located]) -> list[Described]:
         """Ask about turns in a call; what its reply lacks is asked for once more, each turn by itself."""
@@ -166,7 +131,73 @@ class AllMem(RecordStrategy):
             for at, turn in enumerate(turns, len(before))
         }
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+    # ── attach: units with their links, and the buffer (Eq. 4) ────────────────────────────────────
+
+    def _written(self, described: Sequence[Described], view: View) -> Plan | None:
+        """The plan that makes linked units of turns of one session (Eq. 4), but for those of which the model
+        gave no answer; None where none of them lacks a unit."""
+        own, unit_of = self.own, UNIT.prefix
+        with self._writing.at(view) as (bank, space):
+            lacking = [one for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
+            if not lacking:
+                return None
+            after, answered = bank.copy(), [one for one in lacking if not one.failure]
+            new = [replace(one.unit, id=after.own_id(unit_of, one.turn.seq)) for one in answered]
+            for unit in new:
+                after.put(unit)
+            space.sync(after)
+            names, waiting = [unit.id for unit in new], dict(view.derived(buffered))
+            near = space.neighbours(names, own.online_anchors + len(names) - 1)
+            before = (
+                one
+                for one in reversed(after.of_session(stem(described[0].turn.doc_id)))
+                if one in after.visible
+            )
+            last = next((after.records[one] for one in before if one not in names), None)
+            for at, unit in enumerate(new):
+                older = (one for one in near[unit.id] if one[0] not in names[at:])
+                anchors = [*islice(older, own.online_anchors)]
+                waiting[unit.id] = [name for name, _ in anchors]
+                if last is not None and last.age < unit.age:
+                    after.link(unit.id, Link(TEMPORAL, last.id))
+                    waiting[unit.id] = list(dict.fromkeys([*waiting[unit.id], last.id]))
+                best = [(name, cos) for name, cos in anchors if cos >= own.attach_min]
+                for name, cos in best[: min(own.attach, own.degree_semantic)]:
+                    after.link(unit.id, Link(SEMANTIC, name, round(cos, 3)))
+                last = unit if last is None or last.age < unit.age else last
+            unanswered = {one.turn.seq: one.failure for one in lacking if one.failure}
+            rejected = tuple(one.wrong for one in described if one.wrong)
+            plan = edited("write", bank, after, self.faults, rejected, unanswered)
+        if plan is None or not plan.records:
+            return plan
+        return replace(plan, records=(*plan.records, Put(BUFFER, buffer_text(waiting))))
+
+    # ── due: after so many sessions, a time, a full buffer (C.6, F.4) ─────────────────────────────
+
+    def _is_due(self, view: View, turn: Located) -> bool:
+        """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
+        the turn begins a session after so many (C.6, F.4)."""
+        own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
+        units = [bank.records[name] for name in waiting]
+        times = [moment(unit.time) for unit in units if unit.time]
+        if own.every_hours and times and turn.entry.time:
+            waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
+            if waited >= own.every_hours:
+                return True
+        begins = not bank.of_session(stem(turn.doc_id))  # of several side by side none begins anew
+        ended = begins and 0 < own.every_sessions <= len({unit.session for unit in units})
+        return ended or 0 < own.buffer_max <= len(waiting)
+
+    def _consolidate(self, view: View) -> Generator[Plan, Outcome, View]:
+        """One consolidation as one plan; where the model does not answer, the buffer stays."""
+        if not (waiting := view.derived(buffered)):
+            return view
+        with self._writing.at(view) as (bank, space):
+            plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
+        outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
+        return outcome.view
+
+    # ── what people see of it ─────────────────────────────────────────────────────────────────────
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
@@ -202,31 +233,7 @@ class AllMem(RecordStrategy):
         return faults(store, only, settings=self.own)
 
 
-# ── a unit and its links (Eq. 4) ─────────────────────────────────────────────────────────────────
-
-
-def _newest(bank: RecordStore, new: Sequence[str]) -> Record | None:
-    """The newest unit on the surface of the session of some new ones, these apart."""
-    session = bank.records[new[0]].session if new else None
-    before = reversed(bank.of_session(session or ""))
-    return next((bank.records[one] for one in before if one in bank.visible and one not in new), None)
-
-
-def _attach(
-    bank: RecordStore, unit: Record, last: Record | None, anchors: Scored, own: AllmemSettings
-) -> Sequence[str]:
-    """Link a new unit to its predecessor and to the best anchors, and say what it is near to."""
-    near = [name for name, _ in anchors]
-    if last is not None and last.age < unit.age and own.degree_temporal:
-        bank.link(unit.id, Link(TEMPORAL, last.id))
-        near.append(last.id)
-    best = [(name, cos) for name, cos in anchors if cos >= own.attach_min]
-    for name, cos in best[: min(own.attach, own.degree_semantic)]:
-        bank.link(unit.id, Link(SEMANTIC, name, round(cos, 3)))
-    return [*dict.fromkeys(near)]
-
-
-# ── a turn as a unit ─────────────────────────────────────────────────────────────────────────────
+# ── a turn as a unit ──────────────────────────────────────────────────────────────────────────────
 
 
 class Described(NamedTuple):
@@ -273,3 +280,142 @@ def _unit(turn: Located, words: Descriptor) -> Record:
     name, session = record_id(UNIT.prefix, turn.seq), stem(turn.doc_id)
     refs = (Ref(turn.seq),)
     return Record(name, SPEC, words.summary, words.keywords, turn.entry.time, session, refs)
+
+
+# ── reading (3.4) ─────────────────────────────────────────────────────────────────────────────────
+
+
+class UnitSearch(RecordSearch[AllmemSettings]):
+    """What is found for one question; beside units the turns that wait, and people's notes.
+
+    The parts of a unit are its cosine and, unless `words` is 0, what search makes of its turns.
+    """
+
+    def __init__(self, view: View, records: Records, query: str, budget: int, own: AllmemSettings) -> None:
+        super().__init__(view, records, query, budget, own, None)
+        self._words = self._shares() if own.words else {}
+
+    def by_rank(self) -> Evidence:
+        """Turns by rank: by the best score of a unit that shows them, then by its rank (Eq. 37 to 40)."""
+        material = EvidenceBuilder(self.store, self.budget)
+        for unit in self._units():
+            for said in self.store.quotes(unit.id):
+                material.add(unit.score, (said,), self.store.records[unit.id].when)
+        return self.evidence(material.by_rank())
+
+    def for_answer(self) -> Evidence:
+        """The evidence of the best units as one block, best first (Appendix D.5 and F.2: by time).
+
+        Units are taken by rank and whole, until one does not fit; one that is larger than the block is
+        passed over. Where there is room, the best bring what was said just before and after: the question,
+        or what "it" is.
+        """
+        store, own, units = self.store, self.own, self._units()
+        material, kept = EvidenceBuilder(store, self.budget), list[Candidate]()
+        shown = (
+            one for one in units if one.score >= own.floor * units[0].score and store.records[one.id].group
+        )
+        for unit in islice(shown, own.final):
+            quotes, when = store.quotes(unit.id), store.records[unit.id].when
+            if own.successors_first and unit.id not in store.visible and material.shows(quotes):
+                continue  # its parts, or what stands for it, came before
+            if material.add(unit.score, quotes, when):
+                kept.append(unit)
+            elif EvidenceBuilder(store, self.budget).add(unit.score, quotes):
+                break
+        for unit in kept[: own.beside]:
+            for name in (*store.out(unit.id, TEMPORAL), *sorted(store.into(unit.id, TEMPORAL))):
+                if store.records[name].group:
+                    material.add(0.0, store.quotes(name), store.records[name].when)
+        self.trace.add(Stage("units", found=tuple(kept), tokens=material.tokens))
+        return self.evidence(material.by_time() if own.by_time else material.by_rank())
+
+    # ── anchor, expand, rank (D.1 to D.4) ─────────────────────────────────────────────────────────
+
+    def _units(self) -> list[Candidate]:
+        """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36)."""
+        own, records = self.own, self.store.records
+        anchors = self._anchors()
+        self.trace.add(Stage("anchors", found=tuple(anchors)))
+        # stage 2: what outgoing links lead to, older units first (D.3)
+        reached = expand(
+            [anchor.id for anchor in anchors],
+            self.store.links,
+            own.hops,
+            own.candidates,
+            self.store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
+            lambda name: records[name].age,
+            priority=own.type_priority,
+        )
+        links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
+        self.trace.add(Stage("links", found=tuple(links)))
+        units = self._placed(reached, own.visibility and own.successors_first)
+        self.trace.add(Stage("ranking", found=tuple(units)))
+        return units
+
+    def _anchors(self) -> list[Candidate]:
+        """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
+
+        Archived units that no unit stands for count as the surface: of a view of some sources, or of a
+        folder that a person took files from, the unit that represents them may be missing.
+        """
+        own, records = self.own, self.store.records
+        folders = SURFACE if own.visibility else self.view.spec.record_folders
+        names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
+        names += [name for name in self._words if records[name].group in folders]
+        if own.visibility and self.row.any():
+            names += self.view.derived(_stranded)
+        near = (Candidate(name, parts) for name, parts in self._parts([*dict.fromkeys(names)]).items())
+        best = ranked(near, self._score, lambda unit: number_of(unit.id))[: own.anchors]
+        return [unit for unit in best if unit.score >= own.floor * best[0].score]
+
+    def _placed(self, reached: Sequence[Reached], successors: bool) -> list[Candidate]:
+        """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
+        store = self.store
+        near = self._parts([one.node for one in reached])
+
+        def parts(one: Reached) -> dict[str, float]:
+            own = {**near[one.node], "hop": one.hop}
+            if not successors or one.node in store.visible:
+                return own
+            by = replacements(store, one.node, VERSION, store.visible)
+            best = [self._score(near[other]) for other in by if other in near]
+            return {**own, "successor": max(best)} if best else own
+
+        def ties(unit: Candidate) -> tuple[object, ...]:
+            return successors and unit.id not in store.visible, -unit.parts["cosine"], number_of(unit.id)
+
+        return ranked((Candidate(one.node, parts(one)) for one in reached), self._score, ties)
+
+    def _parts(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        near = zip(names, self.index.cosines(self.row, names), strict=True)
+        parts = {name: {"cosine": cosine} for name, cosine in near}
+        for name in parts.keys() & self._words.keys():
+            parts[name]["words"] = self._words[name]
+        return parts
+
+    def _score(self, parts: Mapping[str, float]) -> float:
+        """The cosine and so much of what search says; at most what a `successor` has, if one is in force."""
+        own = round(parts["cosine"] + self.own.words * parts.get("words", 0.0), DIGITS)
+        return min(own, parts.get("successor", own))
+
+    def _shares(self) -> dict[str, float]:
+        """Units by what search makes of their turns, as a share of the best; the best first.
+
+        A turn whose unit was archived speaks for those that stand for it.
+        """
+        store, scores = self.store, self.turn_scores
+        best = next(iter(scores.values()), 0.0)
+        shares: dict[str, float] = {}
+        for seq, score in scores.items() if best > 0 else ():
+            name = record_id(store.spec.kinds[0].prefix, seq)
+            if name in store:
+                for other in {name, *replacements(store, name, VERSION, store.visible)}:
+                    shares.setdefault(other, round(score / best, DIGITS))
+        return shares
+
+
+def _stranded(view: View, *_: object) -> tuple[str, ...]:
+    """Archived units to which no version link leads (`View.derived`)."""
+    bank = view.derived(RecordStore.load)
+    return tuple(name for name in bank.records.keys() - bank.visible if not bank.into(name, VERSION))

@@ -1,2 +1,1 @@
-"""GAM: what is being said stands apart until its topic ends; then it is in a network. Source: arXiv
-2604.12285."""
+"""GAM: what is being said stands apart until its topic ends; then it is in a network."""

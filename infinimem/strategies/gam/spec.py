@@ -10,13 +10,15 @@ from infinimem.settings import Harmless, HarmlessIf
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _TOPIC = 8  # turns, about (Table 10 of the paper)
+CANDIDATES = 5
+"""Topics that a new one is held against, the nearest (Algorithm 3)."""
 
 
 @dataclass(frozen=True)
 class GamSettings:
     """[gam]: when talk becomes topics, how those are linked, and what a question is shown.
 
-    Where the paper names no number (gap_minutes, tau, neighbours, prefilter), it is chosen here. `preset =
+    Where the paper names no number (gap_minutes, tau, neighbours), it is chosen here. `preset =
     "paper"` has the paper's form.
     """
 
@@ -29,8 +31,6 @@ class GamSettings:
     or tokens."""
     window: Harmless[int] = 0
     """So many, for the last two; 0 for 3 turns or 256 tokens."""
-    candidates: Harmless[int] = 5
-    """Topics that a new one is held against, the nearest (Algorithm 3)."""
     relations: Annotated[Literal["one", "pairs"], HarmlessIf()] = "one"
     """In one call, or as in the paper in a call each."""
     tau: Harmless[float] = 0.5
@@ -43,15 +43,11 @@ class GamSettings:
     """Topics one relation away that it looks into too, those of most weight."""
     network: Harmless[bool] = True
     """Whether it goes by topics at all; without, over all turns alike."""
-    prefilter: Harmless[int] = 200
-    """Turns of these topics that are scored, the nearest."""
     rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
     """What the score of a topic and a turn is made of: the library's search, or vectors, which find topics in
     the paper but only stand in for the cross-encoder by which it ranks turns (Eq. 11)."""
     cross_encoder: str | None = None
     """The folder of a model (ONNX) that scores turns, as in the paper; none comes with the program."""
-    factors: Harmless[bool] = True
-    """Whether what follows counts."""
     cues: Annotated[Literal["rule", "model"], HarmlessIf()] = "rule"
     """Who says which turns tell of a time that an answer is about, and whether a topic claims what was not
     said: rules, or a model in a call each (section 4.1); `retrieve` has rules alone."""
@@ -59,7 +55,7 @@ class GamSettings:
     beta_role: Harmless[float] = 1.4
     beta_conf: Harmless[float] = 1.2
     """What multiplies the score of a turn that tells a time where one is asked for; that the one said whom
-    the question names; whose topic claims nothing that was not said (Eq. 11)."""
+    the question names; whose topic claims nothing that was not said (Eq. 11). 1 for none of it."""
     drill: Harmless[bool] = True
     """Whether turns are shown; without, topics' summaries alone."""
     final: Harmless[int] = 10
@@ -71,16 +67,16 @@ class GamSettings:
 def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, int]:
     """Every turn is shown twice, for the boundaries of its session and for the summary of its topic."""
     topics = -(-turns // _TOPIC)
-    related = settings.candidates if settings.relations == "pairs" else 1
+    related = CANDIDATES if settings.relations == "pairs" else 1
     checked = settings.cues == "model"
     calls = topics * (1 + related + checked) + -(-topics // 3)  # sessions have about three topics
-    shown = (2 + checked) * size + topics * (related + settings.candidates) * SUMMARY
+    shown = (2 + checked) * size + topics * (related + CANDIDATES) * SUMMARY
     return calls, calls * PROMPT + shown, calls * REPLY
 
 
-_READS = "anchors network neighbours prefilter rerank factors beta_time beta_role beta_conf drill final"
+_READS = "anchors network neighbours rerank beta_time beta_role beta_conf drill final"
 _CHANGES = (
-    "network=false network=false:beta_conf=1 factors=false drill=false "
+    "network=false network=false:beta_conf=1 beta_time=1:beta_role=1:beta_conf=1 drill=false "
     "partition=turn partition=session partition=window partition=window:window=512 "
     "partition=turns partition=turns:window=5"
 ).split()

@@ -1,41 +1,59 @@
 """GAM: turns stay evidence until their topic ends; then they are a topic, in a network of topics.
 
-    observe   evidence -> what a turn makes due -> boundaries -> topics -> their relations
+    observe   evidence (Eq. 6) -> what a turn makes due (Algorithm 2) -> topics (Eq. 7) -> relations (Eq. 8)
     tick      the same for all that is active, that is in no topic
+    read      anchors, their neighbours (Eq. 9), the turns of both (Eq. 10), the best by factors (Eq. 11)
 
-It proposes; the store disposes. Source: arXiv 2604.12285, section 3.3, Eq. 6 to 8; Algorithms 2 and 3.
+It proposes; the store disposes. Source: arXiv 2604.12285, sections 3.3 and 3.4; Algorithms 2 and 3;
+Appendix E.1 and E.2 for the tasks.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import date
+from functools import cached_property, partial
 from itertools import accumulate, chain, pairwise
+from math import exp, prod
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from infinimem.embedders.local import cross_encoder
+from infinimem.grounding.sentences import asks
+from infinimem.grounding.when import day_of, mentions
+from infinimem.index.questions import asked_of, nameless, read_dates
+from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import CUT, LLM, in_order
-from infinimem.model import Located, Plan, RejectedReply
+from infinimem.llm.tasks import IDS, TEXT, TEXTS, list_of, task
+from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved, Stage
+from infinimem.store.lines import SPEAKER
 from infinimem.store.records import stem
-from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.gam.read import TopicSearch, is_verified
-from infinimem.strategies.gam.spec import KIND, SPEC, GamSettings
-from infinimem.strategies.gam.tasks import RELATE, TOPIC, VERIFY
-from infinimem.strategies.readers.pipeline import size
+from infinimem.strategies.gam.spec import CANDIDATES, KIND, SPEC, GamSettings
+from infinimem.strategies.links import either_way
+from infinimem.strategies.readers.pipeline import pack, ranked, size
 from infinimem.strategies.records.asking import (
     EMPTY,
     Asker,
     Descriptor,
     descriptor,
+    named,
     narrated,
     shown_descriptor,
     shown_turns,
 )
-from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import UNVERIFIED, Link, Ref
+from infinimem.strategies.records.evidence import Records, RecordSearch
+from infinimem.strategies.records.record import (
+    DEGRADED,
+    UNVERIFIED,
+    Link,
+    Record,
+    Ref,
+    moment,
+    number_of,
+)
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, links, run
 from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
@@ -45,29 +63,33 @@ Turns = Sequence[Located]
 
 FORCED = ("forced", "true")
 """`aux` of a topic that was cut off although the talk went on."""
+SCORED, CUED = 200, 50
+"""Of the turns that a question leads to, those that are scored by their vectors, and those that a model is
+asked about; the nearest."""
+SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
+_ANY_DAY = date(2000, 1, 1)
+"""Against which words are read that name a time, where no more is asked than that they do."""
 
+# ── what a model is asked ───────────────────────────────────────────────────────────────────────
 
-class Due(NamedTuple):
-    """Active turns of a session that are looked at, and why."""
+TOPIC = task("topic", "turns", 512, "tell:topic", keywords=TEXTS, summary=TEXT)
+"""What turns in a row are about: keywords, the most telling first, and one or two sentences."""
 
-    turns: Turns
-    why: Literal["ended", "paused", "full"]
+RELATE = task(
+    "relate",
+    "topic others",
+    1024,
+    "tell:relate",
+    relations=list_of(id=TEXT, relation=TEXT, confidence={"type": "number", "minimum": 0, "maximum": 1}),
+)
+"""How a topic that just ended is related to earlier ones, and how sure that is. `topic`, `others`: an anchor,
+[anchor, …]; which relations there are stands in the template, others are none."""
 
+VERIFY = task("verify_topic", "summary turns", 512, "tell:verify_topic", unsupported=TEXTS)
+"""What a topic's summary claims and its turns do not say."""
 
-class Part(NamedTuple):
-    """Turns that are told as a topic; `forced`: that they were cut off although the talk goes on."""
-
-    turns: Turns
-    forced: bool = False
-
-
-class Card(NamedTuple):
-    """A part with its descriptor, and whether a model doubts that; or why there is none."""
-
-    part: Part
-    found: Descriptor
-    unverified: bool
-    failure: str
+TIMES = task("time_cues", "question turns", 512, "tell:time_cues", turns=IDS)
+"""The turns whose words tell of a time that the question is about."""
 
 
 class Gam(RecordStrategy):
@@ -95,8 +117,9 @@ class Gam(RecordStrategy):
     def _before(self, turn: Located, view: View) -> list[Due]:
         """What was said before a turn: the sessions that it ends, after a pause its own."""
         *said, _ = open_until(view, turn) or [turn]
-        paused = [said] if said and 0 < self.own.gap_minutes <= silence(said[-1], turn) else []
-        return [*(Due(one, "ended") for one in ended_by(view, turn)), *(Due(one, "paused") for one in paused)]
+        ended = [Due(one, "ended") for one in ended_by(view, turn)]
+        paused = said and 0 < self.own.gap_minutes <= silence(said[-1], turn)
+        return [*ended, Due(said, "paused")] if paused else ended
 
     def _after(self, turn: Located, view: View) -> list[Due]:
         """The active turns of its session up to a turn, where they are too many."""
@@ -112,11 +135,12 @@ class Gam(RecordStrategy):
         if not (due := [one for one in left if one.turns]):
             return None
         with self._writing.at(view) as (store, index):
-            network = TopicNetwork(view, store.copy(), index, self.llm, self.own)
+            network = TopicNetwork(store.copy(), index, Asker(self.llm), self.own)
             rejected, unanswered = network.grow(due)
-            return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
+            told = (*rejected, *network.asker.rejected())
+            return edited("consolidate", store, network.store, self.faults, told, unanswered)
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+    # ── the rest of the protocol ────────────────────────────────────────────────────────────────
 
     def estimate(self, view: View) -> int:
         """What is active, shown twice: for its boundaries, and for its summaries."""
@@ -138,12 +162,32 @@ class Gam(RecordStrategy):
         }
 
 
-def _active(view: View) -> list[Sequence[Located]]:
-    """The turns that are in no topic, by session, the first first."""
+def _active(view: View) -> list[Turns]:
+    """The turns that are in no topic, G_event, by session, the first first."""
     return sorted(open_turns(view).values(), key=lambda said: said[0].seq)
 
 
-# ── boundaries (Eq. 6, section 4.4) ─────────────────────────────────────────────────────────────
+# ── boundaries (section 3.3) ────────────────────────────────────────────────────────────────────
+
+
+class Due(NamedTuple):
+    """Active turns of a session that are looked at, and why."""
+
+    turns: Turns
+    why: Literal["ended", "paused", "full"]
+
+
+class Part(NamedTuple):
+    """Turns that are told as a topic; `forced`: that they were cut off although the talk goes on.
+
+    Once they are told, with their descriptor, and whether a model doubts that; or why there is none.
+    """
+
+    turns: Turns
+    forced: bool = False
+    told: Descriptor = EMPTY
+    doubted: bool = False
+    failure: str = ""
 
 
 def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[RejectedReply]]:
@@ -151,7 +195,7 @@ def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[Re
 
     At the end of a session that is all; after a pause all but the last part, which may go on. Of too many
     turns likewise, unless no part ends or the last is too large by itself: then all, the last one forced.
-    Where no reply can be read, the end of a session ends one topic, and too many turns are cut in two.
+    Where no reply can be read, all is one part.
     """
     turns = due.turns
     asked = segments(llm, turns, True, workers=own.workers) if own.partition == "semantic" else None
@@ -159,13 +203,8 @@ def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[Re
     cuts = [0, *(at for at in ends if at < len(turns)), len(turns)]
     *done, tail = (Part(turns[start:end]) for start, end in pairwise(cuts))
     rejected = asked.rejected if asked else ()
-    if due.why == "full":
-        if not done and rejected and len(turns) > 1:  # at the longest silence, or else in the middle
-            gaps = [silence(before, after) for before, after in pairwise(turns)]
-            at = gaps.index(max(gaps)) + 1 if max(gaps) > 0 else len(turns) // 2
-            done, tail = [Part(turns[:at], forced=True)], Part(turns[at:])
-        if not done or size(tail.turns) > own.active_tokens:
-            done.append(tail._replace(forced=True))
+    if due.why == "full" and (not done or size(tail.turns) > own.active_tokens):
+        done.append(tail._replace(forced=True))
     return ([*done, tail] if due.why == "ended" else done), rejected
 
 
@@ -187,52 +226,45 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
 class TopicNetwork:
     """Topics that grow in number, tried on a copy of the records, which the index follows."""
 
-    view: View
     store: RecordStore
     index: VectorIndex
-    llm: LLM
+    asker: Asker
     own: GamSettings
 
-    def __post_init__(self) -> None:
-        self.asker = Asker(self.llm)
-
     def grow(self, due: Sequence[Due]) -> tuple[list[RejectedReply], dict[int, str]]:
-        """Tell all that is due; return replies that could not be read, and turns about which none could."""
-        own = self.own
-        cut = in_order(partial(parts, self.llm, own), due, own.workers)
+        """Tell all that is due; return replies on boundaries that were no use, and turns that stay untold."""
+        cut = in_order(partial(parts, self.asker.llm, self.own), due, self.own.workers)
         ended = [part for some, _ in cut for part in some]
         unanswered: dict[int, str] = {}
-        for told in chain.from_iterable(in_order(self._told, ended, own.workers)):
-            if told.failure:
-                unanswered |= {turn.seq: told.failure for turn in told.part.turns}
+        for part in chain.from_iterable(in_order(self._told, ended, self.own.workers)):
+            if part.failure:
+                unanswered |= {turn.seq: part.failure for turn in part.turns}
             else:
-                self._add(told)
-        return [*(one for _, some in cut for one in some), *self.asker.rejected()], unanswered
+                self._add(part)
+        return [wrong for _, some in cut for wrong in some], unanswered
 
-    def _told(self, part: Part) -> list[Card]:
-        """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit."""
-        asker = Asker(self.llm)
-        data = asker.ask(TOPIC, turns=shown_turns(part.turns))
+    def _told(self, part: Part) -> list[Part]:
+        """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit. c_raw are its turns."""
+        asker, turns = Asker(self.asker.llm), shown_turns(part.turns)
+        data = asker.ask(TOPIC, turns=turns)
         if asker.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
             return [told for some in halves for told in self._told(some)]
-        found = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
-        failure = asker.failure or ("" if found.summary else "EMPTY")
+        told = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
+        failure = asker.failure or ("" if told.summary else "EMPTY")
         wrong = None
         if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
-            wrong = asker.ask(VERIFY, summary=found.summary, turns=shown_turns(part.turns))
+            wrong = asker.ask(VERIFY, summary=told.summary, turns=turns)
         self.asker.take(asker)
-        return [Card(part, found, bool(wrong and wrong["unsupported"]), failure)]
+        return [part._replace(told=told, doubted=bool(wrong and wrong["unsupported"]), failure=failure)]
 
-    def _add(self, told: Card) -> None:
+    def _add(self, part: Part) -> None:
         """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
-        store, part, found, own = self.store, told.part, told.found, self.own
-        first = part.turns[0]
+        store, own, first = self.store, self.own, part.turns[0]
         name = store.own_id(KIND.prefix, first.seq)
-        refs = (Ref(turn.seq) for turn in part.turns)
-        aux = [FORCED] if part.forced else []
-        topic = narrated(store, name, found.summary, refs, aux, found.keywords)
-        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if told.unverified else ())))
+        refs, aux = (Ref(turn.seq) for turn in part.turns), [FORCED] if part.forced else []
+        topic = narrated(store, name, part.told.summary, refs, aux, part.told.keywords)
+        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if part.doubted else ())))
         store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
         self.index.sync(store)
         names = self._candidates(name)
@@ -244,13 +276,11 @@ class TopicNetwork:
 
     def _candidates(self, name: str) -> list[str]:
         """The nearest topics, and the one that it was cut off from."""
-        store, topic, index = self.store, self.store.records[name], self.index
-        near = index.nearest(index.row(name), self.own.candidates, (KIND.folder,), without=(name,))
-        said = self.view.document(f"{EVIDENCE}{topic.session}").entries
-        at = bisect_left(said, topic.refs[0].seq, key=lambda turn: turn.seq)
-        before = Ref(said[at - 1].seq) if at else None
-        others = map(store.records.__getitem__, store.of_session(topic.session or ""))
-        cut_off = (one.id for one in others if FORCED in one.aux and before in one.refs)
+        topic, index = self.store.records[name], self.index
+        near = index.nearest(index.row(name), CANDIDATES, (KIND.folder,), without=(name,))
+        session = map(self.store.records.__getitem__, self.store.of_session(topic.session or ""))
+        before = [other for other in session if other.refs[-1:] < topic.refs[:1]][-1:]
+        cut_off = (other.id for other in before if FORCED in other.aux)
         return list(dict.fromkeys([*(other for other, _ in near), *cut_off]))
 
     def _related(self, topic: str, names: Sequence[str]) -> dict[str, tuple[str, float]]:
@@ -261,3 +291,144 @@ class TopicNetwork:
         data = self.asker.ask(RELATE, topic=shown(topic), others=others)
         rows = [(called.get(row["id"].strip(), ""), row) for row in (data["relations"] if data else ())]
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
+
+
+def is_verified(topic: Record) -> bool:
+    """Whether a model told it, and claimed nothing that was not said."""
+    return not {*DEGRADED, *UNVERIFIED}.intersection(topic.aux)
+
+
+# ── reading (section 3.4) ───────────────────────────────────────────────────────────────────────
+
+
+class TopicSearch(RecordSearch[GamSettings]):
+    """What is found for one question; a turn in no topic is verified: nobody told it in other words."""
+
+    def __init__(
+        self, view: View, records: Records, query: str, budget: int, own: GamSettings, llm: LLM
+    ) -> None:
+        super().__init__(view, records, query, budget, own)
+        self._llm = llm
+
+    @property
+    def by_vectors(self) -> bool:
+        return self.own.rerank == "cosine"
+
+    @cached_property
+    def row(self) -> Matrix:
+        return self.index.embed(nameless(self.query, self.view.lines.names(SPEAKER)))
+
+    def by_rank(self) -> Evidence:
+        """The best turns, those that are in no topic among them; without `drill` anchors' summaries."""
+        if self.own.drill:
+            return self.evidence(self._turns())
+        best = self._anchors()[: self.own.final]
+        return self.evidence(pack((self.record(one.id, one.score) for one in best), self.budget))
+
+    def for_answer(self) -> Evidence:
+        """The best turns by time, each under the summary of its topic."""
+        if not self.own.drill:
+            return self.by_rank()
+        heads: dict[str, Retrieved] = {}
+        pieces: list[Retrieved] = []
+        for turn in self._turns(by_model=self.own.cues == "model")[: self.own.final]:
+            name = self._within[turn.seqs[0]]
+            if name and name not in heads:
+                heads[name] = self.record(name, turn.score)
+                pieces.append(heads[name])
+            pieces.append(turn)
+        kept = pack(pieces, self.budget)
+        groups: dict[str | int, list[Retrieved]] = {}
+        for turn in sorted((one for one in kept if one.seqs), key=lambda one: (moment(one.time), one.seqs)):
+            name = self._within[turn.seqs[0]]
+            head = [heads[name]] if name and heads[name] in kept else []
+            groups.setdefault(name or turn.seqs[0], head).append(turn)
+        return self.evidence(chain.from_iterable(groups.values()))
+
+    # ── topics ──────────────────────────────────────────────────────────────────────────────────
+
+    def _anchors(self) -> list[Candidate]:
+        """V_top: the nearest topics; those that a person archived are none."""
+        found = self.nearest(KIND.folder, self.own.anchors)
+        self.trace.add(Stage("anchors", found=tuple(found)))
+        return found
+
+    def _neighbours(self, anchors: Sequence[str]) -> list[Candidate]:
+        """Eq. 9: topics one edge from the anchors, followed either way, those of most weight."""
+        best: dict[str, Candidate] = {}
+        for name in anchors:
+            for link in either_way(self.store, name, SPEC.links):
+                weight = link.weight or 0.0
+                if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
+                    best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
+        found = ranked(best.values(), lambda parts: parts["weight"], lambda one: number_of(one.id))
+        self.trace.add(Stage("neighbours", found=tuple(found[: self.own.neighbours])))
+        return found[: self.own.neighbours]
+
+    @cached_property
+    def _within(self) -> dict[int, str]:
+        """Eq. 10: the turns that the question leads to, each with its topic; "" for those in none."""
+        within: dict[int, str] = {}
+        names = sorted(self.store.records)
+        if self.own.network:
+            names = [one.id for one in self._anchors()]
+            names += [one.id for one in self._neighbours(names)]
+        for name in reversed(names):
+            within |= dict.fromkeys((ref.seq for ref in self.store.records[name].refs), name)
+        for said in open_turns(self.view).values():  # else what was said a moment ago would not be found
+            within |= dict.fromkeys((turn.seq for turn in said), "")
+        return within
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────────────
+
+    def _turns(self, *, by_model: bool = False) -> list[Retrieved]:
+        """Eq. 11: the best turns that fit, by rank; who says which tell of a time, a model or rules."""
+        found = {seq: turn for seq in self._within if (turn := self.store.turn(seq)) and turn.text.strip()}
+        asked = asked_of(read_dates(self.query)[1], self.view.lines.names(SPEAKER))
+        parts = self._likely(found)
+        near = {seq: found[seq] for seq in sorted(parts, key=lambda seq: -parts[seq]["p"])}
+        when = {*self._timed(near, by_model and self.own.beta_time != 1)}
+        for seq, those in parts.items():
+            entry, name = found[seq].entry, self._within[seq]
+            mine = asked.oneself and entry.role == "user"
+            those["time"] = float(seq in when)
+            those["role"] = float(mine or entry.fields.get("speaker") in asked.speakers)
+            those["conf"] = float(not name or is_verified(self.store.records[name]))
+        scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
+        best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
+        self.trace.add(Stage("turns", found=tuple(best)))
+        return self.turns(best)
+
+    def _score(self, parts: Mapping[str, float]) -> float:
+        own = self.own
+        betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
+        hold = (beta for name, beta in betas.items() if parts[name])
+        return round(prod(hold, start=parts["p"]), DIGITS)
+
+    def _likely(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
+        """P_sem of the turns that are nearest, as "p"; of the library's search, what share of the best one's
+        score each has, and without a cross-encoder, how far a cosine is above that of rank ten."""
+        if self.own.rerank == "library" and not self.own.cross_encoder:
+            words = self.turn_scores
+            most = max(words.values(), default=0.0)
+            return {seq: {"p": round(words[seq] / most, DIGITS)} for seq in turns if words.get(seq, 0.0) > 0}
+        rows = zip(turns, self.index.of_turns(self.row, list(turns.values())), strict=True)
+        best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[:SCORED])
+        tenth = [*best.values()][:10][-1] if best else 0.0
+        shares = [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in best.values()]
+        if self.own.cross_encoder:
+            model = cross_encoder(Path(self.own.cross_encoder).expanduser())
+            shares = model.probabilities(self.query, (turns[seq].text for seq in best))
+        return {seq: {"cosine": best[seq], "p": p} for seq, p in zip(best, shares, strict=True)}
+
+    def _timed(self, turns: Mapping[int, Located], by_model: bool) -> Collection[int]:
+        """The turns that tell a time that the question asks for: by a light prompt, of the nearest (section
+        4.1), or by rule, as where no reply is of use."""
+        near = [*turns.values()][:CUED] if by_model else []
+        data = Asker(self._llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
+        if data:
+            return named(data["turns"], turns)
+        if not (read_dates(self.query)[0] or asks("when", self.query)):
+            return ()
+        entries = ((seq, turn.entry) for seq, turn in turns.items())
+        return [seq for seq, one in entries if mentions(one.text, day_of(one.time) or _ANY_DAY)]

@@ -10,11 +10,15 @@ Source: Infini Memory, algorithm 1, lines 17-31, prompts D and M2, as references
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+import re
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from infinimem import tokens
+from infinimem.llm.base import Task
+from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, object_of, task
 from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
@@ -29,7 +33,6 @@ from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, listed, near_groups
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import LAYOUT, MERGE, SUMMARIZE, SUMMARIZE_ALL, TELL
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, title_of
 from infinimem.strategies.readers.pipeline import current_text, digest, text_id
 from infinimem.terms import query_terms
@@ -47,6 +50,36 @@ Maintenance = Generator[Plan, Outcome, View]
 """Plans as a strategy yields them; returns the library as it is afterwards."""
 
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}
+
+LAYOUT = task("layout", "doc problems", 4096, "where:layout", layout=list_of(heading=TEXT, fact_ids=IDS))
+"""The crowded sections of a document parted under headings (prompts D and M2).
+`doc`: {"id", "title", "sections": [{"heading", "facts"}]}, facts only of what is to be parted."""
+
+MERGE = task("merge", "docs", 1024, "where:merge", groups=list_of(doc_ids=IDS, reason=TEXT))
+"""Which small documents belong together (prompt M1). `docs`: [doc, …]."""
+
+SUMMARIZE = Task(
+    "summarize",
+    frozenset({"docs"}),
+    object_of(summaries=list_of(id=TEXT, summary=TEXT)),
+    f"{__name__}:keep_summaries",
+)
+"""What documents hold (the headers of prompts B and D). `docs`: [doc, …], "told" by lines of each; "summary"
+is the rule's."""
+
+SUMMARIZE_ALL = replace(SUMMARIZE, variables=frozenset({"docs", "summary_length"}))
+"""The same as in the paper: keywords, then the facts."""
+
+TELL = Task(
+    "tell",
+    frozenset({"title", "text", "facts", "problems"}),
+    object_of(sentences=list_of(("heading",), heading=MAYBE, text=TEXT, **{"from": IDS})),
+    f"{__name__}:quote_facts",
+    8192,
+)
+"""A document in a model's own words (prompt D): `text` as it stands, Markdown whose items end in the ids of
+their facts ("{41, 43}"), with `facts` worked into it. A sentence without "heading" stands under that of the
+one before it."""
 
 
 # ── write (lines 17-22, prompt D) ───────────────────────────────────────────────────────────────
@@ -209,8 +242,8 @@ def _parts(doc_id: str, limit: int, view: View, asker: Account) -> list[Route]:
         parts = [Route("", half[0].title, tuple(half)) for half in of.halves(topics)]
     namesakes = [part for part in parts if of.slugify(part.title) == of.slugify(title)]
     parts.remove(max(namesakes or parts, key=lambda part: of.size(entries_of(part.topics))))
-    slugs = of.Slugs(view)
-    others = (Route(slugs.new(part.title), part.title, part.topics) for part in parts)
+    given = set[str]()
+    others = (Route(of.new_id(part.title, view, given), part.title, part.topics) for part in parts)
     return [Route(doc_id, title, ()), *others]
 
 
@@ -355,3 +388,18 @@ def _told(document: Document, view: View, asker: Account) -> str | None:
         asker.note(f"text of {document.id}: names no line {format_seqs(left)}")
     head = [f"id: {quote(name)}", "kind: text", f"digest: {digest(document)}"]
     return "\n".join(["---", *head, f"from: {quote(format_seqs(sorted(entries)))}", "---", *lines, ""])
+
+
+# ── what the rules answer ───────────────────────────────────────────────────────────────────────
+
+
+def keep_summaries(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `summarize`: the rule's summaries stand."""
+    return {"summaries": [{"id": doc["id"], "summary": doc["summary"]} for doc in variables["docs"]]}
+
+
+def quote_facts(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `tell`: the text, and the facts word for word behind it."""
+    items = re.findall(r"(?:^# (.*)\n)?^- (.*?)(?: \{([0-9, ]+)\})?$", variables["text"], re.MULTILINE)
+    old = [{"heading": title, "text": text, "from": ids.split(", ")} for title, text, ids in items]
+    return {"sentences": old + [{"text": one["text"], "from": [one["id"]]} for one in variables["facts"]]}

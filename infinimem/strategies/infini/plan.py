@@ -21,6 +21,7 @@ from typing import Any
 from infinimem import law, tokens
 from infinimem.grounding.claims import find_duplicates, is_repetition
 from infinimem.index.search import searcher
+from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
@@ -29,7 +30,6 @@ from infinimem.store.view import CatalogRow, View
 from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
-from infinimem.strategies.infini.tasks import COMPARE, PLAN, REWRITE
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, size, title_of
 from infinimem.strategies.records.asking import Asker, Data
 from infinimem.terms import query_terms
@@ -47,6 +47,24 @@ FEWEST = 100
 """Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
 NEAREST = 2
 """Lines that one which comes in is compared with, at most."""
+
+REWRITE = task(
+    "rewrite", "facts docs problems", 4096, "where:rewrite", topics=list_of(title=TEXT, fact_ids=IDS)
+)
+"""The buffer's facts that came without a topic, grouped (prompt B). `docs`: [{"title", "tokens"}]."""
+
+PLAN = task(
+    "plan",
+    "topics docs planned_titles markdown_length problems",
+    4096,
+    "where:plan",
+    assign=list_of(doc_id=MAYBE, new_title=MAYBE, fact_ids=IDS),
+)
+"""Topics to documents (prompt C), by their own ids or by those of facts. `planned_titles`: titles that the
+first half of a bisected plan created."""
+
+COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=list_of(old=TEXT, new=TEXT))
+"""Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
 
 
 # ── rewrite (prompt B) ──────────────────────────────────────────────────────────────────────────
@@ -188,13 +206,13 @@ class Planner:
 
     def _united(self, routes: Iterable[Route]) -> tuple[Route, ...]:
         """Return one route a document, with its id; equal titles are one, also of one that exists."""
-        slugs, ids = of.Slugs(self._view), {title: doc_id for doc_id, title in self._open.items()}
+        given, ids = set[str](), {title: doc_id for doc_id, title in self._open.items()}
         by_id: dict[str, Route] = {}
         for route in routes:
             doc_id = route.doc_id or ids.get(normalised(route.title))
             if doc_id is None:
                 by_name = f"{TOPICS}{of.slugify(route.title)}"
-                doc_id = by_name if by_name in self._open else slugs.new(route.title)
+                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
                 ids[normalised(route.title)] = doc_id
             first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
             by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))

@@ -34,7 +34,7 @@ from infinimem.grounding.sentences import asks, sentences
 from infinimem.grounding.when import day_of, fits
 from infinimem.index.search import searcher
 from infinimem.llm.base import CUT, LLM, Failure, in_order
-from infinimem.llm.tasks import shown
+from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, shown, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.model import CURRENT, Evidence, Finding, Located, Move, NewEntry, Plan, Reason
@@ -46,7 +46,6 @@ from infinimem.strategies.infini import documents
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
-from infinimem.strategies.infini.tasks import EXTRACT, EXTRACT_ALONE
 from infinimem.strategies.infini.topics import heading_of, movable, seqs_of
 from infinimem.strategies.readers.pipeline import (
     READERS,
@@ -79,6 +78,27 @@ _SECTIONS = {"instruction": INSTRUCTIONS, "preference": PREFERENCES}
 
 Row = Mapping[str, str | None]
 """A turn as a model is shown it."""
+
+EXTRACT = task(
+    "extract",
+    "turns context topics problems",
+    4096,
+    "keep:extract",
+    draws=True,
+    entries=list_of(
+        ("when", "refers", "label", "topic", "standing"),
+        text=TEXT,
+        **{"from": IDS},
+        **dict.fromkeys(("when", "refers", "label", "topic", "standing"), MAYBE),
+    ),
+)
+"""Turns into standing facts. `context`: the turns just before, for pronouns only. `topics`: titles that there
+are. An entry without "topic" has that of the entry before it. `problems`: what was wrong with the last reply
+([] at first). `standing`: "instruction" or "preference" of the user's, if it is one that holds from now on.
+`label`: what a turn says its label is. Turns that no entry names held nothing to keep."""
+
+EXTRACT_ALONE = replace(EXTRACT, variables=EXTRACT.variables - {"topics"})
+"""The same without topics, which are named later."""
 
 
 class Infini:
@@ -137,9 +157,9 @@ class Infini:
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
-            if self.own.maintenance:
-                view = yield from documents.split(view, self._asker)
-                view = yield from documents.merge(view, self._asker)
+        if self.own.maintenance and (places or event == "consolidate"):  # also what was cut short
+            view = yield from documents.split(view, self._asker)
+            view = yield from documents.merge(view, self._asker)
         if self.own.rewrite == "free":
             most = None if event == "consolidate" else PORTION * documents.TOGETHER
             yield from documents.retell(view, self._asker, most)
@@ -164,7 +184,7 @@ class Infini:
             looked_at = [*into, *(row.id for row in rows[: self.own.compare_docs])]
         else:
             title, looked_at = f"Notes {view.epoch + 1}", []
-            routes = (Route(of.Slugs(view).new(title), title, grouped),)
+            routes = (Route(of.new_id(title, view, set()), title, grouped),)
         pool = [place for doc_id in looked_at for place in movable(view.document(doc_id), view)]
         claims = compare(fresh, {place.seq: place.entry for place in pool}, view, self._asker)
         return documents.write("consolidate", routes, claims, view, self._asker)

@@ -264,19 +264,13 @@ def slugify(title: str) -> str:
     return f"{name}-topic" if is_device(name) else name
 
 
-class Slugs:
-    """Gives out ids of new topic documents that no document, archive or alias has."""
-
-    def __init__(self, view: View) -> None:
-        self._given = {fold(CURRENT)}
-        self._lines = view.lines
-
-    def new(self, title: str) -> str:
-        """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""
-        name = first = slugify(title)
-        number = 1
-        while name in self._given or any(self._lines.named(kind, name) for kind in (STEM, ALIAS)):
-            number += 1
-            name = f"{first}-{number}"
-        self._given.add(name)
-        return f"{TOPICS}{name}"
+def new_id(title: str, view: View, given: set[str]) -> str:
+    """The id `topics/<slug>` for a new document, with -2, -3 … where a document, an archive, an alias or one
+    of those that were `given` has the slug; it is put to these."""
+    name = first = slugify(title)
+    number = 1
+    while name in {*given, fold(CURRENT)} or any(view.lines.named(kind, name) for kind in (STEM, ALIAS)):
+        number += 1
+        name = f"{first}-{number}"
+    given.add(name)
+    return f"{TOPICS}{name}"

@@ -10,9 +10,11 @@ from infinimem.settings import Harmless, HarmlessIf, Least
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _CALLS = 0.4
-"""Calls an exchange, which the thresholds are set for (section 4.2 of the paper; `subconscious.py`)."""
+"""Calls an exchange, which the thresholds are set for (section 4.2 of the paper; `strategy.py`)."""
 _SHOWN = 5
 """Exchanges that such a call is shown, about."""
+K_OLD, FACTS_MAX = 10, 9
+"""Facts that the model is shown beside an episode (Eq. 8), and new ones of it at most."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,10 @@ class RecmemSettings:
     talk: Annotated[Literal["casual", "tasks"], HarmlessIf()] = "casual"
     """What theta_sim 0 is meant for; of tasks 6/7 counts, as 0.6 of 0.7 in the paper (section 4.1)."""
     theta_sim: Harmless[float] = 0.0
-    """Least cosine of an exchange and one that it recurs in (Eq. 5); 0 for that of the embedder."""
+    """Least cosine of an exchange and one that it recurs in (Eq. 5), or an episode that it may go on with
+    (Eq. 6); 0 for that of the embedder."""
     theta_count: Harmless[int] = 5
     """Exchanges, the new one among them, that make a cluster; of the twice as many nearest ones."""
-    theta_merge: Harmless[float] = 0.0
-    """Least cosine of an exchange and an episode that it may go on with (Eq. 6); 0 for theta_sim."""
-    k_old: Harmless[int] = 10
-    """Facts that the model is shown beside an episode (Eq. 8)."""
-    facts_max: Harmless[int] = 9
-    """New facts of an episode at most."""
     refine: Annotated[Literal["episode", "direct"], HarmlessIf()] = "episode"
     """Whether facts are drawn beside the episode, or from the exchanges alone."""
     refine_merged: Harmless[bool] = False
@@ -56,7 +53,7 @@ class RecmemSettings:
 def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int, int]:
     """Some exchanges recur; of each cluster an episode is made, and facts."""
     calls = max(round(_CALLS * turns / 2), 1)
-    shown = calls * (_SHOWN * 2 * size // turns + settings.k_old * SUMMARY // 2)
+    shown = calls * (_SHOWN * 2 * size // turns + K_OLD * SUMMARY // 2)
     return calls, calls * PROMPT + shown, calls * 3 * REPLY
 
 

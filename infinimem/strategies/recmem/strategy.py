@@ -1,16 +1,18 @@
 """RecMem: exchanges that a model is shown only when they recur, and the episodes and facts made of them then.
 
-    observe   evidence -> exchanges (subconscious) -> merge first, then cluster what recurs -> refine
+    observe   evidence -> exchanges (subconscious.py) -> merge first (Eq. 6), else what recurs (Eq. 5, 7)
+              -> refine (Eq. 8, 9)
     tick      the same for exchanges that go on, and for what is open again
+    read      the nearest of three tiers: exchanges, episodes, facts (section 3.5); calls no model
 
-It proposes; the store disposes. Each step is one plan, tried on a copy of the records.
-Source: RecMem (ACL 2026 Findings), sections 3.2 to 3.4, Eq. 5 to 9.
+It proposes; the store disposes. Each exchange is one plan, tried on a copy of the records.
+Source: RecMem (ACL 2026 Findings), sections 3.2 to 3.5 and Appendix F.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -18,20 +20,18 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
 from infinimem import tokens
 from infinimem.grounding.claims import claims
 from infinimem.llm.base import CUT, LLM, in_order
-from infinimem.model import AGAIN, Located, Plan
+from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
+from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan, Stage
 from infinimem.settings import Settings
 from infinimem.store.records import stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.recmem.read import TierSearch
-from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
+from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
+from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, OPEN, Exchanges, Held, held
-from infinimem.strategies.recmem.tasks import EPISODES, MERGE, REFINE, TYPES
 from infinimem.strategies.records.asking import (
     Asker,
     Data,
@@ -41,9 +41,10 @@ from infinimem.strategies.records.asking import (
     new_facts,
     shown_turns,
 )
+from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import Check, RecordStrategy, by_kind, edited, run
+from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, run
 from infinimem.strategies.vector_index import Loaded
 from infinimem.terms import DAYS, MONTHS
 
@@ -51,13 +52,40 @@ PAPER = 0.7
 THETAS: Mapping[str, float] = {"lexical": 0.519, "static": 0.578, "minilm": 0.617}
 """Least cosine of a cluster, by embedder: at which LoCoMo takes 0.4 calls an exchange with the offline rules
 (benchmarks/recurrence.py). Others have the paper's, which is that of text-embedding-3-small."""
+TASKS = 6 / 7
+"""What it is multiplied by for talk of tasks, as 0.6 of 0.7 in the paper (section 3.6)."""
 
 VERSION, SOURCE = SPEC.links
-AT_ONCE = 256
-"""Exchanges that one product compares with all."""
-SLACK = 1e-4
-"""How far it may be off."""
 _NAMED = re.compile(rf"\b(?:{'|'.join((*MONTHS, *DAYS))})\b", re.IGNORECASE)
+
+# ── what a model is asked (Appendix F) ──────────────────────────────────────────────────────────
+# `turns`: [turn, …] by time; a turn is named by its id, and stands for the exchange that it is of.
+
+TYPES = ("USER_EVENT", "USER_CONSTRAINT_OR_PREFERENCE", "TIME_ANCHORED_UPDATE", "ENTITY_RELATION")
+"""Of facts; one of no such type has none."""
+
+EPISODES = task("episodes", "turns", 2048, "tell:episodes", episodes=list_of(text=TEXT, **{"from": IDS}))
+"""What happened in exchanges that are about one thing: a narrative a thread, and the turns that it tells."""
+
+MERGE = task(
+    "merge_episodes",
+    "episode turns",
+    1024,
+    "tell:merge_episodes",
+    should_merge={"type": "boolean"},
+    merged=TEXT,
+)
+"""Whether an exchange goes on with an episode, and the episode then. `episode`: its narrative."""
+
+REFINE = task(
+    "refine",
+    "episode turns facts",
+    2048,
+    "tell:refine",
+    facts=list_of(text=TEXT, type=TEXT, **{"from": IDS}, replaces=MAYBE),
+)
+"""What the turns say that the episode leaves out. `facts`: [fact, …], those that are known already; one of
+their ids in `replaces` tells which of them no longer holds."""
 
 
 class RecMem(RecordStrategy):
@@ -73,7 +101,7 @@ class RecMem(RecordStrategy):
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Attend to the exchanges that these turns end; what is looked at without a plan is listed alone."""
         units, attend = view.derived(Exchanges.of), self._attending(view)
-        due = groupby(units.in_order(units.waiting), lambda name: units.records[name].by)
+        due = groupby(units.in_order(units.waiting), units.ended_by)
         ended = {by: [partial(attend, name) for name in names] for by, names in due}
         yield from run(view, [step for turn in new for step in (*ended.get(turn.seq, ()), turn.seq)])
 
@@ -84,58 +112,60 @@ class RecMem(RecordStrategy):
         """
         if event == "consolidate":
             units = view.derived(Exchanges.of)
-            attend = self._attending(view, [name for name in units.open() if name not in units.waiting])
-            yield from run(view, [partial(attend, name) for name in units.open()])
+            upto = view.max_seq if view.upto is None else view.upto
+            names = [name for name in units.open() if units.records[name].turns[-1] <= upto]
+            attend = self._attending(view, [name for name in names if name not in units.waiting])
+            yield from run(view, [partial(attend, name) for name in names])
 
     def _attending(self, view: View, again: Sequence[str] = ()) -> Callable[[str, View, bool], Plan | None]:
         """What attends to exchanges one by one; those of `again` count as not yet said before their turn."""
         later, looked = {*again}, set[str]()
-        alone = later - self._crowded(view, again)
+        alone = later.difference(self._crowded(view)) if again else set()
         apart = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
 
         def attend(name: str, view: View, asks: bool) -> Plan | None:
             looked.add(name)
+            if not asks or (name in alone and not view.tried):
+                return None
             with held(view, self._writing, self._units_writing) as known:
                 if not known.units.is_open(name):
                     return None
-                turns = {turn.seq for turn in known.units.said([name])}
-                if not asks or not turns.isdisjoint(view.given_up(self.llm.name)):
+                turns = known.units.said([name])
+                seqs = {turn.seq for turn in turns}
+                if not seqs.isdisjoint(view.given_up(self.llm.name)):
                     return None
-                if name not in alone:
-                    unheard = {name} | (known.units.waiting | later) - looked
-                    made = Consolidation(known, self.llm, self.own, self._thetas(view), name, unheard)
-                    if plan := made.plan(self.faults, apart if name in later else ()):
-                        return plan
-                answered = view.tried.keys() & turns
+                unheard = {name} | (known.units.waiting | later) - looked
+                one = Attention(known, Asker(self.llm), self.own, self._theta(view), name, turns, unheard)
+                op = "" if name in alone else one.attend(apart if name in later else ())
+                failed = dict.fromkeys(seqs, one.asker.failure) if one.asker.failure else {}
+                before = one.after if failed else known.records  # it stays raw, with all that was told
+                if plan := edited(op, before, one.after, self.faults, one.asker.rejected(), failed):
+                    return plan
+                answered = view.tried.keys() & seqs
                 return Plan(unanswered=dict.fromkeys(answered, AGAIN)) if answered else None
 
         return attend
 
-    def _crowded(self, view: View, names: Sequence[str]) -> set[str]:
-        """Those of these exchanges that may make a cluster with others of them, in whatever order."""
-        if len(names) < max(self.own.theta_count, 1):
-            return set()
-        with self.held(view) as known:
-            rows = np.stack([known.near.row(name) for name in names])
-        least, found = self._thetas(view)[0] - SLACK, set[str]()
-        for at in range(0, len(rows), AT_ONCE):
-            close = (rows[at : at + AT_ONCE] @ rows.T >= least).sum(axis=1)
-            found.update(
-                names[at + place] for place in np.flatnonzero(close >= self.own.theta_count).tolist()
-            )
-        return found
+    def _theta(self, view: View) -> float:
+        """Least cosine of a cluster and of a merge, theta_sim."""
+        scale = TASKS if self.own.talk == "tasks" else 1.0
+        return self.own.theta_sim or scale * THETAS.get(view.embedder.name.split()[0], PAPER)
 
-    def _thetas(self, view: View) -> tuple[float, float]:
-        """Least cosines of a cluster and of a merge."""
-        scale = 6 / 7 if self.own.talk == "tasks" else 1.0
-        sim = self.own.theta_sim or scale * THETAS.get(view.embedder.name.split()[0], PAPER)
-        return sim, self.own.theta_merge or sim
+    def _crowded(self, view: View) -> list[str]:
+        """The open exchanges that may make a cluster, in whatever order they are looked at."""
+        theta, others = self._theta(view), max(self.own.theta_count - 1, 0)
+        with self.held(view) as known:
+            close = known.near.neighbours(known.units.open(), others)
+        return [
+            name
+            for name, found in close.items()
+            if len(found) == others and all(cosine >= theta for _, cosine in found)
+        ]
 
     def estimate(self, view: View) -> int:
         """What a model is shown for the clusters that there are now, each exchange of them twice."""
         units = view.derived(Exchanges.of)
-        found = self._crowded(view, units.open())
-        return 2 * sum(tokens.count(units.records[name].text) for name in found)
+        return 2 * sum(tokens.count(units.records[name].text) for name in self._crowded(view))
 
     def held(self, view: View) -> AbstractContextManager[Held]:
         """The exchanges of a view beside its records."""
@@ -148,72 +178,62 @@ class RecMem(RecordStrategy):
     def status(self, view: View) -> Mapping[str, Any]:
         """How many exchanges there are, and in what."""
         units, records = view.derived(Exchanges.of), view.derived(RecordStore.load)
-        states = Counter(unit.state for unit in units.records.values())
-        merged = sum(map(merges, records.records.values()))
-        return {
-            "exchanges": len(units),
-            "raw": states[OPEN],
-            "merged": merged,
-            "consolidated": max(states[HELD] - merged, 0),
-            **by_kind(records),
-        }
+        raw, merged = len(units.open()), sum(map(merges, records.records.values()))
+        consolidated = max(len(units) - raw - merged, 0)
+        told = {"exchanges": len(units), "raw": raw, "merged": merged, "consolidated": consolidated}
+        return {**told, **by_kind(records)}
 
 
 # ── one exchange ────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
-class Consolidation:
-    """Attends to one exchange: it joins the episode that it goes on with, or makes some with what recurs.
+class Attention:
+    """One exchange: it joins the episode that it goes on with, or makes some with those in which it recurs.
 
     Args:
-        thetas: least cosines of a cluster and of a merge.
+        theta: least cosine of both.
         unheard: exchanges that are not yet said, itself among them.
     """
 
     held: Held
-    llm: LLM
+    asker: Asker
     own: RecmemSettings
-    thetas: tuple[float, float]
+    theta: float
     name: str
+    turns: Sequence[Located]
     unheard: Collection[str]
 
     def __post_init__(self) -> None:
-        self.asker = Asker(self.llm)
         self.after = self.held.records.copy()
+        self.row = self.held.near.row(self.name)
 
-    def plan(self, check: Check, without: Collection[str] = ()) -> Plan | None:
-        """The plan for the exchange, which joins no episode of `without`; None where it stays as it is."""
-        op = "merge" if self._merge(without) else "consolidate"
-        if op == "consolidate" and not self.asker.failure:
-            self._cluster()
-        if failure := self.asker.failure:  # the exchange stays raw, with all that was told of it
-            said = {turn.seq: failure for turn in self.held.units.said([self.name])}
-            return edited(op, self.after, self.after, check, self.asker.rejected(), said)
-        return edited(op, self.held.records, self.after, check, self.asker.rejected())
+    def attend(self, without: Collection[str]) -> str:
+        """Merge first, then what recurs (section 3.3); it joins no episode of `without`. Return the op."""
+        if self._merge(without):
+            return "merge"
+        if not self.asker.failure and (others := self._recurs()):
+            self._cluster(others)
+        return "consolidate"
 
     def _merge(self, without: Collection[str]) -> bool:
         """Eq. 6: the nearest episode with the exchange in it; False if it is not part of that episode's."""
-        row = self.held.near.row(self.name)
-        near = self.held.index.nearest(row, 1, (EPISODE.folder,), without=without)
-        if not near or near[0][1] < self.thetas[1]:
+        nearest = self.held.index.nearest(self.row, 1, (EPISODE.folder,), without=without)
+        old = next((self.after.records[name] for name, cosine in nearest if cosine >= self.theta), None)
+        if old is None or old.pinned:
             return False
-        old = self.after.records[near[0][0]]
-        if old.pinned:
-            return False
-        turns = self.held.units.said([self.name])
-        data = self.asker.ask(MERGE, episode=old.prose, turns=shown_turns(turns))
+        data = self.asker.ask(MERGE, episode=old.prose, turns=shown_turns(self.turns))
         text = narrative(data["merged"]) if data and data["should_merge"] else ""
         if not text or _dates(old.prose) - _dates(text):
             return False
-        refs = (*old.refs, *(Ref(turn.seq) for turn in turns))
+        refs = (*old.refs, *(Ref(turn.seq) for turn in self.turns))
         aux = [("merged", str(merges(old) + 1))]
         new = replace(narrated(self.after, old.id, text, refs, aux), others=old.others, links=old.links)
         if not fits(new):
             return False
         self.after.put(new)
         if self.own.refine_merged:
-            self._refine({new.id: turns})
+            self._refine({new.id: self.turns})
         return True
 
     def _recurs(self) -> list[str]:
@@ -221,25 +241,26 @@ class Consolidation:
 
         The paper's text asks for so many others; its Appendix B and its code count it, as is done here.
         """
-        near, most = self.held.near, 2 * self.own.theta_count
-        found = near.nearest(near.row(self.name), most, (OPEN,), without=self.unheard)
-        close = [other for other, cosine in found if cosine >= self.thetas[0]]
-        return close if len(close) + 1 >= self.own.theta_count else []
+        least = self.own.theta_count
+        nearest = self.held.near.nearest(self.row, 2 * least, (OPEN,), without=self.unheard)
+        close = [other for other, cosine in nearest if cosine >= self.theta]
+        return close if len(close) + 1 >= least else []
 
-    def _cluster(self) -> None:
-        """Eq. 7: episodes of the exchange and those in which it recurs, and their facts.
+    def _cluster(self, others: Sequence[str]) -> None:
+        """Eq. 7: episodes of the exchange and those in which it recurs, and their facts; of the nearer half
+        of them, where all do not fit.
 
         What the model leaves out of all episodes is named by an archived one without text: it recurs no more,
         as the whole cluster leaves the raw ones in the paper.
         """
-        units, others, data = self.held.units, self._recurs(), None
-        while others and data is None:
-            cluster, self.asker.failure = units.said([self.name, *others]), ""
-            data = self.asker.ask(EPISODES, turns=shown_turns(cluster))
-            others = others if data else others[: len(others) // 2] if self.asker.failure in CUT else []
-        if data is None:
-            return
+        units, self.asker.failure = self.held.units, ""
         left = {self.name, *others}
+        cluster = units.said(left)
+        data = self.asker.ask(EPISODES, turns=shown_turns(cluster))
+        if data is None:
+            if self.asker.failure in CUT and len(others) > 1:
+                self._cluster(others[: len(others) // 2])
+            return
         fresh: dict[str, Sequence[Located]] = {}
         for row in data["episodes"]:
             names = {units.of_turn[seq] for seq in named(row["from"], (turn.seq for turn in cluster))} & left
@@ -266,8 +287,8 @@ class Consolidation:
         index.sync(store)
         known = dict[str, dict[str, Record]]()
         for name in fresh:
-            near = index.nearest(index.row(name), own.k_old, (FACT.folder,))
-            known[name] = {f"f{at}": store.records[fact] for at, (fact, _) in enumerate(near, 1)}
+            nearest = index.nearest(index.row(name), K_OLD, (FACT.folder,))
+            known[name] = {f"f{at}": store.records[fact] for at, (fact, _) in enumerate(nearest, 1)}
 
         def ask(name: str) -> Data | None:
             rows = [{"id": id_, "time": one.time, "text": one.summary} for id_, one in known[name].items()]
@@ -277,7 +298,7 @@ class Consolidation:
         for episode, data in zip(fresh, in_order(ask, [*fresh], own.workers), strict=True):
             old = known[episode]
             rows = data["facts"] if data else ()
-            for row, text, refs in new_facts(rows, fresh[episode], old.values(), own.facts_max):
+            for row, text, refs in new_facts(rows, fresh[episode], old.values(), FACTS_MAX):
                 name = store.new_id(FACT.prefix, number_of(self.name)[0])
                 aux = [("type", row["type"])] if row["type"] in TYPES else []
                 store.put(narrated(store, name, text, refs, aux))
@@ -296,3 +317,89 @@ def merges(episode: Record) -> int:
 def _dates(text: str) -> set[str]:
     """The numbers of a text, and the names of months and days."""
     return {*claims(text)["number"], *(match.group().casefold() for match in _NAMED.finditer(text))}
+
+
+# ── reading (section 3.5) ───────────────────────────────────────────────────────────────────────
+
+ROLES = 150
+"""Tokens of what an answerer is told of the three tiers (Figures 15 and 16; prompts/answer.md)."""
+
+
+class TierSearch(RecordSearch[RecmemSettings]):
+    """What is found for one question, among the records and exchanges of a snapshot."""
+
+    def __init__(self, view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> None:
+        super().__init__(view, (held.records, held.index), query, budget, own)
+        self._held = held
+
+    def by_rank(self) -> Evidence:
+        """Turns by rank: by the best of what shows them, an exchange, an episode or a fact."""
+        turns = self._ranked(self._tiers())
+        self.trace.add(Stage("turns", found=tuple(turns)))
+        return self.evidence(self.turns(turns))
+
+    def for_answer(self) -> Evidence:
+        """The first turns, episodes, facts, further turns; by cosine as in the paper.
+
+        Records are shown apart, each kind with what it is good for, unless the budget is small.
+        """
+        tiers = self._tiers()
+        episodes, facts = (
+            [self.record(one.id, one.score) for one in tiers[of]] for of in ("episodes", "facts")
+        )
+        if self.by_vectors:
+            turns = self.turns(self._ranked({"exchanges": tiers["exchanges"]}))
+            found = [*episodes, *turns, *facts]
+        else:
+            turns = near(self.turns(self._ranked(tiers)))
+            found = [*turns[:FIRST], *episodes, *facts, *turns[FIRST:]]
+        apart = ("episodes", "facts") if (episodes or facts) and self.budget >= 8 * ROLES else ()
+        kept = pack(found, self.budget - (ROLES if apart else 0))
+        return replace(self.evidence(kept), apart=apart)
+
+    def _tiers(self) -> Mapping[str, Sequence[Candidate]]:
+        """K_epi, K_sub and K_sem, of facts twice as many as episodes unless they are counted apart."""
+        own = self.own
+        tiers = {
+            "episodes": self.nearest(EPISODE.folder, own.k_epi),
+            "exchanges": self._exchanges(own.k_sub),
+            "facts": self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
+        }
+        for tier, best in tiers.items():
+            self.trace.add(Stage(tier, found=tuple(best)))
+        return tiers
+
+    def _exchanges(self, count: int) -> list[Candidate]:
+        held, everything = self._held, self.own.units == "all"
+        if self.by_vectors:
+            best = held.near.nearest(self.row, count, (OPEN, HELD) if everything else (OPEN,))
+            return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
+        found: dict[str, float] = {}
+        for seq, score in self.turn_scores.items():
+            name = held.units.of_turn.get(seq)
+            if name and (everything or held.units.is_open(name)):
+                found.setdefault(name, score)
+        return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
+
+    def _ranked(self, tiers: Mapping[str, Sequence[Candidate]]) -> list[Candidate]:
+        """The turns that the tiers show, best first, by the best of what shows them.
+
+        An episode or an exchange, of which a turn is a part, shows it no better than it is near by itself:
+        else the turns of a long episode would fill all places.
+        """
+        units = self._held.units
+        parts: dict[int, dict[str, float]] = defaultdict(dict)
+        for tier, best in tiers.items():
+            store = units if tier == "exchanges" else self.store
+            for one in best:
+                for ref in store.records[one.id].refs if one.id in store else ():
+                    parts[ref.seq].setdefault(tier, one.score)
+        seqs = [seq for seq in parts if seq in units.of_turn]
+        if self.by_vectors:
+            alone = self._held.near.cosines(self.row, [units.of_turn[seq] for seq in seqs])
+        else:
+            alone = [self.turn_scores.get(seq, 0.0) for seq in seqs]
+        for seq, score in zip(seqs, alone, strict=True):
+            parts[seq] |= {tier: min(score, best) for tier, best in parts[seq].items() if tier != "facts"}
+        turns = (Candidate(str(seq), parts[seq]) for seq in seqs)
+        return ranked(turns, lambda of: max(of.values()), lambda turn: int(turn.id))

@@ -238,10 +238,6 @@ class RecordStore:
         links = self.records[name].links
         return tuple(link for link in links if kind in (None, link.kind) and link.to in self.records)
 
-    def lost(self, name: str) -> tuple[Link, ...]:
-        """Links to records that are not here, or cannot be read: they stay in the files."""
-        return tuple(link for link in self.records[name].links if link.to not in self.records)
-
     def out(self, name: str, kind: str) -> tuple[str, ...]:
         """Where the links of a kind lead, ascending."""
         return tuple(link.to for link in self.links(name, kind))

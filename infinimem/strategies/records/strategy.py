@@ -45,7 +45,7 @@ def _common(store: RecordStore, record: Record) -> Iterator[str]:
     for source in record.sources:
         if source not in store:
             yield f"its source {source} is not here; bring it back, or {ANEW}"
-    for link in store.lost(record.id):
+    for link in (link for link in record.links if link.to not in store):
         what = f"a {link.kind} link leads to {link.to}, which is not here"
         yield f"{what}; bring it back, or take the line out"
     if not fits(record):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from infinimem.grounding.claims import unsupported
 from infinimem.llm.base import in_order
+from infinimem.llm.tasks import TEXT, task
 from infinimem.spec import Kind
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, one_liner
-from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of, record_id
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
-from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
-from infinimem.strategies.xmemory.tasks import THEME
+from infinimem.strategies.xmemory.spec import FACT, SPEC, THEMES, VERSION, XmemorySettings
 
 Rows = NDArray[np.float64]
 """Vectors of facts, a row each."""
@@ -34,7 +34,7 @@ EPSILON = 1e-3
 DIGITS = 6
 """Of f, and of cosines that are compared; beyond them sums in another order differ."""
 
-# ── f ────────────────────────────────────────────────────────────────────────────────────────────
+# ── f (Eq. 1 to 3) ───────────────────────────────────────────────────────────────────────────────
 
 
 class Theme(NamedTuple):
@@ -64,24 +64,18 @@ class Theme(NamedTuple):
 
 
 def objective(themes: Iterable[Theme]) -> float:
-    """f, the sum of sparsity and semantics, to 6 decimals (Eq. 1); 0 for no themes."""
-    themes = tuple(themes)
-    if not themes:
-        return 0.0
-    return round(sparsity([theme.size for theme in themes]) + semantics(themes), DIGITS)
+    """f, to 6 decimals; 0 for no themes.
 
-
-def sparsity(sizes: Sequence[int]) -> float:
-    """How evenly facts are spread: N^2 / (K * sum n_k^2) (Eq. 2); 1 for themes of one size."""
-    return sum(sizes) ** 2 / (len(sizes) * sum(size * size for size in sizes))
-
-
-def semantics(themes: Sequence[Theme]) -> float:
-    """The mean of cohesion times g(s_k), which falls for themes that are redundant or islands (Eq. 3).
-
+    f = N^2 / (K * sum n_k^2) + mean of cohesion_k * g(s_k) (Eq. 1): how evenly facts are spread, 1 for themes
+    of one size (Eq. 2), and how coherent themes are, less for those that are redundant or islands (Eq. 3).
     s_k is the cosine of a theme's centre and the nearest other one, 0 for one alone. g is
     exp(-(s_k - m)^2 / 2 sigma^2), m the median of s, sigma the median of |s_k - m|, and `EPSILON`.
     """
+    themes = tuple(themes)
+    if not themes:
+        return 0.0
+    sizes = [theme.size for theme in themes]
+    sparsity = sum(sizes) ** 2 / (len(sizes) * sum(size * size for size in sizes))
     centres = np.stack([theme.centre for theme in themes])
     cosines = centres @ centres.T
     np.fill_diagonal(cosines, -inf)
@@ -89,7 +83,8 @@ def semantics(themes: Sequence[Theme]) -> float:
     middle = np.median(near)
     sigma = np.median(np.abs(near - middle)) + EPSILON
     bell = np.exp(-((near - middle) ** 2) / (2 * sigma**2))
-    return float(np.mean(bell * np.array([theme.cohesion for theme in themes])))
+    semantics = float(np.mean(bell * np.array([theme.cohesion for theme in themes])))
+    return round(sparsity + semantics, DIGITS)
 
 
 def purity(rows: Rows) -> float:
@@ -170,6 +165,8 @@ PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
 NEAREST = 10
 """Themes that one which changed may merge with: the paper has "a small set" of the nearest."""
+CONTEXT = 10
+"""Themes nearest to those that change, over which f is taken too."""
 
 
 class Change(NamedTuple):
@@ -216,7 +213,6 @@ class ThemePartition:
         self._fixed = fixed
         known = Theme.all(self._rows(themes.values()), [*map(len, themes.values())]) if themes else []
         self._known = dict(zip(themes, known, strict=True))
-        self._table: Table | None = None
         self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
         """What is split and merged: themes that facts came to. What a merge fills is split once others come,
         or splits and merges of two blocks would undo each other for ever."""
@@ -228,17 +224,15 @@ class ThemePartition:
         self.themes[theme] = sorted(facts, key=self._older)
         self._known[theme] = Theme.of(self._rows([self.themes[theme]]))
         self._touched.add(theme)
-        self._table = None
+        vars(self).pop("_all", None)
 
-    @property
+    @cached_property
     def _all(self) -> Table:
         """All themes as they are now."""
-        if self._table is None:
-            sizes = np.array([*map(len, self.themes.values())], np.int64)
-            free = np.array([name not in self._fixed for name in self.themes], bool)
-            centres = np.array([self._known[name].centre for name in self.themes])
-            self._table = Table([*self.themes], sizes, free, centres)
-        return self._table
+        sizes = np.array([*map(len, self.themes.values())], np.int64)
+        free = np.array([name not in self._fixed for name in self.themes], bool)
+        centres = np.array([self._known[name].centre for name in self.themes])
+        return Table([*self.themes], sizes, free, centres)
 
     def _nearest(self, cosines: Rows, among: NDArray[np.bool_], count: int) -> list[str]:
         """So many of these themes, the nearest; of equal ones the older."""
@@ -295,7 +289,7 @@ class ThemePartition:
         centres = np.stack([self._known[name].centre for name in affected])
         near = np.round(self._all.centres @ centres.T, DIGITS).max(axis=1)
         others = np.array([name not in affected for name in self._all.names])
-        return [self._known[name] for name in self._nearest(near, others, self._own.context)]
+        return [self._known[name] for name in self._nearest(near, others, CONTEXT)]
 
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
@@ -343,8 +337,8 @@ class ThemePartition:
 # ── themes as records ────────────────────────────────────────────────────────────────────────────
 
 
-EPISODE, FACT, THEMES = SPEC.kinds
-VERSION, SOURCE = SPEC.links
+THEME = task("theme", "facts", 256, "tell:theme", summary=TEXT)
+"""A name for what facts have in common. `facts`: [fact, …]."""
 
 
 def age(name: str) -> tuple[object, ...]:
@@ -394,15 +388,22 @@ def group(
 ) -> None:
     """Attach what is in no theme, split and merge, and put the themes that changed."""
     fixed, before = {name for name in themes if store.records[name].pinned}, homes(themes)
-    partition = ThemePartition(themes, index.row, _namer(store), age, own, fixed)
+    trial = store.copy()
+
+    def founded(fact: str) -> str:
+        new = trial.own_id(THEMES.prefix, number_of(fact)[0])
+        trial.put(Record(new, SPEC, ""))  # the next theme of this number has another name
+        return new
+
+    partition = ThemePartition(themes, index.row, founded, age, own, fixed)
     where = {fact: partition.attach(fact) for fact in sorted(surface(store, FACT) - before.keys(), key=age)}
     if own.split:
         partition.split()
     if own.merge:
         partition.merge()
     changed = {name: facts for name, facts in partition.themes.items() if tuple(facts) != themes.get(name)}
-    renamed = [name for name in changed if name not in fixed]
-    summaries = in_order(partial(_named, asker, store), [changed[name] for name in renamed], own.workers)
+    renamed = {name: facts for name, facts in changed.items() if name not in fixed}
+    summaries = in_order(partial(_named, asker, store), [*renamed.values()], own.workers)
     names = dict(zip(renamed, summaries, strict=True))
     made = {name: change for change in partition.changes for name in change.after}
     for name, facts in changed.items():
@@ -415,21 +416,6 @@ def group(
             by = replaced[by]
         store.archive(gone)
         store.link(by, Link(VERSION, gone))
-
-
-def _namer(store: RecordStore) -> Callable[[str], str]:
-    """Gives a name to each theme that is founded: the number of its oldest fact."""
-    taken: set[str] = set()
-
-    def name(fact: str) -> str:
-        number = number_of(fact)[0]
-        new = store.own_id(THEMES.prefix, number)
-        while new in taken:
-            new = record_id(THEMES.prefix, number, number_of(new)[1] + 1)
-        taken.add(new)
-        return new
-
-    return name
 
 
 def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:

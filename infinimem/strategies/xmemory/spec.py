@@ -41,8 +41,6 @@ class XmemorySettings:
     """Least cosine of two themes that may be merged."""
     tiny_min: Harmless[float] = 0.0
     """The same where one has a single fact."""
-    context: Harmless[int] = 10
-    """Themes beside those that change over which f is taken."""
     split: Harmless[bool] = True
     merge: Harmless[bool] = True
     """Either may be switched off by itself."""
@@ -69,6 +67,8 @@ class XmemorySettings:
     """Episodes near to a question beside those of its facts, and how many are looked at."""
     gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
     """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
+    gate_model: str = ""
+    """The model whose log probabilities these are, of the same server; "" for the one that answers (4.1)."""
     gain_min: Signed = -0.4
     """What certainty an episode must gain to be shown (gate loss); below 0, what it may cost."""
     gain_messages: Harmless[float] = 0.25
@@ -155,3 +155,5 @@ SPEC = StrategySpec(
     sparse=True,
     near=True,
 )
+EPISODE, FACT, THEMES = SPEC.kinds
+VERSION, SOURCE = SPEC.links

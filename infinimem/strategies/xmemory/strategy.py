@@ -1,49 +1,72 @@
 """xMemory: talk in episodes, their facts in themes that one objective balances, read from the top down.
 
-    observe   evidence -> blocks that ended -> episode, facts -> attach, split, merge, theme
+    observe   evidence -> blocks that ended (C.1) -> episode, facts -> attach, split, merge (partition.py)
     tick      the same for all that is open, and for facts that are in no theme
+    read      representative themes, facts (stage I) -> episodes and messages that a gate admits (stage II)
 
-A block is one plan. An open one stands nowhere; it is what no record names. Source: arXiv 2602.02007, section
-3.2 and Appendix C.1.
+A block is one plan. An open one stands nowhere; it is what no record names. Where the text gives no number,
+it is that of the published code. Source: arXiv 2602.02007.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+import re
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from infinimem.errors import ModelNotConfigured, escape
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import CUT, in_order
-from infinimem.model import Finding, Located, Plan, RejectedReply
+from infinimem.llm.base import CUT, LLM, Reply, in_order
+from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
+from infinimem.model import Candidate, Evidence, Finding, Located, Plan, RejectedReply, Stage
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.readers.pipeline import size
-from infinimem.strategies.records.asking import Asker, narrated, narrative, new_facts, one_liner, shown_turns
-from infinimem.strategies.records.evidence import Records
-from infinimem.strategies.records.record import Link, Ref
+from infinimem.strategies.readers.pipeline import pack, ranked, size
+from infinimem.strategies.records.asking import (
+    Asker,
+    bare,
+    narrated,
+    narrative,
+    new_facts,
+    one_liner,
+    shown_turns,
+)
+from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
+from infinimem.strategies.records.record import Link, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
 from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
 from infinimem.strategies.vector_index import VectorIndex
-from infinimem.strategies.xmemory import tasks
-from infinimem.strategies.xmemory.partition import (
-    EPISODE,
-    FACT,
-    SOURCE,
-    THEMES,
-    bounded,
-    group,
-    homes,
-    members,
+from infinimem.strategies.xmemory.partition import DIGITS, bounded, group, homes, members
+from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, THEMES, XmemorySettings, scaled
+from infinimem.terms import query_terms
+from infinimem.terms import tokens as terms_of
+
+TELL = task("episode", "turns reason", 2048, "tell:episode", title=TEXT, content=TEXT, when=MAYBE)
+"""A block told. `turns`: [turn, …] in order; `reason`: why they are one, "" if nobody said."""
+FACTS = task("facts", "episode turns", 2048, "tell:facts", facts=list_of(text=TEXT, **{"from": IDS}))
+"""What the turns say that will hold for long. `episode`: what was told of them."""
+GATE = task(
+    "gate",
+    "question themes facts episodes",
+    512,
+    "tell:gate",
+    sufficient={"type": "boolean"},
+    episodes=IDS,
+    messages=IDS,
 )
-from infinimem.strategies.xmemory.read import ThemeSearch
-from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
+"""Which episodes answer what facts leave open, and of which the messages are needed. `themes` and
+`facts`: [fact, …]; `episodes`: [{"id", "title", "time"}, …], the likeliest first."""
+GUESS = replace(task("guess", "question themes facts episodes", 64, "tell:guess", answer=TEXT), logprobs=True)
+"""A short answer, whose log probabilities tell how sure a model is. `episodes`: [fact, …], what they tell."""
 
 PORTION = 200
 """Turns that are looked at before anything is written."""
@@ -59,9 +82,6 @@ _READ = 3
 """How often what is open is shown to a model, about."""
 _NEVER = 1 << 62
 """Stands for the turn that ends what is ended because someone asked."""
-
-
-# ── blocks: which messages are told together (Appendix C.1) ──────────────────────────────────────
 
 
 class Strand(NamedTuple):
@@ -88,57 +108,6 @@ class Block(NamedTuple):
     episode: Mapping[str, Any] = MappingProxyType({})
     facts: Sequence[Mapping[str, Any]] = ()
     failure: str = ""
-
-
-def strands(
-    view: View, new: Sequence[Located], most: int, given_up: Collection[int], *, end: bool
-) -> Iterator[Strand]:
-    """What is open, as of new turns (what was said behind them is not there yet), but for some turns.
-
-    The first turn of a session ends what is open in all others, and a turn that a record names what is
-    open before it. Where more than `most` turns were looked at, an undo reopened them, and they are looked
-    at anew.
-    """
-    fresh = {turn.seq for turn in new}
-    begins = [turn for turn in new if view.document(turn.doc_id).entries[0].seq == turn.seq]
-    upto = new[-1].seq if new else _NEVER
-    waiting = open_turns(view, *(() if begins or end else sorted({turn.doc_id for turn in new})))
-    for doc_id, left in sorted(waiting.items()):
-        ends = [turn.seq for turn in begins if turn.doc_id != doc_id]
-        among = {turn.seq for turn in left if turn.seq <= upto}
-        said = [turn for turn in view.document(doc_id).entries if turn.seq <= upto]
-        run: tuple[Located, ...] = ()
-        for turn in (*(one for one in said if one.seq in among or not view.repeats(one)), None):
-            by = next((seq for seq in ends if run and run[-1].seq < seq), _NEVER)
-            if run and (turn is None or turn.seq not in among or by < turn.seq):
-                at = next((at for at, one in enumerate(run) if one.seq in fresh), len(run))
-                stays = turn is None and by == _NEVER and not end
-                yield Strand(run, at if at <= most else 0, None if stays else by)
-                run = ()
-            if turn and turn.seq in among and turn.seq not in given_up:
-                run = (*run, turn)
-
-
-# ── episode and facts ───────────────────────────────────────────────────────────────────────────
-
-
-def keep(store: RecordStore, block: Block) -> None:
-    """Put the episode of a block and its facts."""
-    turns = block.turns
-    first, session = turns[0].seq, stem(turns[0].doc_id)
-    name = store.own_id(EPISODE.prefix, first)
-    title, when = one_liner(block.episode["title"]), block.episode["when"] or ""
-    episode = narrated(store, name, narrative(block.episode["content"]), [Ref(turn.seq) for turn in turns])
-    said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
-    when = when if fits(when, said) else None
-    store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
-    for _, text, refs in new_facts(block.facts, turns, (), MOST):
-        fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
-        store.put(replace(fact, session=session))
-        store.link(fact.id, Link(SOURCE, name))
-
-
-# ── the strategy ────────────────────────────────────────────────────────────────────────────────
 
 
 class XMemory(RecordStrategy):
@@ -172,23 +141,15 @@ class XMemory(RecordStrategy):
         open_ones = [*strands(view, new, self.own.block_max, given_up, end=end)]
         by_strand = in_order(self._ended, open_ones, self.own.workers)
         ended = sorted(chain.from_iterable(by_strand), key=lambda block: (block.by, block.turns[0].seq))
-        failed = 0
-        for block in chain.from_iterable(in_order(self._tell, ended, self.own.workers)):
-            seqs = [turn.seq for turn in block.turns]
-            if block.failure:
-                unanswered = dict.fromkeys(seqs, block.failure)
-                view = (yield Plan(unanswered=unanswered, rejected=block.rejected)).view
-                failed += 1
-            elif not block.episode:
-                view = (yield Plan(empty=tuple(seqs))).view
-            else:
-                after = yield from settled(view, partial(self._written, block))
-                if after is None:
-                    return None
-                view = after
-        return None if ended and failed == len(ended) else view
+        blocks = [*chain.from_iterable(in_order(self._tell, ended, self.own.workers))]
+        for block in blocks:
+            after = yield from settled(view, partial(self._written, block))
+            if after is None:
+                return None
+            view = after
+        return None if blocks and all(block.failure for block in blocks) else view
 
-    # ── what a model is asked ───────────────────────────────────────────────────────────────────
+    # ── segment: where a block ends (C.1) ───────────────────────────────────────────────────────
 
     def _ended(self, strand: Strand) -> list[Block]:
         """The blocks of a strand that ended; a model says where others begin, and a full one ends without it.
@@ -225,25 +186,30 @@ class XMemory(RecordStrategy):
         )
         return [first._replace(rejected=told.rejected), *others]
 
+    # ── describe: an episode, and then its facts (3.2, C.1) ─────────────────────────────────────
+
     def _tell(self, block: Block) -> list[Block]:
         """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit."""
         asker, turns = Asker(self.llm), shown_turns(block.turns)
-        episode, data = asker.ask(tasks.EPISODE, turns=turns, reason=block.reason), None
+        episode, data = asker.ask(TELL, turns=turns, reason=block.reason), None
         if episode and not narrative(episode["content"]):
             asker.failure = "EMPTY" if one_liner(episode["title"]) else ""
             episode = None  # without a title either, the block holds nothing to tell: "Safe travels!"
         if episode and not asker.failure:
-            data = asker.ask(tasks.FACTS, episode=episode["content"], turns=turns)
+            data = asker.ask(FACTS, episode=episode["content"], turns=turns)
         if asker.failure in CUT and (middle := len(block.turns) // 2):
             halves = (block._replace(turns=turns) for turns in (block.turns[:middle], block.turns[middle:]))
             return [part for half in halves for part in self._tell(half)]
         rejected, facts = (*block.rejected, *asker.rejected()), data["facts"] if data else ()
         return [block._replace(rejected=rejected, episode=episode or {}, facts=facts, failure=asker.failure)]
 
-    # ── what is written ─────────────────────────────────────────────────────────────────────────
-
     def _written(self, block: Block | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
+        seqs = [turn.seq for turn in block.turns] if block else []
+        if block and block.failure:
+            return Plan(unanswered=dict.fromkeys(seqs, block.failure), rejected=block.rejected)
+        if block and not block.episode:
+            return Plan(empty=tuple(seqs))
         with self._writing.at(view) as (store, index):
             after, asker = store.copy(), Asker(self.llm)
             if block:
@@ -255,6 +221,8 @@ class XMemory(RecordStrategy):
             group(after, view.derived(members), index, asker, own)
             rejected = (*(block.rejected if block else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
+
+    # ── what people see of it ───────────────────────────────────────────────────────────────────
 
     def estimate(self, view: View) -> int:
         """What a model is shown of the turns that are open."""
@@ -275,12 +243,9 @@ class XMemory(RecordStrategy):
 
     def label(self, store: RecordStore, name: str) -> str:
         """Add f before and after the change that made it."""
-        aux, told = dict(store.records[name].aux), super().label(store, name)
-        return (
-            f"{told} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
-            if "f" in aux
-            else told
-        )
+        aux, label = dict(store.records[name].aux), super().label(store, name)
+        is_made = aux.keys() >= {"made", "from", "f"}
+        return f"{label} ({aux['made']}: f {aux['from']} to {aux['f']})" if is_made else label
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
@@ -295,19 +260,319 @@ class XMemory(RecordStrategy):
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
-        cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
-        return faults(store, only, *cap)
+        return faults(store, only, *([partial(bounded, self.own.theme_max)] if self.own.split else ()))
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
-        found, store, first = (
-            super().check(view),
-            view.derived(RecordStore.load),
-            homes(view.derived(members)),
+        store, first = view.derived(RecordStore.load), homes(view.derived(members))
+        themes = [one for _, one in sorted(store.records.items()) if one.kind is THEMES and one.visible]
+        what = "{} is in {} too, where it counts; take the line out of one"
+        twice = (
+            Finding("error", what.format(fact, first[fact]), theme.doc_id)
+            for theme in themes
+            for fact in theme.sources
+            if first.get(fact, theme.id) != theme.id
         )
-        for _, theme in sorted(store.records.items()):
-            for fact in theme.sources if theme.kind is THEMES and theme.visible else ():
-                if (other := first.get(fact, theme.id)) != theme.id:
-                    what = f"{fact} is in {other} too, where it counts; take the line out of one"
-                    found.append(Finding("error", what, theme.doc_id))
-        return found
+        return [*super().check(view), *twice]
+
+
+def strands(
+    view: View, new: Sequence[Located], most: int, given_up: Collection[int], *, end: bool
+) -> Iterator[Strand]:
+    """What is open, as of new turns (what was said behind them is not there yet), but for some turns.
+
+    The first turn of a session ends what is open in all others, and a turn that a record names what is
+    open before it. Where more than `most` turns were looked at, an undo reopened them, and they are looked
+    at anew.
+    """
+    fresh = {turn.seq for turn in new}
+    begins = [turn for turn in new if view.document(turn.doc_id).entries[0].seq == turn.seq]
+    upto = new[-1].seq if new else _NEVER
+    waiting = open_turns(view, *(() if begins or end else sorted({turn.doc_id for turn in new})))
+    for doc_id, left in sorted(waiting.items()):
+        ends = [*(turn.seq for turn in begins if turn.doc_id != doc_id), _NEVER]
+        among = {turn.seq for turn in left}
+        entries = (turn for turn in view.document(doc_id).entries if turn.seq <= upto)
+        said = [turn for turn in entries if turn.seq in among or not view.repeats(turn)]
+        keys = ((turn.seq in among, ends[bisect(ends, turn.seq)]) for turn in said)
+        for (is_open, by), run in groupby(zip(keys, said, strict=True), key=itemgetter(0)):
+            *_, last = some = [turn for _, turn in run]
+            turns = tuple(turn for turn in some if turn.seq not in given_up)
+            if is_open and turns:
+                at = next((at for at, one in enumerate(turns) if one.seq in fresh), len(turns))
+                stays = last is said[-1] and by == _NEVER and not end
+                yield Strand(turns, at if at <= most else 0, None if stays else by)
+
+
+def keep(store: RecordStore, block: Block) -> None:
+    """Put the episode of a block and its facts."""
+    turns = block.turns
+    first, session = turns[0].seq, stem(turns[0].doc_id)
+    name = store.own_id(EPISODE.prefix, first)
+    title, when = one_liner(block.episode["title"]), block.episode["when"] or ""
+    episode = narrated(store, name, narrative(block.episode["content"]), [Ref(turn.seq) for turn in turns])
+    said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
+    when = when if fits(when, said) else None
+    store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
+    for _, text, refs in new_facts(block.facts, turns, (), MOST):
+        fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
+        store.put(replace(fact, session=session))
+        store.link(fact.id, Link(SOURCE, name))
+
+
+# ── reading (3.3) ────────────────────────────────────────────────────────────────────────────────
+
+
+SUPPORT = 0.5
+"""What the nearest of its facts counts beside an episode's own nearness."""
+EARLY = 3
+"""Probes of which none may fail; of all of them one may."""
+FALLBACK = 3
+"""Episodes that are shown where a model's choice could not be read."""
+
+_ANSWER = re.compile(r'"answer"\s*:\s*"(.*)"', re.DOTALL)
+
+Probe = tuple[float, bool, bool]
+"""What an episode would add: its gain, whether it is shown for that, and whether its messages are."""
+
+
+class ThemeSearch(RecordSearch[XmemorySettings]):
+    """What is found for one question; the gate asks the model."""
+
+    def __init__(
+        self, view: View, records: Records, query: str, budget: int, own: XmemorySettings, llm: LLM
+    ) -> None:
+        is_open = (turn.seq for turns in open_turns(view).values() for turn in turns)
+        super().__init__(view, records, query, budget, own, is_open)
+        self._llm = llm
+        self._themes = view.derived(members)
+
+    def by_rank(self) -> Evidence:
+        """Turns by the best of the facts and episodes that show them; asks no model."""
+        words = self.turn_scores
+        parts: dict[int, dict[str, float]] = defaultdict(dict)
+        if self.own.records:
+            facts, episodes = self._shown("coverage")
+            for fact in facts:
+                for ref in self.store.records[fact.id].refs:
+                    parts[ref.seq].setdefault("fact", fact.parts["near"])
+            best = max(words.values(), default=0.0) or 1.0
+            for episode, _ in episodes:
+                for ref in self.store.records[episode.id].refs:
+                    near = episode.parts["near"] * words.get(ref.seq, 0.0) / best
+                    parts[ref.seq].setdefault("episode", near)
+        if self.own.rank == "library" or not self.own.records:
+            for seq, score in words.items():
+                parts[seq]["words"] = score
+        rows = (Candidate(str(seq), those) for seq, those in parts.items())
+        turns = ranked(rows, lambda those: max(those.values()), lambda turn: int(turn.id))
+        self.trace.add(Stage("turns", found=tuple(turns)))
+        return self.evidence(self.turns(turns))
+
+    def for_answer(self) -> Evidence:
+        """Facts, then episodes, and messages behind those that need them."""
+        facts, episodes = self._shown(self.own.gate)
+        facts.sort(key=lambda one: -one.parts["near"])  # where room is short the nearest stay
+        items = [self.record(one.id, one.parts["near"]) for one in facts]
+        for episode, messages in episodes:
+            items.append(self.record(episode.id, episode.score))
+            if messages or not self.store.records[episode.id].prose:
+                room = EvidenceBuilder(self.store, self.budget)
+                room.add(episode.score, self.store.quotes(episode.id))
+                items += room.by_rank()
+        return self.evidence(pack(items, self.budget))
+
+    def _shown(self, gate: str) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
+        """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
+        themes, facts = self._representatives()
+        episodes = self._episodes(facts)
+        self.trace.add(admitted := self._admitted(gate, themes, facts, episodes))
+        by_id = {one.id: one for one in episodes}
+        return facts, [(by_id[one.id], bool(one.via)) for one in admitted.found]
+
+    # ── stage I: representatives that cover what a question leads to (Eq. 4) ────────────────────
+
+    def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
+        """Themes of what is near to the question, and then facts of these themes."""
+        own, theme_of, themes = self.own, homes(self._themes), list[Candidate]()
+        names = [one.id for one in self.nearest(FACT.folder, own.pool)]
+        if own.represent:
+            near = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
+            themes = self._picked(near, own.themes, len(self._themes))
+            self.trace.add(Stage("themes", found=tuple(themes)))
+            taken = {one.id for one in themes}
+            among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]
+            facts = self._picked(among, own.facts, len(theme_of))
+        else:
+            names = names[: own.facts]
+            scored = zip(names, self._near(names), strict=True)
+            facts = [Candidate(name, {"near": score}) for name, score in scored]
+        self.trace.add(Stage("facts", found=tuple(facts)))
+        return themes, facts
+
+    def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
+        """The representatives among these records, of so many, in the order in which they are taken."""
+        own, scored = self.own, zip(names, self._near(names), strict=True)
+        scores = dict(sorted(scored, key=lambda one: (-one[1], number_of(one[0]), one[0])))
+        others = self.index.neighbours(names, min(own.neighbours, count // own.share))
+        near = {
+            name: {name: 1.0} | {one: cos for one, cos in others[name] if one in scores and cos > 0}
+            for name in scores
+        }
+        taken = pick(scores, near, budget, own.alpha, own.normaliser, own.coverage)
+        return [Candidate(name, {"near": scores[name]}) for name in taken]
+
+    def _near(self, names: Sequence[str]) -> list[float]:
+        """How near records are to it; what search does not find is as near as nothing."""
+        if self.by_vectors:
+            return self.index.cosines(self.row, names)
+        return [self.record_scores[self.store.records[name].folder].get(name, 0.0) for name in names]
+
+    # ── stage II: episodes that lower the reader's uncertainty ──────────────────────────────────
+
+    def _episodes(self, facts: Sequence[Candidate]) -> list[Candidate]:
+        """The episodes that facts lead to and those that are near themselves, the likeliest first."""
+        support: dict[str, float] = {}
+        shares = min_max([fact.parts["near"] for fact in facts])
+        for fact, share in zip(facts, shares, strict=True):
+            for name in filter(self.store.visible.__contains__, self.store.out(fact.id, SOURCE)):
+                support[name] = max(share, support.get(name, 0.0))
+        nearest = (one.id for one in self.nearest(EPISODE.folder, self.own.episodes))
+        names = list(dict.fromkeys([*support, *nearest]))
+        scores = self._near(names)
+        rows = (
+            Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
+            for name, score, share in zip(names, scores, min_max(scores), strict=True)
+        )
+        best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
+        self.trace.add(Stage("episodes", found=tuple(best[: self.own.episodes])))
+        return best[: self.own.episodes]
+
+    def _admitted(
+        self, gate: str, themes: Sequence[Candidate], facts: Sequence[Candidate], episodes: list[Candidate]
+    ) -> Stage:
+        """The episodes that are shown, by way of "messages" those with theirs.
+
+        A model is shown the themes and facts that were picked: the coarse context.
+        """
+        if gate == "none" or not episodes:
+            return Stage("gate", found=tuple(Candidate(one.id, via="messages") for one in episodes))
+        context = {"question": self.query, "themes": self._rows(themes), "facts": self._rows(facts)}
+        if gate == "batch":
+            return self._chosen(context, episodes)
+        failure = ""
+        if gate == "loss":
+            if (before := self._uncertainty(context)) is not None:
+                stage = probed(episodes, self._by_loss(before, context, episodes))
+                return replace(stage, asked=(f"H0 {round(before, 6)}", *stage.asked))
+            failure = "the model tells no log probabilities"
+            if model := self.own.gate_model:
+                raise ModelNotConfigured(
+                    f"{escape(model)}, the gate_model of [xmemory], tells no log probabilities"
+                )
+        return replace(probed(episodes, self._by_words(facts, episodes)), failure=failure)
+
+    def _chosen(self, context: Mapping[str, Any], episodes: Sequence[Candidate]) -> Stage:
+        """The episodes that one call chooses by their titles; names that it makes up are dropped."""
+        named = {f"e{at}": self.store.records[one.id] for at, one in enumerate(episodes, 1)}
+        rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in named.items()]
+        reply = self._llm.complete(GATE, {**context, "episodes": rows})
+        if reply.data is None:
+            first = tuple(Candidate(one.id) for one in episodes[:FALLBACK])
+            return Stage("gate", found=first, failure=reply.failure or "")
+        whole = {*map(bare, reply.data["messages"])}
+        names = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in named)
+        found = tuple(Candidate(named[name].id, via="messages" * (name in whole)) for name in names)
+        return Stage("gate", found=found, stop="done" if reply.data["sufficient"] else "")
+
+    def _by_loss(
+        self, before: float, context: Mapping[str, Any], episodes: Iterable[Candidate]
+    ) -> Iterator[Probe]:
+        """IG(e) = H(context) - H(context + e), each episode by itself."""
+        for episode in episodes:
+            after = self._uncertainty(context, episode)
+            gain = before - after if after is not None else 0.0
+            yield gain, gain > self.own.gain_min, gain > self.own.gain_messages
+
+    def _uncertainty(self, context: Mapping[str, Any], *episodes: Candidate) -> float | None:
+        """H of the answer to what a model is shown; another than the reader, where one is named (4.1)."""
+        asked = replace(GUESS, model=self.own.gate_model)
+        return uncertainty(self._llm.complete(asked, {**context, "episodes": self._rows(episodes)}))
+
+    def _by_words(self, facts: Iterable[Candidate], episodes: Iterable[Candidate]) -> Iterator[Probe]:
+        """Episodes while they add a word of the question; with messages where these add one."""
+        records = self.store.records
+        left = set(query_terms(self.query)).difference(*(terms_of(records[one.id].summary) for one in facts))
+        for episode in (records[one.id] for one in episodes):
+            told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
+            more = left.intersection(terms_of(self.store.text(episode.id))) - told
+            left -= told | more
+            yield float(len(told | more)), bool(told or more), bool(more)
+
+    def _rows(self, found: Iterable[Candidate]) -> list[dict[str, str | None]]:
+        records = (self.store.records[one.id] for one in found)
+        return [
+            {"id": str(at), "time": one.time, "text": one.prose or one.summary}
+            for at, one in enumerate(records, 1)
+        ]
+
+
+def min_max(values: Sequence[float]) -> list[float]:
+    """Values from 0 for the least to 1 for the largest (s~ of Eq. 4); 0.5 each where all are equal."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    spread = high - low
+    return [round((value - low) / spread, DIGITS) if round(spread, DIGITS) else 0.5 for value in values]
+
+
+def pick(
+    relevance: Mapping[str, float],
+    near: Mapping[str, Mapping[str, float]],
+    budget: int,
+    alpha: float,
+    kind: Literal["max", "total"] = "max",
+    target: float = 1.0,
+) -> list[str]:
+    """Candidates in the order in which they are taken, by coverage (`alpha`) and relevance (Eq. 4).
+
+    `near` has those that each covers, with the cosine: itself with 1, and its neighbours above 0. What is not
+    covered yet counts as a share of Z: the largest coverage of one, or as in the published code that of all.
+    It ends at `budget` or once this share of all is covered; of equal ones the first is taken.
+    """
+    shares = dict(zip(relevance, min_max([*relevance.values()]), strict=True))
+    sums = [sum(near[one].values()) for one in relevance] or [1.0]
+    whole = max(sums) if kind == "max" else sum(sums)
+    known, taken = set[str](), list[str]()
+
+    def score(one: str) -> tuple[float, float]:
+        gain = sum(weight for other, weight in near[one].items() if other not in known) / whole
+        return round(alpha * gain + (1 - alpha) * shares[one], DIGITS), shares[one]
+
+    while len(taken) < min(budget, len(near)) and len(known) < target * len(near):
+        taken.append(max((one for one in relevance if one not in taken), key=score))
+        known.update(near[taken[-1]])
+    return taken
+
+
+def probed(episodes: Sequence[Candidate], probes: Iterable[Probe]) -> Stage:
+    """Show the likeliest until one of the first three adds too little, or a second; at least the first."""
+    found, gains, stop = list[Candidate](), list[float](), ""
+    for episode, (gain, enough, messages) in zip(episodes, probes, strict=True):
+        gains.append(round(gain, 6))
+        if enough:
+            found.append(Candidate(episode.id, {"gain": gains[-1]}, via="messages" * messages))
+        elif len(gains) <= EARLY or len(gains) - len(found) > 1:
+            stop = f"probe {len(gains)} adds too little"
+            break
+    shown = found or [Candidate(episodes[0].id, {"gain": gains[0]})]
+    return Stage("gate", tuple(map(str, gains)), tuple(shown), stop=stop)
+
+
+def uncertainty(reply: Reply) -> float | None:
+    """H, the mean of -log p over the tokens of an answer; None where the model does not tell them."""
+    text = "".join(token for token, _ in reply.logprobs)
+    answer = _ANSWER.search(text)
+    start, end = answer.span(1) if answer else (0, len(text))
+    ends = accumulate(len(token) for token, _ in reply.logprobs)
+    pieces = zip(reply.logprobs, ends, strict=True)
+    losses = [-logprob for (token, logprob), at in pieces if at > start and at - len(token) < end]
+    return sum(losses) / len(losses) if losses else None
