@@ -176,7 +176,7 @@ STEPS = st.lists(st.lists(STEP, max_size=7), min_size=2, max_size=3)
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@pytest.mark.parametrize("examples", [10, pytest.param(2000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [6, pytest.param(2000, marks=pytest.mark.soak)])
 def test_whatever_clones_did_nothing_is_lost_by_a_merge(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=QUIET)
     @given(steps=STEPS, lost=st.booleans())

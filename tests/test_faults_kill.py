@@ -55,7 +55,7 @@ WHENS: tuple[When, ...] = ("before", "half", "most", "after")
 
 @pytest.mark.parametrize(
     ("when", "step"),
-    [*((when, 5) for when in WHENS[:3]), *(pytest.param(when, 1, marks=pytest.mark.soak) for when in WHENS)],
+    [*((when, 9) for when in WHENS[:3]), *(pytest.param(when, 1, marks=pytest.mark.soak) for when in WHENS)],
 )
 def test_dead_at_any_call(
     when: When, step: int, prepared: Path, expected: dict[str, int], tmp_path: Path
@@ -103,7 +103,7 @@ TRIES = 3
 
 
 @pytest.mark.usefixtures("traceable")
-@pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [4, pytest.param(None, marks=pytest.mark.soak)])
 def test_killed_at_system_calls(
     count: int | None, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:
@@ -168,7 +168,7 @@ def test_the_disk_refuses(
     assert only_wrong(found) == {}, f"of {len(found)} points"
 
 
-@pytest.mark.parametrize("step", [13, pytest.param(1, marks=SOAK)])
+@pytest.mark.parametrize("step", [19, pytest.param(1, marks=SOAK)])
 def test_what_was_said_can_be_read_while_the_disk_refuses(step: int, prepared: Path, tmp_path: Path) -> None:
     """Whatever a crash left to finish: reading it needs no writing, and nothing is gone."""
     _, calls, _ = disturbed(copy(prepared, tmp_path / "m"), nothing)
@@ -203,7 +203,7 @@ def errors(name: str, every: bool, number: int) -> Sequence[str]:
     return ("ENOSPC", "EIO", "EROFS") if every else (("ENOSPC", "EIO", "EROFS")[number % 3],)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(None, marks=SOAK)])
+@pytest.mark.parametrize("count", [4, pytest.param(None, marks=SOAK)])
 def test_system_calls_fail(
     count: int | None, traceable: None, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:

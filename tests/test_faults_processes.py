@@ -169,7 +169,7 @@ def consolidate(root: Path) -> tuple[int, int]:
 @pytest.mark.parametrize(
     "size",
     [
-        pytest.param(Size(4, 20, 1, 4), id="short"),
+        pytest.param(Size(3, 12, 1, 3), id="short"),
         pytest.param(Size(2, 20, 2, 4), id="two consolidators"),
         pytest.param(Size(8, 1000, 1, 50), id="long", marks=pytest.mark.soak),
         pytest.param(Size(4, 500, 2, 50), id="two consolidators, long", marks=pytest.mark.soak),

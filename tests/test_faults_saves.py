@@ -115,7 +115,7 @@ def _in_tree(path: Path) -> bool:
     return ".infinimem" not in path.parts
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [12, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_a_save_at_any_moment_is_kept_and_costs_no_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:

@@ -131,7 +131,7 @@ def swapped_at(number: int, folder: str, root: Path, outside: Path) -> Hook:
 
 
 @pytest.mark.parametrize(
-    ("folder", "step"), [("", 13), *(pytest.param(name, 1, marks=pytest.mark.soak) for name in FOLDERS)]
+    ("folder", "step"), [("", 23), *(pytest.param(name, 1, marks=pytest.mark.soak) for name in FOLDERS)]
 )
 def test_a_folder_swapped_at_any_call_leads_nowhere(
     furnished: Path, tmp_path: Path, folder: str, step: int

@@ -323,7 +323,7 @@ def scored(memory: Memory, stream: Stream) -> None:
 
 
 def test_the_same_topics_relations_and_scores(tmp_path: Path) -> None:
-    assert sum(same(seed, tmp_path / str(seed)) for seed in range(12)) > 60
+    assert sum(same(seed, tmp_path / str(seed)) for seed in range(4)) > 15
 
 
 @pytest.mark.soak

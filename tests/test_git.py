@@ -544,10 +544,10 @@ def test_git_that_hangs_is_ended(place: Repository, monkeypatch: pytest.MonkeyPa
     slow = f"echo $$ >> '{pid}'; sleep 60 & wait; cat"
     for name, value in (("COUNT", "1"), ("KEY_0", "filter.slow.clean"), ("VALUE_0", slow)):
         monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
-    monkeypatch.setattr(git, "TIMEOUT", 2.0)  # the filter has begun by then
+    monkeypatch.setattr(git, "TIMEOUT", 1.5)  # the filter has begun by then
     receipt = sort(library, "Tea")
     assert waiting(library) == git.Uncommitted(
-        (receipt.id,), "git took longer than 2 s; the commit is made with the next receipt"
+        (receipt.id,), "git took longer than 1.5 s; the commit is made with the next receipt"
     )
     assert not (place.root / ".git" / "index.lock").exists()
     for process in pid.read_text().split():

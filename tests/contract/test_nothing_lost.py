@@ -80,11 +80,11 @@ def killed(root: Path, name: str, chance: random.Random) -> list[list[str]]:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """Killed at ten random moments, a library holds once what was acknowledged; the next call mends it."""
+    """Killed at six random moments, a library holds once what was acknowledged; the next call mends it."""
     root = tmp_path / "library"
     chance = random.Random()
     told: list[list[str]] = []
-    for number in range(10):
+    for number in range(6):
         told += killed(root, str(number), chance)
         memory = opened(root)
         memory.observe([Turn(f"Call {number} after the kill.", session="after")])
