@@ -136,16 +136,16 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
         if one is None:
             continue
         try:
-            change = connecting.change(one, undo)
-            state = "unchanged" if change.before == change.after else "shown"
+            before, after = connecting.change(one, undo)
+            state = "unchanged" if before == after else "shown"
             if state == "shown":
-                before, after = ((text or "").splitlines() for text in (change.before, change.after))
-                diff = difflib.unified_diff(before, after, str(one.file), str(one.file), n=2, lineterm="")
+                lines = ((text or "").splitlines() for text in (before, after))
+                diff = difflib.unified_diff(*lines, str(one.file), str(one.file), n=2, lineterm="")
                 for line in () if options.json else diff:
                     out.line(line)
                 asks = out.for_people and sys.stdin.isatty()
                 if yes or (asks and click.confirm(f"Change it for {one.name}?", err=True)):
-                    connecting.write(change, undo)
+                    connecting.write(one, before, after, undo)
                     state = "undone" if undo else "connected"
         except UsageError as error:
             state = str(error)
