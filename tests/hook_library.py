@@ -16,8 +16,7 @@ import pytest
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.hooks import answer
-from infinimem.hooks.answer import Event, Rendezvous, rendezvous
-from infinimem.hooks.processes import serve
+from infinimem.hooks.answer import Event, Rendezvous, rendezvous, serve
 
 FACTS = (
     "The deploy key of Heron lies in the safe.",

@@ -24,7 +24,7 @@ from trusting import write_trusted
 from infinimem import Turn, memory, open_memory
 from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
-from infinimem.hooks import answer, processes
+from infinimem.hooks import answer
 from infinimem.hooks.answer import EVENTS, LONGEST, Event, held, rendezvous
 from infinimem.hooks.recall import Recall
 from infinimem.importers.fields import BEGIN, END, without_recalled
@@ -37,7 +37,7 @@ STARTED = list[tuple[Any, ...]]
 
 @pytest.fixture(autouse=True)
 def met(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(processes, "STILL", 0.0)
+    monkeypatch.setattr(answer, "STILL", 0.0)
     with meeting(monkeypatch) as folder:
         yield folder
 
@@ -111,7 +111,7 @@ def test_a_new_process_sees_in_the_log_what_a_session_was_shown(shell: Shell) ->
     text = recall.text(event)
     assert FACTS[1] in text
     log = transcript(shell.home / "log.jsonl", text)
-    later = Event("UserPromptSubmit", "s", prompt=event.prompt, transcript=str(log))
+    later = Event("UserPromptSubmit", "s", prompt=event.prompt, transcript_path=str(log))
     assert Recall(open_memory(shell.library, model="offline")).text(later) == ""
 
 
@@ -226,10 +226,10 @@ def test_a_runtime_folder_that_others_can_enter_is_not_used(shell: Shell, met: P
 def test_what_was_said_since_the_last_time_is_recorded_and_drawn_from(shell: Shell) -> None:
     facts(shell.library)
     log = transcript(shell.home / "log.jsonl", "My sister Ana moved to Lisbon in March.", "Noted.")
-    assert processes.remember(shell.library, log) == 2
-    assert processes.remember(shell.library, log) == 0
+    assert answer.remember(shell.library, log) == 2
+    assert answer.remember(shell.library, log) == 0
     transcript(log, "My sister Ana moved to Lisbon in March.", "Noted.", "Ana is allergic to peanuts.")
-    assert processes.remember(shell.library, log) == 1
+    assert answer.remember(shell.library, log) == 1
     memory = open_memory(shell.library, model="offline")
     assert [entry for entry in texts(shell.library) if "Ana" in entry] == [
         "My sister Ana moved to Lisbon in March.",
@@ -255,7 +255,7 @@ def test_memory_never_remembers_its_own_recall(shell: Shell) -> None:
     with log.open("a") as file:  # how the program keeps what a hook gave it
         attachment = {"type": "hook_additional_context", "content": [recalled], "hookEvent": "SessionStart"}
         file.write(json.dumps({"type": "attachment", "sessionId": "abc123", "attachment": attachment}) + "\n")
-    processes.remember(shell.library, log)
+    answer.remember(shell.library, log)
     new = texts(shell.library)[len(before) :]
     assert [text.strip() for text in new] == ["Which port was it?", "Port 8443.", "So the safe it is."]
     assert not any(BEGIN in text or "safe." in text for text in new)
@@ -267,7 +267,7 @@ def test_a_dead_model_loses_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     log = transcript(shell.home / "log.jsonl", "I moved to Lisbon.")
     with pytest.raises(ModelUnavailable):
-        processes.remember(shell.library, log)
+        answer.remember(shell.library, log)
     assert "I moved to Lisbon." in texts(shell.library)
     with serving(shell.library, Event("SessionStart")):  # recalling calls no model
         asked = said("UserPromptSubmit", shell.library, prompt="Heron port")
@@ -289,7 +289,7 @@ def test_a_paid_model_draws_up_to_a_cap_a_day(shell: Shell, monkeypatch: pytest.
     write_trusted(shell.library, "[hooks]\ndaily_tokens = 1000\n")
     for number, told in enumerate(("Ana moved to Lisbon.", "Ana has a dog.")):
         log = transcript(shell.home / "log.jsonl", told, session=f"s{number}")
-        assert processes.remember(shell.library, log) == 1
+        assert answer.remember(shell.library, log) == 1
         assert told in texts(shell.library)
     assert asked == ["extract"]
     assert [place.text for place in open_memory(shell.library).view.uncited()] == ["Ana has a dog."]
@@ -320,7 +320,7 @@ def test_a_session_ends_up_in_the_evidence_and_two_at_once_harm_nothing(shell: S
     assert place is not None
     with held(place.remembering, wait=True):  # whoever came second has had its turn, or has it after
         pass
-    processes.remember(shell.library, logs[0])
+    answer.remember(shell.library, logs[0])
     assert sorted(texts(shell.library)[len(FACTS) :]) == sorted(wanted)
     memory = open_memory(shell.library, model="offline")
     assert not memory.view.uncited()
@@ -334,7 +334,7 @@ def test_the_default_library_is_made_when_something_is_remembered(shell: Shell, 
     shell("hook", "SessionEnd", input=said("SessionEnd", shell.library, transcript_path=str(log)))
     default = shell.home / ".local" / "share" / "infinimem" / "default"
     assert [(call[1], call[3:]) for call in started] == [(default, ("--create",))]
-    processes.remember(default, log, create=True)
+    answer.remember(default, log, create=True)
     assert texts(default) == ["I moved to Lisbon."]
 
 
@@ -377,7 +377,7 @@ def test_an_input_that_nobody_closes_is_read(
         with ours.makefile("r") as stream:
             monkeypatch.setattr(sys, "stdin", stream)
             app.main(["hook", "SessionStart"], standalone_mode=False)
-    assert [call[2].session for call in started] == ["abc123"]
+    assert [call[2].session_id for call in started] == ["abc123"]
 
 
 def test_a_hook_imports_little(shell: Shell) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import UsageError
-from infinimem.user_folders import SETTINGS, default_library, is_mine
+from infinimem.user_folders import SETTINGS, cache_folder, default_library, first_today, is_mine
 
 if TYPE_CHECKING:
     from infinimem.settings import Configuration
@@ -90,12 +90,12 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
         event_ = given(_input(), event)
         cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()
         place = library_of(option, cwd, say)
-        if event_.name in REMEMBERS:
+        if event_.hook_event_name in REMEMBERS:
             from infinimem.settings import advice
 
             if suspended := configuration_of(place.path).suspended:
                 _say_daily(say, place.path, advice(place.path, suspended))
-        if event_.name in RECALLS and _is_off(place.path):
+        if event_.hook_event_name in RECALLS and _is_off(place.path):
             return
         if text := answer(event_, place.path, place.is_default):
             sys.stdout.write(f"{text}\n")  # JSON in ASCII: nothing in it controls a terminal
@@ -130,9 +130,8 @@ def _is_off(library: Path) -> bool:
 
 def _say_daily(say: Say, library: Path, text: str) -> None:
     """Say it once a day a library: a hook runs at each prompt."""
-    from infinimem.hooks.answer import first_today
-
-    if first_today(library):
+    folder = cache_folder(str(library.resolve()), "told")
+    if folder is None or first_today(folder / "hook"):
         say(f"infinimem hook: {text}")
 
 

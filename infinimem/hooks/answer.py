@@ -1,8 +1,11 @@
-"""What a hook does in its own process, which the person waits for: so it imports little.
+"""What a hook does in its own process, which the person waits for, and in the two that it starts.
 
 In: the JSON that Claude Code gives each hook on standard input (code.claude.com/docs/en/hooks, "Hook input").
-A library's processes meet at a socket and two locks, in a folder of this user alone; nothing that was said is
-ever written there.
+Opening a library takes longer than a person should wait, so one process (`serve LIBRARY`) holds it open and
+answers through a socket, for as long as some ask; another (`remember LIBRARY [--create]`) brings a session's
+log into the library. They read the event on standard input and have nobody to talk to: whatever fails, fails
+in silence; what was recorded is on disk. They meet at a socket and two locks, in a folder of this user alone;
+nothing that was said is ever written there. A hook imports little.
 """
 
 from __future__ import annotations
@@ -16,12 +19,11 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import infinimem
-from infinimem import user_folders
 from infinimem.user_folders import SETTINGS
 
 if TYPE_CHECKING:
@@ -33,35 +35,32 @@ EVENTS = (*RECALLS, *REMEMBERS)
 
 PROMPT_LENGTH = 2000
 """Characters of a prompt that are searched for: half from its start, half from its end, where people ask."""
-_FIELDS = {
-    "name": "hook_event_name",
-    "session": "session_id",
-    "cwd": "cwd",
-    "prompt": "prompt",
-    "transcript": "transcript_path",
-    "source": "source",
-}
-"""Of an event, as the input calls them."""
 LONGEST = 100  # bytes of a socket's path; systems allow 104 to 108
-PATIENCE = 1.0  # seconds that a hook waits for memory; what comes later comes with the next prompt
+PATIENCE = 1.0  # seconds that a hook waits for memory, and memory for the question; later is the next prompt
 WAKING = 1.5
 """Seconds that a prompt waits for a process that is only starting: later prompts come too late for what the
 start of the session missed."""
+IDLE = 1800.0  # seconds without a question after which the process that answers ends
+LONGEST_MESSAGE = 1 << 20  # bytes of a question, and of its answer
+FORMAT = "claude-code"
+STILL, WRITTEN = 0.5, 5.0
+"""Seconds without a change after which a log counts as written, and that it is waited for at most: it is
+written behind the session's back."""
 
 
 class Event(NamedTuple):
-    """A hook's occasion, one of `EVENTS`, with what the input says of it: the session's id, folder and log,
-    and what the person typed, its middle left out where it is long."""
+    """A hook's occasion, one of `EVENTS`, with what the input says of it, by the input's names. Of a long
+    prompt the middle is left out."""
 
-    name: str
-    session: str = ""
+    hook_event_name: str
+    session_id: str = ""
     cwd: str = ""
     prompt: str = ""
-    transcript: str = ""
+    transcript_path: str = ""
     source: str = ""
 
     def as_json(self) -> bytes:
-        return json.dumps({theirs: getattr(self, ours) for ours, theirs in _FIELDS.items()}).encode()
+        return json.dumps(self._asdict()).encode()
 
 
 def given(data: bytes, name: str | None = None) -> Event:
@@ -73,12 +72,14 @@ def given(data: bytes, name: str | None = None) -> Event:
         raise ValueError("the hook's input is not JSON") from error
     if not isinstance(found, dict):
         raise ValueError("the hook's input is not a JSON object")
-    values = {ours: found.get(theirs) or "" for ours, theirs in _FIELDS.items()}
-    if wrong := [name for name, value in values.items() if not isinstance(value, str)]:
-        raise ValueError(f"{_FIELDS[wrong[0]]} of the hook's input is not text")
-    event = Event(**{**values, "name": values["name"] if name is None else name})
-    if event.name not in EVENTS:
-        raise ValueError(f"no hook for {event.name or 'nothing'}; use one of {', '.join(EVENTS)}")
+    values = {field: found.get(field) or "" for field in Event._fields}
+    if name is not None:
+        values["hook_event_name"] = name
+    if wrong := [field for field, value in values.items() if not isinstance(value, str)]:
+        raise ValueError(f"{wrong[0]} of the hook's input is not text")
+    event = Event(**values)
+    if event.hook_event_name not in EVENTS:
+        raise ValueError(f"no hook for {event.hook_event_name or 'nothing'}; use one of {', '.join(EVENTS)}")
     if len(event.prompt) > PROMPT_LENGTH:
         half = PROMPT_LENGTH // 2
         return event._replace(prompt=f"{event.prompt[:half]} {event.prompt[-half:]}")
@@ -99,19 +100,10 @@ def rendezvous(library: Path) -> Rendezvous | None:
     if folder is None:
         return None
     changed = Path(str(infinimem.__file__)).stat().st_mtime_ns
-    name = _digest(f"{library.resolve()}\0{changed}\0{infinimem.__file__}")
+    what = f"{library.resolve()}\0{changed}\0{infinimem.__file__}"
+    name = hashlib.sha256(os.fsencode(what)).hexdigest()[:16]
     made = Rendezvous(*(folder / f"{name}.{kind}" for kind in ("sock", "serving", "remembering")))
     return made if len(os.fsencode(made.socket)) <= LONGEST else None
-
-
-def first_today(library: Path) -> bool:
-    """Return whether this is the first call of the day for a library; True if that cannot be noted."""
-    folder = _folder()
-    return folder is None or user_folders.first_today(folder / f"{_digest(str(library.resolve()))}.told")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
 
 
 def _folder() -> Path | None:
@@ -145,23 +137,19 @@ def held(path: Path, wait: bool) -> Iterator[int | None]:
 
 def answer(event: Event, library: Path, is_default: bool) -> str:
     """Do what an event asks for; return what the hook prints, JSON with recalled memory or nothing.
-    ValueError if what is named is no library; one that nobody named is made when
-    something is to be remembered."""
-    if event.name not in RECALLS:
-        if not event.transcript or not Path(event.transcript).is_file():
-            return ""  # a session in which nothing was said has none
-        if not is_default and not (library / SETTINGS).is_file():
-            raise ValueError(f"{library} is not a library; run: infinimem init {library}")
-        start("remember", library, event, *(["--create"] if is_default else [])).returncode = 0
+    ValueError if what is named is no library; one that nobody named is made when something is to be
+    remembered."""
+    if event.hook_event_name in REMEMBERS:
+        if event.transcript_path and Path(event.transcript_path).is_file():  # else nothing was said in it
+            if not is_default and not (library / SETTINGS).is_file():
+                raise ValueError(f"{library} is not a library; run: infinimem init {library}")
+            start("remember", library, event, *(["--create"] if is_default else [])).returncode = 0
         return ""
-    if not library.is_dir():
-        if is_default:
-            return ""
+    if not library.is_dir() and not is_default:
         raise ValueError(f"there is no folder {library}")
-    text = _recalled(event, library)
-    if not text:
-        return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+    text = _recalled(event, library) if library.is_dir() else ""
+    shown = {"hookEventName": event.hook_event_name, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": shown}) if text else ""
 
 
 def _recalled(event: Event, library: Path) -> str:
@@ -180,7 +168,7 @@ def _recalled(event: Event, library: Path) -> str:
             except OSError:  # nobody there yet
                 if child is None:
                     with held(place.serving, wait=False) as lock:  # the new process has it from its start
-                        child = None if lock is None else start("serve", library, event, "--alone", keep=lock)
+                        child = None if lock is None else start("serve", library, event, keep=lock)
                 if (child and child.poll()) or time.monotonic() >= until:  # it failed, or takes too long
                     return ""
                 time.sleep(0.02)
@@ -190,26 +178,33 @@ def _recalled(event: Event, library: Path) -> str:
 
 
 def _asked(place: Rendezvous, event: Event) -> str:
-    until = time.monotonic() + PATIENCE
-    said = bytearray()
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(PATIENCE)
         line.connect(str(place.socket))
         line.sendall(event.as_json())
         line.shutdown(socket.SHUT_WR)
-        while part := line.recv(1 << 16):
-            said += part
-            line.settimeout(max(0.001, until - time.monotonic()))
-    return said.decode()
+        return _message(line).decode()
+
+
+def _message(line: socket.socket) -> bytes:
+    """Read all that comes, in time; ValueError if it is too long."""
+    until, message = time.monotonic() + PATIENCE, bytearray()
+    line.settimeout(PATIENCE)
+    while part := line.recv(1 << 16):
+        message += part
+        if len(message) > LONGEST_MESSAGE:
+            raise ValueError("too long")
+        line.settimeout(max(0.001, until - time.monotonic()))
+    return bytes(message)
 
 
 def start(what: str, library: Path, event: Event, *options: str, keep: int | None = None) -> Popen[bytes]:
-    """Start a process of processes.py that outlives the hook and the program that ran it."""
+    """Start a process of this file that outlives the hook and the program that ran it."""
     import subprocess  # seldom needed, and slow to import
 
     # Not in the session's folder, and with -P: what lies there must not be imported.
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "infinimem.hooks.processes", what, str(library.resolve()), *options],
+        [sys.executable, "-P", "-m", "infinimem.hooks.answer", what, str(library.resolve()), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -218,6 +213,76 @@ def start(what: str, library: Path, event: Event, *options: str, keep: int | Non
         pass_fds=() if keep is None else (keep,),
     )
     assert child.stdin is not None
-    with child.stdin as told:
-        told.write(event.as_json())
+    with child.stdin as pipe:
+        pipe.write(event.as_json())
     return child
+
+
+# ── the processes that are started ──────────────────────────────────────────────────────────────
+
+
+def serve(library: Path, first: Event) -> None:
+    """Answer until nobody asked for `IDLE` seconds. The `first` event found nobody, so a session's start is
+    owed to it; who starts this holds the lock, and gives it."""
+    from infinimem.hooks.recall import Recall
+    from infinimem.memory import open_memory
+
+    place = rendezvous(library)
+    if place is None:
+        return
+    recall = Recall(open_memory(library, model="offline"))
+    recall.preview(first.prompt or first.cwd, first.cwd)  # builds the index
+    if recall.text(first):
+        recall.missed(first)
+    place.socket.unlink(missing_ok=True)  # of one that was killed
+    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as ending:
+        listener.bind(str(place.socket))  # not before: whoever connects is answered at once
+        ending.callback(place.socket.unlink, missing_ok=True)
+        listener.listen(16)
+        listener.settimeout(IDLE)
+        while library.is_dir():
+            try:
+                line, _ = listener.accept()
+            except TimeoutError:
+                return
+            with line, suppress(OSError, ValueError):  # one that left, or asked nonsense
+                event = given(_message(line))
+                text = recall.text(event)
+                try:
+                    line.sendall(text.encode("utf-8", "replace"))
+                except OSError:
+                    if text:
+                        recall.missed(event)
+
+
+def remember(library: Path, transcript: Path, create: bool = False) -> int:
+    """Bring in what a log holds that is new, and return how many turns that is. InfinimemError if log,
+    library or model is not usable: what was recorded is drawn from the next time."""
+    from infinimem.importers import survey
+    from infinimem.memory import open_memory
+
+    until, size = time.monotonic() + WRITTEN, -1
+    while (now := transcript.stat().st_size) != size and time.monotonic() < until:
+        size = now
+        time.sleep(STILL)
+    place = rendezvous(library)
+    with held(place.remembering, wait=True) if place else nullcontext():
+        memory = open_memory(library, create=create)
+        recorded = sum(len(memory.record(batch)) for batch in survey(transcript, FORMAT).batches())
+        left = memory.library.settings.hooks.daily_tokens - memory.spent_today()
+        if left > 0:  # what is only recorded is drawn from on another day
+            memory.observe((), max_tokens=left)
+    return recorded
+
+
+if __name__ == "__main__":
+    try:
+        what, library, *options = sys.argv[1:]
+        event = given(sys.stdin.buffer.read())
+        if what == "serve":
+            serve(Path(library), event)
+        else:
+            os.nice(10)  # the person goes on working
+            remember(Path(library), Path(event.transcript_path), "--create" in options)
+    except Exception:
+        sys.exit(1)

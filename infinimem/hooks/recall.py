@@ -26,11 +26,10 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from heapq import nlargest
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import InfinimemError
 from infinimem.grounding.sentences import any_of, common_terms
-from infinimem.hooks.answer import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
@@ -43,6 +42,9 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
+
+if TYPE_CHECKING:
+    from infinimem.hooks.answer import Event
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
 """Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
@@ -171,20 +173,20 @@ class Recall:
         """Return what an event is shown: the block once, with the first prompt (or at the start, as `[hooks]
         recall` says), and again after the context was cleared or compacted."""
         try:
-            wanted, starts = self._memory.view.settings.hooks.recall, event.name == "SessionStart"
+            wanted, starts = self._memory.view.settings.hooks.recall, event.hook_event_name == "SessionStart"
             if starts and event.source != "resume":
                 self.missed(event)
             prompt = said(event.prompt)
             if wanted == "off" or (wanted == "first" and (starts or not prompt)):
                 return ""
             hits = list[Hit]()
-            if event.session in self._owed or not (
-                event.session in self._shown or _was_shown(event.transcript)
+            if event.session_id in self._owed or not (
+                event.session_id in self._shown or _was_shown(event.transcript_path)
             ):
                 hits = self.block(prompt, event.cwd)
             elif wanted == "prompt":
                 hits = self._fitting(self._near(prompt, event.cwd))
-            return self._told(event.session, hits, event.cwd)
+            return self._told(event.session_id, hits, event.cwd)
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
 
@@ -196,8 +198,8 @@ class Recall:
 
     def missed(self, event: Event) -> None:
         """The text did not arrive, so it will be shown again."""
-        self._shown.pop(event.session, None)
-        self._owed.add(event.session)
+        self._shown.pop(event.session_id, None)
+        self._owed.add(event.session_id)
 
     def block(self, prompt: str, cwd: str) -> list[Hit]:
         """Return the lines for a session that begins with a prompt in a folder, and those that came near."""
