@@ -164,10 +164,8 @@ class Recall:
 
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
-        self._shown: dict[str, set[str]] = {}  # of each session that was shown the block
-        self._owed: set[str] = (
-            set()
-        )  # sessions that begin, or whose context begins anew, whatever their log says
+        self._shown: dict[str, set[str]] = {}
+        """What each session was shown; nothing where its context begins (anew), whatever its log says."""
 
     def text(self, event: Event) -> str:
         """Return what an event is shown: the block once, with the first prompt (or at the start, as `[hooks]
@@ -180,13 +178,17 @@ class Recall:
             if wanted == "off" or (wanted == "first" and (starts or not prompt)):
                 return ""
             hits = list[Hit]()
-            if event.session_id in self._owed or not (
-                event.session_id in self._shown or _was_shown(event.transcript_path)
-            ):
+            known = self._shown.get(event.session_id)
+            if not known and (known is not None or not _was_shown(event.transcript_path)):
                 hits = self.block(prompt, event.cwd)
             elif wanted == "prompt":
                 hits = self._fitting(self._near(prompt, event.cwd))
-            return self._told(event.session_id, hits, event.cwd)
+            known = known or set()
+            if new := [hit for hit in hits if not hit.why and hit.where not in known]:
+                self._shown[event.session_id] = known.union(hit.where for hit in new)
+                for oldest in list(self._shown)[:-SESSIONS]:
+                    del self._shown[oldest]
+            return _marked(new, event.cwd)
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
 
@@ -198,8 +200,7 @@ class Recall:
 
     def missed(self, event: Event) -> None:
         """The text did not arrive, so it will be shown again."""
-        self._shown.pop(event.session_id, None)
-        self._owed.add(event.session_id)
+        self._shown[event.session_id] = set()
 
     def block(self, prompt: str, cwd: str) -> list[Hit]:
         """Return the lines for a session that begins with a prompt in a folder, and those that came near."""
@@ -289,16 +290,6 @@ class Recall:
                 hit = replace(hit, why="over budget") if left < 0 or count[hit.part] > LINES else hit
             fitting.append(hit)
         return fitting
-
-    def _told(self, session: str, hits: Iterable[Hit], cwd: str) -> str:
-        known = self._shown.get(session, set())
-        new = [hit for hit in hits if not hit.why and hit.where not in known]
-        if new:
-            self._owed.discard(session)
-            self._shown[session] = known.union(hit.where for hit in new)
-            for oldest in list(self._shown)[:-SESSIONS]:
-                del self._shown[oldest]
-        return _marked(new, cwd)
 
 
 def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> list[Hit]:
