@@ -36,18 +36,15 @@ class _Failure(click.ClickException):
 
     json = False
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(" ".join(message.split()))
+        self.exit_code = exit_code
 
     def show(self, file: Any = None) -> None:
         if self.json:
             click.echo(as_json({"error": self.format_message()}))
             return
         click.echo(f"error: {self.format_message()}", file=file, err=file is None, color=True)
-
-
-class _WrongCall(_Failure):
-    exit_code = 2
 
 
 class _Root(click.Group):
@@ -123,7 +120,7 @@ class _Root(click.Group):
 
                 click.echo(traceback.format_exc(), err=True)
             if isinstance(error, InfinimemError):
-                raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
+                raise _Failure(str(error), 2 if isinstance(error, UsageError) else 1) from error
             if isinstance(error, OSError) and error.strerror:
                 raise _Failure(f"{error.filename or 'a file'}: {error.strerror}") from error
             what = f"unexpected {type(error).__name__}: {error}"
@@ -141,10 +138,10 @@ def _one_line(error: click.UsageError) -> click.ClickException:
         command = error.ctx.command_path
         if isinstance(error, click.NoSuchOption):
             if gone := GONE.get(f"{error.ctx.command.name} {error.option_name}"):
-                return _WrongCall(gone)
+                return _Failure(gone, 2)
             known = (name for param in error.ctx.command.params for name in param.opts)
             text = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
-    return _WrongCall(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help")
+    return _Failure(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help", 2)
 
 
 # Colour: click would drop some escape sequences in a pipe, which are to be seen (output.py).

@@ -168,8 +168,8 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
     from infinimem.evaluation.runner import Run
 
     first = f"bench-{name}-{date.today().isoformat()}"
-    free = (Path(first if number == 1 else f"{first}-{number}") for number in itertools.count(1))
-    for folder in [out] if out else free:
+    for number in itertools.count(1):
+        folder = out or Path(first if number == 1 else f"{first}-{number}")
         run = Run(replace(request, out=folder), benchmark(name, request.corrections, split))
         try:
             return run, run.estimate(), folder

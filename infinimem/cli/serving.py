@@ -139,8 +139,8 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
             before, after = connecting.change(one, undo)
             state = "unchanged" if before == after else "shown"
             if state == "shown":
-                lines = ((text or "").splitlines() for text in (before, after))
-                diff = difflib.unified_diff(*lines, str(one.file), str(one.file), n=2, lineterm="")
+                old, new = ((text or "").splitlines() for text in (before, after))
+                diff = difflib.unified_diff(old, new, str(one.file), str(one.file), n=2, lineterm="")
                 for line in () if options.json else diff:
                     out.line(line)
                 asks = out.for_people and sys.stdin.isatty()
@@ -172,22 +172,17 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
 @click.option("--why", is_flag=True, help="Show why each line is shown, and what was left out and why.")
 def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
     """The block stands before the first prompt of a session. Without PROMPT: what it always holds."""
-    from infinimem.hooks.recall import Recall
+    from infinimem.hooks.recall import Hit, Recall
     from infinimem.memory import open_memory
 
     out, folder = options.out, Path(cwd).expanduser().resolve()
     memory = open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE)
     recalled = Recall(memory).preview(prompt or "", str(folder))
     if out.result(recalled):
+        hits = [Hit(**line) for line in recalled["lines"]]
         rows = [
-            (
-                one["why"] or one["part"],
-                ", ".join(one["words"]),
-                f"{one['score']:.2f}",
-                one["where"],
-                one["text"],
-            )
-            for one in recalled["lines"]
+            (hit.why or hit.part, ", ".join(hit.words), f"{hit.score:.2f}", hit.where, hit.text)
+            for hit in hits
         ]
         if why and rows:
             out.table(("why", "words", "score", "where", "line"), rows)

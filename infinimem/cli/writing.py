@@ -182,9 +182,8 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
-    first, last, moved = None, None, 0
-    for last in receipts_of(memory.view, before - 1):
-        first, moved = first or last, moved + len(last.rows)
+    receipts = [*receipts_of(memory.view, before - 1)]
+    moved = sum(len(receipt.rows) for receipt in receipts)
     data = {
         "format": ", ".join(source.formats),
         "sessions": source.sessions,
@@ -194,16 +193,16 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         "skipped": sum(source.skipped.values()),
         "skipped_why": dict(sorted(source.skipped.items())),
         "left_out": source.left_out,
-        "receipt": receipt_json(last),
+        "receipt": receipt_json(receipts[-1] if receipts else None),
     }
 
     def show() -> None:
         known = f", {source.turns - recorded} there before" if source.turns != recorded else ""
         what = f"{counted(source.sessions, 'session')}, {counted(source.turns, 'turn')}, {entries}"
         out.line(f"{data['format']}: {what} entr{'y' if entries == 1 else 'ies'}{known}")
-        if first and last:
+        if receipts:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
-            out.say(f"{what}see {first.id}" + (f" to {last.id}" if last.id != first.id else ""))
+            out.say(f"{what}see " + " to ".join(dict.fromkeys((receipts[0].id, receipts[-1].id))))
         _say_left(out, source, archived, _waits(memory) if record and recorded else "")
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))

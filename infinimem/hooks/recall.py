@@ -95,7 +95,8 @@ def _list(name: str) -> re.Pattern[str]:
 def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
     """Return the words of a prompt in a folder that can tell something, with their worth: less below its
     first line, where things are pasted."""
-    first, _, given = spaced(prompt).strip().partition("\n")
+    apart = prompt.replace("-", " ").replace("_", " ")  # joined words
+    first, _, given = apart.strip().partition("\n")
     pasted = {*words.query_terms(given)} - {*words.tokens(cwd)}  # paths of the folder tell nothing
     terms = dict.fromkeys(sorted(pasted), WEAK) | dict.fromkeys(words.query_terms(first), 1.0)
     # A word of one or two letters tells nothing in an alphabet; "CI" does.
@@ -105,11 +106,6 @@ def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
         for term, worth in terms.items()
         if term not in _common() and (not term.isascii() or len(term) > 2 or term in short)
     }
-
-
-def spaced(text: str) -> str:
-    """Set joined words apart."""
-    return text.replace("-", " ").replace("_", " ")
 
 
 def weights(
