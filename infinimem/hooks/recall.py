@@ -34,7 +34,7 @@ from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
 from infinimem.markdown.characters import name
-from infinimem.model import Located, Retrieved
+from infinimem.model import Located
 from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
 from infinimem.store.sources import folders_of
@@ -137,11 +137,6 @@ def _headed(line: Sequence[str], term: str) -> float:
     return min(1.0, HEAD / (line.index(term) + 1))
 
 
-def _lead(line: Sequence[str], term: str) -> float:
-    """Return how soon and how often a line holds a term, to compare it with others."""
-    return HEAD / (HEAD + line.index(term)) * min(3, line.count(term))
-
-
 @dataclass(frozen=True)
 class Hit:
     """A line that came near, its part, its rank, its words of the prompt, and why it is not shown ("" if it
@@ -215,15 +210,13 @@ class Recall:
             return []
         counts, lines = searcher(view).frequencies(asked)
         rare = {term for term, count in counts.items() if count <= max(RARE, RARE_SHARE * lines)}
-        looked = list[tuple[Retrieved, bool, str, list[str]]]()
-        for item in self._memory.retrieve(" ".join((*asked, *related(asked))), CANDIDATES).items:
+        items = self._memory.retrieve(" ".join((*asked, *related(asked))), CANDIDATES).items
+        hits, leads = list[Hit](), dict[str, dict[str, float]]()
+        for item in sorted(items, key=lambda one: (one.time or "", one.doc_id, one.start_line)):
             turns = [place.entry for place in map(view.entry, item.origin) if place]
             folders = {folder for turn in turns for folder in folders_of(view, turn)}
+            here, line = is_of(folders, cwd), words.tokens(item.text)
             why = _unfit(view, item.doc_id, item.text, item.source, folders, cwd, prompt)
-            looked.append((item, is_of(folders, cwd), why, words.tokens(item.text)))
-        hits, leads = list[Hit](), dict[str, dict[str, float]]()
-        looked.sort(key=lambda one: (one[0].time or "", one[0].doc_id, one[0].start_line))
-        for item, here, why, line in looked:
             counted = weights(asked, line, here, rare)
             score = sum(counted.values()) / _needed(asked, prompt, here)
             at = closest(item.text, item.text, frozenset(asked), words)
@@ -232,7 +225,8 @@ class Recall:
             why = why or ("too few telling words" if score < 1 else "")
             row += "" if why else _replaced(view, item.doc_id, item.seqs)
             hits.append(Hit(where, row, CLOSEST, round(score, 2), tuple(counted), why))
-            leads[where] = {term: _lead(line, term) for term in counted}
+            soon = {term: HEAD / (HEAD + line.index(term)) for term in counted}
+            leads[where] = {term: share * min(3, line.count(term)) for term, share in soon.items()}
         return _telling(hits, leads)
 
     def _corrected(self, asked: dict[str, float], cwd: str) -> dict[str, float]:
