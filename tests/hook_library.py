@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from infinimem import Memory, Turn, open_memory
-from infinimem.hooks import answer
-from infinimem.hooks.answer import Event, Rendezvous, rendezvous, serve
+from infinimem.hooks import Event, answer
+from infinimem.hooks.answer import Rendezvous, rendezvous, serve
 
 FACTS = (
     "The deploy key of Heron lies in the safe.",

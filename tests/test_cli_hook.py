@@ -24,8 +24,8 @@ from trusting import write_trusted
 from infinimem import Turn, memory, open_memory
 from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
-from infinimem.hooks import answer
-from infinimem.hooks.answer import EVENTS, LONGEST, Event, held, rendezvous
+from infinimem.hooks import EVENTS, Event, answer
+from infinimem.hooks.answer import LONGEST, held, rendezvous
 from infinimem.hooks.recall import Recall
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.llm.base import Reply, Task

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from infinimem.errors import UsageError
+from infinimem.errors import UsageError, escape
 from infinimem.user_folders import SETTINGS, cache_folder, default_library, first_today, is_mine
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def configuration_of(library: Path) -> Configuration:
 
 def run(event: str, option: str | None = None, say: Say | None = None) -> None:
     """Do what an event on standard input asks for, and print what it shows; `say` prints what is wrong."""
-    from infinimem.hooks.answer import RECALLS, REMEMBERS, answer, given
+    from infinimem.hooks import RECALLS, REMEMBERS, given
+    from infinimem.hooks.answer import answer
 
     say = say or _say
     try:
@@ -104,10 +105,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
 
 
 def _say(text: str) -> None:
-    from infinimem.markdown.characters import visible
-
-    shown = visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
-    sys.stderr.write(f"{shown}\n")
+    sys.stderr.write(f"{escape(text, LONGEST)}\n")
 
 
 def library_of(option: str | None, cwd: Path, say: Say) -> Location:

@@ -26,10 +26,11 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from heapq import nlargest
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infinimem.errors import InfinimemError
 from infinimem.grounding.sentences import any_of, common_terms
+from infinimem.hooks import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
@@ -42,9 +43,6 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
-
-if TYPE_CHECKING:
-    from infinimem.hooks.answer import Event
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
 """Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
