@@ -36,15 +36,18 @@ class _Failure(click.ClickException):
 
     json = False
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
+    def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
-        self.exit_code = exit_code
 
     def show(self, file: Any = None) -> None:
         if self.json:
             click.echo(as_json({"error": self.format_message()}))
             return
         click.echo(f"error: {self.format_message()}", file=file, err=file is None, color=True)
+
+
+class _WrongCall(_Failure):
+    exit_code = 2
 
 
 class _Root(click.Group):
@@ -119,8 +122,11 @@ class _Root(click.Group):
                 import traceback
 
                 click.echo(traceback.format_exc(), err=True)
+            extra = ctx.invoked_subcommand
+            if isinstance(error, ImportError) and extra in ("web", "mcp", "fleet"):
+                raise _Failure(f"no package {error.name}; run: pip install 'infinimem[{extra}]'") from error
             if isinstance(error, InfinimemError):
-                raise _Failure(str(error), 2 if isinstance(error, UsageError) else 1) from error
+                raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
             if isinstance(error, OSError) and error.strerror:
                 raise _Failure(f"{error.filename or 'a file'}: {error.strerror}") from error
             what = f"unexpected {type(error).__name__}: {error}"
@@ -138,10 +144,10 @@ def _one_line(error: click.UsageError) -> click.ClickException:
         command = error.ctx.command_path
         if isinstance(error, click.NoSuchOption):
             if gone := GONE.get(f"{error.ctx.command.name} {error.option_name}"):
-                return _Failure(gone, 2)
+                return _WrongCall(gone)
             known = (name for param in error.ctx.command.params for name in param.opts)
             text = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
-    return _Failure(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help", 2)
+    return _WrongCall(f"{text}{'' if text.endswith('?') else ';'} see: {command} --help")
 
 
 # Colour: click would drop some escape sequences in a pipe, which are to be seen (output.py).

@@ -18,7 +18,7 @@ import click
 from infinimem.cli.locate import library_of, run
 from infinimem.cli.options import OFFLINE, Options, Section, cap_option, command, project_option, words
 from infinimem.cli.output import as_json
-from infinimem.errors import InfinimemError, UsageError
+from infinimem.errors import UsageError
 from infinimem.model import Turn
 from infinimem.results import answer_json, counted
 
@@ -37,13 +37,10 @@ URL, DATABASE, CACHE = "INFINIMEM_FLEET", "INFINIMEM_FLEET_DATABASE", "INFINIMEM
 def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
-    try:
-        from infinimem.web.app import Live, make_app
-        from infinimem.web.guard import ENTER, Session
-        from infinimem.web.site import Site
-    except ModuleNotFoundError as error:
-        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
     from infinimem.serving.http import listen, names, serve
+    from infinimem.web.app import Live, make_app
+    from infinimem.web.guard import ENTER, Session
+    from infinimem.web.site import Site
 
     address = f"127.0.0.1:{port}"
     with listen(address) as listening:
@@ -86,10 +83,7 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
     memory, begin = options.serving()
-    try:
-        from infinimem.mcp import http, server
-    except ModuleNotFoundError as error:
-        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
+    from infinimem.mcp import http, server
     from infinimem.serving.http import listen, names
 
     with memory.llm.cap(options.max_tokens):
@@ -200,11 +194,8 @@ def fleet() -> None:
 
 
 def _opened(options: Options) -> Fleet:
-    try:
-        from infinimem.fleet.fleet import open_fleet
-    except ImportError as error:
-        needed = "pip install 'infinimem[fleet]'"
-        raise InfinimemError(f"{error.name} is not installed, which a fleet needs; run: {needed}") from error
+    from infinimem.fleet.fleet import open_fleet
+
     if options.library is not None:
         raise UsageError("a library of a fleet is named after the command; leave --library out")
     url, database = os.environ.get(URL), os.environ.get(DATABASE)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 LONGEST = 100  # bytes of a socket's path; systems allow 104 to 108
-PATIENCE = 1.0  # seconds that a hook waits for memory, and memory for a question; what is late comes next time
+PATIENCE = 1.0  # seconds that a hook waits for memory, and memory for a question; the rest comes later
 WAKING = 1.5
 """Seconds that a prompt waits for a process that is only starting: later prompts come too late for what the
 start of the session missed."""
