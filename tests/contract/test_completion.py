@@ -41,7 +41,7 @@ def test_what_fits_is_offered(shell: Shell) -> None:
     """Commands, options and values are offered, and ids of documents where one is wanted."""
     library = ["--library", str(SAMPLE)]
     for words, begun, wanted in (
-        ([], "co", ["compare", "completion", "config", "consolidate"]),
+        ([], "co", ["compare", "completion", "config", "connect", "consolidate"]),
         (["search"], "--sc", ["--scope"]),
         (["search", "--scope"], "ar", ["archive"]),
         (["search", "cat", "food"], "--sc", ["--scope"]),
