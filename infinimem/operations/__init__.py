@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from infinimem.operations.forget import BEGUN
 from infinimem.store.files import Files
 
 if TYPE_CHECKING:
     from infinimem.store.library import Library
+
+BEGUN = ".infinimem/forgetting"
+"""Is there while a `forget` is to be finished; says nothing."""
 
 
 def unfinished(files: Files) -> bool:
@@ -21,9 +23,9 @@ def unfinished(files: Files) -> bool:
 def finish(files: Files) -> None:
     """Finish it. Idempotent; transactions are recovered already."""
     if unfinished(files):
-        from infinimem.operations.forget import residue
+        from infinimem.operations.forget import forget
 
-        residue.finish(files)
+        forget.finish(files)
 
 
 def before(library: Library, op: str) -> None:
