@@ -314,7 +314,7 @@ class Memory(Reader):
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
         `consolidate` that follows makes the same of the replies that were kept."""
-        from infinimem.operations.rehearsal import copied, differences
+        from infinimem.operations.as_of import copied, differences
 
         self._demand_model("a dry run")
         with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
@@ -331,7 +331,7 @@ class Memory(Reader):
             UsageError: there is no such receipt, or another strategy or model made it.
             ModelUnavailable: replies are gone, or a later receipt of the same call was named.
         """
-        from infinimem.operations.rehearsal import before, changed
+        from infinimem.operations.as_of import before, changed
 
         client = self.llm if self.llm.name == OFFLINE else Cached(self.llm.silent(), self._replies())
         made: list[Receipt] = []

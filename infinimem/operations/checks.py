@@ -434,24 +434,17 @@ def _changed(inspection: Inspection, doc_id: str) -> int:
 
 
 def passed_over(inspection: Inspection) -> Iterator[Finding]:
-    """Find settings that are not read, and files that no tool shows although they may be meant as notes."""
+    """Find what does not count: settings not read or not trusted, broken packages, and files that no tool
+    shows although they may be meant as notes."""
     library = inspection.library
     if not library.initialised and os.path.lexists(library.root / SETTINGS):
         what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
         yield Finding("error", what, SETTINGS)
     for path, why in library.fresh.passed_over().items():
         yield Finding("note", f"passed over: {why}", path)
-
-
-def suspended_settings(inspection: Inspection) -> Iterator[Finding]:
-    """Find settings that do not count, because the user does not trust the library."""
-    for name, value in inspection.library.configuration.suspended.items():
+    for name, value in library.configuration.suspended.items():
         what = f"{name} = {shown(name, value)} has no effect: the library is not trusted (infinimem trust)"
         yield Finding("note", what, SETTINGS)
-
-
-def broken_packages(inspection: Inspection) -> Iterator[Finding]:
-    """Find strategies that packages add and that cannot be used."""
     for name, why in broken().items():
         yield Finding("note", why, f"strategy {name}")
 
@@ -483,27 +476,20 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def withheld(inspection: Inspection) -> Iterator[Finding]:
-    """Find archivings that need approval, while both lines are live."""
-    for row in awaiting(inspection.library) if inspection.complete else ():
+def waiting(inspection: Inspection) -> Iterator[Finding]:
+    """Find what waits: archivings for approval while both lines are live, turns of which no answer of a model
+    was of use, receipts that git does not have."""
+    library = inspection.library
+    for row in awaiting(library) if inspection.complete else ():
         if row.code in CODES and not row.void:
             words = "outdated by" if row.why == "superseded" else "a duplicate of"
             what = f"line {row.seq} may be {words} {row.by}; archiving it awaits review ({CODES[row.code]})"
             yield Finding("note", what, row.was)
-
-
-def unanswered(inspection: Inspection) -> Iterator[Finding]:
-    """Find turns about which no answer of a model was of use."""
     if failed := inspection.view.unanswered():
         what = f"{state.unanswered_message(failed)}; turns {listed(sorted(failed))}"
         yield Finding("note", what, state.PATH)
-
-
-def uncommitted_receipts(inspection: Inspection) -> Iterator[Finding]:
-    """Find receipts that git does not have, where `git = true`."""
-    library = inspection.library
-    waiting = uncommitted(library.files, inspection.view) if library.settings.git else None
-    if waiting and waiting.why:
-        count = len(waiting.receipts)
-        what = f"{count} receipt{'s' * (count != 1)} not committed: {waiting.why}" if count else waiting.why
-        yield Finding("note", f"git = true: {what}", waiting.receipts[0] if count else JOURNAL)
+    git = uncommitted(library.files, inspection.view) if library.settings.git else None
+    if git and git.why:
+        count = len(git.receipts)
+        what = f"{count} receipt{'s' * (count != 1)} not committed: {git.why}" if count else git.why
+        yield Finding("note", f"git = true: {what}", git.receipts[0] if count else JOURNAL)

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import inf
 from typing import Any, NamedTuple
@@ -63,29 +63,19 @@ _PLACEHOLDER = re.compile(r"[<>{}$…]|(?i:example|x{6}|your[_-]|change[_-]?me|p
 """What stands in place of a secret where one is explained."""
 _ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z")
 
-
-@dataclass(frozen=True)
-class Check:
-    """A check of `doctor` or `lint`: its name, and what gives its findings.
-
-    With `notes_too` it runs also in a folder of notes, which has no infinimem.toml.
-    """
-
-    name: str
-    find: Callable[[checks.Inspection], Iterable[Finding]]
-    notes_too: bool = False
+Check = Callable[[checks.Inspection], Iterator[Finding]]
 
 
 def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST) -> list[Finding]:
     """Return what checks find, errors first, then by place, of each check `most` notes."""
     findings: list[Finding] = []
     for check in those:
-        if check.notes_too or inspection.view.initialised:
-            own = dict.fromkeys(check.find(inspection))
+        if check in ANYWHERE or inspection.view.initialised:
+            own = dict.fromkeys(check(inspection))
             notes = [finding for finding in own if finding.level == "note"]
             findings += [finding for finding in own if finding.level == "error"] + notes[:most]
             if more := notes[most:]:
-                what = f"{len(more)} more like this one from here on ({check.name})"
+                what = f"{len(more)} more like this one from here on ({check.__name__})"
                 findings.append(replace(more[0], what=what))
     hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
     for doc_id in hidden:  # the name of a file may be a secret, too
@@ -100,23 +90,6 @@ def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST)
 def _place(where: str) -> tuple[str, int]:
     name, _, line = where.rpartition(":")
     return (name, int(line)) if name and line.isdecimal() else (where, 0)
-
-
-CHECKS = (
-    Check("passed-over", checks.passed_over, notes_too=True),
-    Check("documents", checks.documents, notes_too=True),
-    Check("links", checks.links, notes_too=True),
-    Check("settings", checks.suspended_settings, notes_too=True),
-    Check("packages", checks.broken_packages, notes_too=True),
-    Check("machine-state", checks.machine_state),
-    Check("withheld", checks.withheld),
-    Check("unanswered", checks.unanswered),
-    Check("lines", checks.lines),
-    Check("dates", checks.misdated),
-    Check("receipts", checks.receipts),
-    Check("stale-dependents", checks.stale),
-    Check("git", checks.uncommitted_receipts),
-)
 
 
 def examine(library: Library, most: int = MOST) -> list[Finding]:
@@ -330,10 +303,17 @@ def mixed_zones(inspection: checks.Inspection) -> Iterator[Finding]:
             yield Finding("note", what, at(first), advice)
 
 
-LINT = (
-    Check("secrets", secrets, notes_too=True),
-    Check("names", unlawful_names, notes_too=True),
-    Check("duplicates", repeated),
-    Check("times", mixed_zones),
-    Check("growth", unbounded),
+CHECKS = (
+    checks.passed_over,
+    checks.documents,
+    checks.links,
+    checks.machine_state,
+    checks.waiting,
+    checks.lines,
+    checks.misdated,
+    checks.receipts,
+    checks.stale,
 )
+LINT = (secrets, unlawful_names, repeated, mixed_zones, unbounded)
+ANYWHERE = (checks.passed_over, checks.documents, checks.links, secrets, unlawful_names)
+"""Checks that run also in a folder of notes, which has no infinimem.toml."""
