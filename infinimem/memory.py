@@ -213,11 +213,8 @@ class Memory(Reader):
         return [each.receipt for each in outcomes if isinstance(each, Applied) and each.receipt]
 
     def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
-        """Apply a strategy's plans one by one until there are no more, and yield what became of each.
-
-        Where lines are forgotten meanwhile, what the strategy has thought so far may quote them: it begins
-        anew.
-        """
+        """Apply a strategy's plans one by one, and yield what became of each. Where lines are forgotten
+        meanwhile, what the strategy has thought so far may quote them: it begins anew."""
         library, llm = self.library, self.llm
         while True:
             view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
@@ -553,7 +550,6 @@ class Memory(Reader):
 
 @contextmanager
 def _pending_kept() -> Iterator[None]:
-    """Say of a model that is gone that what was said is recorded."""
     try:
         yield
     except ModelUnavailable as error:

@@ -175,9 +175,6 @@ def _as_seen(
     return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}
 
 
-# ── a copy ─────────────────────────────────────────────────────────────────────────────────────
-
-
 @contextmanager
 def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = None) -> Iterator[Library]:
     """Give the same library elsewhere, with the same machine state; `others` are files of the copy, by path.

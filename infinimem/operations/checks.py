@@ -110,7 +110,6 @@ class Inspection:
                     yield document
 
     def entries(self, *folders: str) -> Iterator[Located]:
-        """Yield the lines of `own`."""
         return (place for document in self.own(*folders) for place in document.entries)
 
     @cached_property
@@ -137,18 +136,9 @@ class Inspection:
         return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
-    def deleted(self) -> frozenset[int]:
-        """Seqs that a receipt says a person deleted, or had removed."""
-        rows = (row for receipt in self.receipts for row in receipt.rows)
-        return frozenset(row.seq for row in rows if row.why.startswith(("deleted", "removed")))
-
-    @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
         return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
-
-
-# ── documents ───────────────────────────────────────────────────────────────────────────────────
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
@@ -210,9 +200,6 @@ def mended(document: Document, view: View) -> Document | None:
     return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
-# ── links ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def links(inspection: Inspection) -> Iterator[Finding]:
     """Find `[[names]]` and relative links to Markdown files that lead nowhere, in live documents and notes.
 
@@ -257,9 +244,6 @@ def _targets(line: str, doc_id: str) -> Iterator[str]:
             full = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
             if not full.startswith("../"):  # outside the folder is not ours to say
                 yield full.removesuffix(".md")
-
-
-# ── lines ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def lines(inspection: Inspection) -> Iterator[Finding]:
@@ -320,8 +304,10 @@ def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[
 
 def _origins(inspection: Inspection) -> Iterator[Finding]:
     drawn = inspection.view.drawn or frozenset()
+    rows = (row for receipt in inspection.receipts for row in receipt.rows)
+    deleted = {row.seq for row in rows if row.why.startswith(("deleted", "removed"))}  # by a person
     for place in inspection.entries(ARCHIVE, CURRENT, TOPICS):
-        missing = {seq for seq in place.entry.origin if seq not in inspection.places} - inspection.deleted
+        missing = {seq for seq in place.entry.origin if seq not in inspection.places} - deleted
         if missing:
             # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
             existed = missing <= drawn or place.entry.source == "human"
@@ -362,9 +348,6 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
     for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
         yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
-
-
-# ── receipts ────────────────────────────────────────────────────────────────────────────────────
 
 
 def receipts(inspection: Inspection) -> Iterator[Finding]:
@@ -428,9 +411,6 @@ def _changed(inspection: Inspection, doc_id: str) -> int:
     """Return when a file's bytes, or its name, last changed: nanoseconds."""
     info = (inspection.library.root / f"{doc_id}.md").stat(follow_symlinks=False)
     return max(info.st_mtime_ns, info.st_ctime_ns)
-
-
-# ── what lies beside the documents ──────────────────────────────────────────────────────────────
 
 
 def passed_over(inspection: Inspection) -> Iterator[Finding]:

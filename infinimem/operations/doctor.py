@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.claims import find_duplicates
@@ -54,7 +54,7 @@ _NEEDLES = {
     "SoftLayer Credentials": ("softlayer", "sl_"),
     "Stripe Access Key": ("k_live_",),
 }
-"""Of kinds of the scanner whose patterns are slow, or find much else in prose."""
+"""Words of which one stands near a secret of kinds whose patterns are slow, or find much else in prose."""
 _UNFIT = frozenset(
     ("Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", "Secret Keyword")
 )
@@ -75,7 +75,7 @@ def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST)
             notes = [finding for finding in own if finding.level == "note"]
             findings += [finding for finding in own if finding.level == "error"] + notes[:most]
             if more := notes[most:]:
-                what = f"{len(more)} more like this one from here on ({check.__name__})"
+                what = f"{len(more)} more like this one from here on ({check.__name__.replace('_', ' ')})"
                 findings.append(replace(more[0], what=what))
     hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
     for doc_id in hidden:  # the name of a file may be a secret, too
@@ -181,46 +181,32 @@ def _count(view: View, scope: Scope) -> int:
     return sum(known[one] if one in known else len(view.document(one).entries) for one in ids)
 
 
-# ── lint ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def lint(view: View) -> list[Finding]:
     """Return what `lint` finds; its `fix` is what a person can do."""
     return run(LINT, checks.Inspection.of(view))
 
 
-class Detector(NamedTuple):
-    """What finds the secrets of a kind in a text that holds one of these needles, whatever their case."""
-
-    kind: str
-    needles: tuple[str, ...]
-    find: Callable[[str], Iterable[str]]
-
-
 @cache
-def scanner() -> tuple[Detector, ...]:
-    """Return the detectors of the extra `lint`, made once; none if it is not installed."""
+def scanner() -> Mapping[str, Callable[[str], Iterable[str]]]:
+    """Return what finds secrets, by their kind, made once; nothing if the extra `lint` is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of requests, about packages beside it; no request is made
             from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     except ImportError:
-        return ()
+        return {}
     plugins: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
-    return tuple(
-        Detector(kind, _NEEDLES.get(kind, ()), plugins[kind]().analyze_string)
-        for kind in sorted(plugins.keys() - _UNFIT)
-    )
+    return {kind: plugins[kind]().analyze_string for kind in sorted(plugins.keys() - _UNFIT)}
 
 
 def secrets(inspection: checks.Inspection) -> Iterator[Finding]:
     """Find each line and each file name with a secret, in receipts and people's notes too."""
     for document in inspection.documents.values():
-        if not (detectors := _detected("\n".join(document.lines), scanner())):
+        if not (kinds := _detected("\n".join(document.lines), scanner())):
             continue
         seqs = {n: one.seq for one in document.entries for n in range(one.start_line, one.end_line + 1)}
         for number, line in enumerate(document.lines, 1):
-            for kind in sorted({detector.kind for detector in _detected(line, detectors)}):
+            for kind in _detected(line, kinds):
                 advice = "revoke it where it is used; " + (
                     f"infinimem forget --seq {seqs[number]} removes it and all that came from it"
                     if number in seqs
@@ -236,14 +222,14 @@ def _is_secret(name: str) -> bool:
     return bool(_detected(name, scanner()))
 
 
-def _detected(text: str, detectors: Iterable[Detector]) -> list[Detector]:
+def _detected(text: str, kinds: Iterable[str]) -> list[str]:
     small = text.lower()
-    likely = (one for one in detectors if not one.needles or any(needle in small for needle in one.needles))
+    likely = (kind for kind in kinds if any(needle in small for needle in _NEEDLES.get(kind, ("",))))
     windows = [text[start : start + WINDOW] for start in range(0, len(text), WINDOW - OVERLAP)]
     return [
-        one
-        for one in likely
-        if any(not _PLACEHOLDER.search(secret) for window in windows for secret in one.find(window))
+        kind
+        for kind in likely
+        if any(not _PLACEHOLDER.search(one) for window in windows for one in scanner()[kind](window))
     ]
 
 

@@ -183,10 +183,8 @@ def _document_before(
     untouched: bool,
     anew: bool,
 ) -> Document | None:
-    """Return a document as it was; where it went on since, with what the receipt did not do.
-
-    With `anew` a `forget` changed it since, and its derived text is made anew.
-    """
+    """Return a document as it was; where it went on since, with what the receipt did not do. Its derived text
+    is made `anew` if a `forget` changed it since."""
     rows = receipt.rows
     came = {row.seq for row in rows if row.now == back.doc_id != row.was}
     left = {row.seq for row in rows if row.was == back.doc_id != row.now}

@@ -198,9 +198,6 @@ def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
     return choice
 
 
-# ── what is left ──────────────────────────────────────────────────────────────────────────────────
-
-
 def set_aside(files: Files, seqs: Collection[int]) -> None:
     """Take lines out of what awaits a person: proposals go, a version of a document gets tombstones."""
     waiting = withheld.proposals(files)
@@ -300,11 +297,7 @@ def git_advice(root: Path, paths: Iterable[str]) -> str:
     )
 
 
-# ── rename ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def rename(library: Library, name: str, new: str) -> Renamed:
-    """As `Memory.rename`."""
     return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
 
 

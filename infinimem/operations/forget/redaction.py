@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 
 from infinimem import spec, tokens
 from infinimem.markdown.document import Document
@@ -47,17 +48,7 @@ _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
 _WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
-_FORMAT = b"""
-    id kind summary token_count created_time update_log op receipt added archived aux from unverified true
-    aliases evidence session date participants topics archive journal memories buffer audit
-    current_epoch infinimem create consolidate append split merge stamp rename undo forget review memory
-    write strategy model usage calls tokens_in tokens_out seconds high was now why files sha256 before
-    after nothing notes as it was moved by hand merged edited renumbered cites deleted superseded
-    duplicate rewritten removed undone forgotten people none offline client memory-tool seq time
-    source user ai tool human origin speaker turn key observed refers role label pin heading plan moves
-    adds marks stood code keywords links ref span record unit units type version near temporal
-    markdown diff other episodes facts themes
-"""
+_FORMAT = Path(__file__).with_name("format.txt").read_bytes()
 """Words that files hold whatever was said: they, years and small numbers are not looked for."""
 
 
@@ -192,9 +183,6 @@ class Choice:
     texts: Texts
 
 
-# ── the choice ──────────────────────────────────────────────────────────────────────────────────
-
-
 def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> Choice:
     """The lines that go, as they stand, and as receipts or the list of last seen lines quote them."""
     lines = readings(view, known)
@@ -283,9 +271,6 @@ def named_ids(view: View) -> set[str]:
     told = recorded(view).receipts
     was = {row.was for one in told for row in one.rows}
     return was.union(view.ids("all"), (file[0] for one in told for file in one.files))
-
-
-# ── documents ───────────────────────────────────────────────────────────────────────────────────
 
 
 def redact(view: View, choice: Choice, number: int) -> Rendered:
@@ -397,9 +382,6 @@ def _name(document: Document) -> str:
     return stem.replace("-", " ") if document.title in ("", MARK) else document.title
 
 
-# ── receipts ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
@@ -442,9 +424,6 @@ def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Ite
             title, key = heading_title(text), _KEY.match(text)
             row = row[:2] + (f"{'#' * title[0]} " if title else key[0] if key else "") + MARK
         yield row
-
-
-# ── records ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def without_records(
