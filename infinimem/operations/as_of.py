@@ -52,11 +52,8 @@ class Moment:
 
 
 def moment(view: View, name: str) -> Moment:
-    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id, else UsageError.
-
-    A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
-    UTC.
-    """
+    """Parse what `Memory.at` takes. A seq is the moment before the next one was given, a date the end of that
+    day; a time without a zone is UTC."""
     receipts = list(receipts_of(view))
     if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
@@ -178,9 +175,7 @@ def _as_seen(
 @contextmanager
 def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = None) -> Iterator[Library]:
     """Give the same library elsewhere, with the same machine state; `others` are files of the copy, by path.
-
-    LibraryError if the library cannot be written to, or lines were forgotten in it meanwhile.
-    """
+    LibraryError if the library cannot be written to, or lines were forgotten in it meanwhile."""
     files, root, others = library.files, str(library.files.root), others or {}
     with TemporaryDirectory(dir=cache_folder(root, "rehearsal"), ignore_cleanup_errors=True) as place:
         there = Files(Path(place))
@@ -210,11 +205,8 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = 
 def before(
     library: Library, name: str, model: str, made: Sized
 ) -> Iterator[tuple[Library, Sequence[Receipt]]]:
-    """Give the library as it stood before a receipt, and the receipts from that on.
-
-    The time there is that of the receipt; of each that is `made` there, that of the next. UsageError if there
-    is no such receipt, or another strategy or model made it.
-    """
+    """Give the library as it stood before a receipt, and the receipts from that on. The time there is that of
+    the receipt; of each that is `made` there, that of the next. UsageError as of `Memory.repeat`."""
     view, receipts = library.view(), library.receipts()
     first = named(receipts, name)
     if (first.strategy, first.model) != (library.spec.name, model):

@@ -180,9 +180,7 @@ def _other_id(document: Document) -> str | None:
 
 def mended(document: Document, view: View) -> Document | None:
     """Return a document that a person renamed, under the id of its file; a topic keeps its old name as alias.
-
-    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments.
-    """
+    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments."""
     named = _other_id(document)
     if named is None or not (
         document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
@@ -202,9 +200,7 @@ def mended(document: Document, view: View) -> Document | None:
 
 def links(inspection: Inspection) -> Iterator[Finding]:
     """Find `[[names]]` and relative links to Markdown files that lead nowhere, in live documents and notes.
-
-    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, files that are no Markdown.
-    """
+    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, files of other kinds."""
     view = inspection.view
     # Logseq writes a/b as a___b, and what no file system takes as %3F.
     names = (name for doc_id in view.ids("all") for name in (doc_id, unquote(doc_id.replace("___", "/"))))

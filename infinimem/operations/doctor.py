@@ -93,10 +93,7 @@ def _place(where: str) -> tuple[str, int]:
 
 
 def examine(library: Library, most: int = MOST) -> list[Finding]:
-    """Return what `doctor` finds, errors first, then by place, of each check `most` notes.
-
-    It looks again where others wrote meanwhile.
-    """
+    """Return what `doctor` finds, as `run` does; look again where others wrote meanwhile."""
     findings: list[Finding] = []
     for look in range(TIMES):
         library.fresh.doubt()
@@ -110,10 +107,7 @@ def examine(library: Library, most: int = MOST) -> list[Finding]:
 
 
 def repair(library: Library) -> list[Finding]:
-    """Do what the findings' `fix` says, and return those that this settled; a second time there are none.
-
-    LibraryError if the disk refuses or the library is busy; what was done until then stays.
-    """
+    """As `Memory.repair`; where the disk refuses, what was done until then stays."""
     findings = [finding for finding in examine(library, sys.maxsize) if finding.fix]
     if not findings:
         return []

@@ -295,11 +295,8 @@ class Repository:
         return Changed(**{name: tuple(sorted(some)) for name, some in paths_of.items()})
 
     def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
-        """Commit whole files and nothing else, dated `said` by the author and `now` by the committer.
-
-        What a person staged of others stays staged; GitUnusable if it cannot be done, and no other file has
-        changed.
-        """
+        """Commit whole files and nothing else, dated `said` by the author and `now` by the committer. What a
+        person staged of others stays staged, also where it cannot be done (GitUnusable)."""
         configured = {name for name, value in self._configured.items() if value.strip()}
         if os.environ.get("EMAIL"):
             configured.add("user.email")

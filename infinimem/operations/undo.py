@@ -55,11 +55,8 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
 
 
 def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
-    """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first.
-
-    A record, or a model's file, is one as a whole: a later change depends on the earlier one. LibraryError if
-    this one was taken back already.
-    """
+    """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first. A
+    record, or a model's file, is one as a whole. LibraryError if this one was taken back already."""
     taken = undone_by(receipts)
     if by := taken.get(wanted.label):
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")

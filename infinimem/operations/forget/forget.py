@@ -112,10 +112,8 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
-    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
-
-    As `preview_forget`; if the disk refuses (LibraryError), nothing was forgotten, or all is next time.
-    """
+    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
+    refuses (LibraryError), nothing was forgotten, or all is next time."""
     return _locked(library, lambda view: _forget(library, view, wanted))
 
 
