@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from infinimem.operations.forget import BEGUN
 from infinimem.store.files import Files
 
 if TYPE_CHECKING:
     from infinimem.store.library import Library
-
-BEGUN = ".infinimem/forgetting"
-"""Is there while a `forget` is to be finished; says nothing."""
 
 
 def unfinished(files: Files) -> bool:
@@ -29,7 +27,7 @@ def finish(files: Files) -> None:
 
 
 def before(library: Library, op: str) -> None:
-    """Commit what was said and written since the last receipt, so that the next one's commit shows what it did
+    """Commit what was said and written since the last receipt, so that the next commit shows what it did
     alone; not before a `forget`, which would put into history what is to be forgotten."""
     if library.settings.git and op != "forget":
         from infinimem.operations.git import keep

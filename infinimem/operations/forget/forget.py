@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from infinimem import operations
 from infinimem.errors import DocumentNotFound, LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Receipt
+from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.redaction import (
     Candidate,
     Choice,
@@ -164,10 +164,10 @@ def _write(
 ) -> Receipt:
     if wrong := violations(view, done):
         raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
-    library.files.replace(operations.BEGUN, b"")  # durably: from now on `finish` is to be done
+    library.files.replace(BEGUN, b"")  # durably: from now on `finish` is to be done
     receipt = library.commit(done, view, library.of_people(op), notes, notice)
     recover(library.files)
-    operations.finish(library.files)
+    finish(library.files)
     return receipt
 
 
@@ -210,10 +210,10 @@ def set_aside(files: Files, seqs: Collection[int]) -> None:
 
 
 def finish(files: Files) -> None:
-    """Drop what may still hold the texts, under the lock; nothing is under way.
-
-    It needs to know no text, so that whoever opens the library after a crash can finish what was begun.
-    """
+    """Drop what may still hold the texts, where that was begun, under the lock; nothing is under way. It
+    needs to know no text, so that whoever opens the library after a crash can finish it."""
+    if not files.exists(BEGUN):
+        return
     clear_displaced(files)
     for path in [f"{folder}/{name}" for folder in EMPTIED for name in files.names(folder)]:
         files.remove(path)
@@ -229,7 +229,7 @@ def finish(files: Files) -> None:
     for cache in caches():
         if not cache.is_symlink():
             shutil.rmtree(cache, ignore_errors=True)
-    files.remove(operations.BEGUN)
+    files.remove(BEGUN)
 
 
 @dataclass(frozen=True)
