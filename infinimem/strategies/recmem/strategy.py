@@ -43,9 +43,8 @@ from infinimem.strategies.records.asking import (
 )
 from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of
-from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.record_store import Loaded, RecordStore
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, run
-from infinimem.strategies.vector_index import Loaded
 from infinimem.terms import DAYS, MONTHS
 
 PAPER = 0.7
@@ -173,7 +172,7 @@ class RecMem(RecordStrategy):
 
     def search(self, view: View, held: Held, query: str, budget: int) -> TierSearch:
         """Turns by rank, or what the three tiers hold. Calls no model."""
-        return TierSearch(view, held, query, budget, self.own)
+        return TierSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many exchanges there are, and in what."""
@@ -328,8 +327,10 @@ ROLES = 150
 class TierSearch(RecordSearch[RecmemSettings]):
     """What is found for one question, among the records and exchanges of a snapshot."""
 
-    def __init__(self, view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> None:
-        super().__init__(view, (held.records, held.index), query, budget, own)
+    def __init__(
+        self, view: View, held: Held, query: str, budget: int, own: RecmemSettings, llm: LLM
+    ) -> None:
+        super().__init__(view, (held.records, held.index), query, budget, own, llm)
         self._held = held
 
     def by_rank(self) -> Evidence:

@@ -17,9 +17,8 @@ from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.record import Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, SharedDict
+from infinimem.strategies.records.record_store import Loaded, RecordStore, SharedDict, VectorIndex
 from infinimem.strategies.segment import ends_exchange
-from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 EPISODE, FACT = SPEC.kinds
 UNITS = StrategySpec("exchanges", "", writes=(), archived="held/", kinds=(Kind("exchange", "rx", "open/"),))
