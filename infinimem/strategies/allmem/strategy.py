@@ -207,11 +207,9 @@ class AllMem(RecordStrategy):
             return sum(map(tokens.count, shown))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> UnitSearch:
-        """Turns by rank, or a block of units' evidence. Calls no model."""
         return UnitSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How large surface, archive and buffer are."""
         bank = view.derived(RecordStore.load)
         waiting = view.derived(buffered)
         return {
@@ -228,7 +226,6 @@ class AllMem(RecordStrategy):
         }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
-        """What does not hold (consolidate.py)."""
         return faults(store, only, settings=self.own)
 
 

@@ -141,7 +141,6 @@ class Gam(RecordStrategy):
         return TopicSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How much is active, and how large the network is."""
         store = view.derived(RecordStore.load)
         active = _active(view)
         return {
@@ -199,7 +198,6 @@ def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[Re
 
 
 def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
-    """Where a rule cuts that knows no topics."""
     most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition)
     said = 0
     for at, turn in enumerate(turns, 1):

@@ -222,7 +222,6 @@ class Infini:
         return size + sum(2 * tokens.count(row.id) for row in rows)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How full the buffer is."""
         return {
             "buffer": {
                 "entries": len(view.buffer.entries),

@@ -167,15 +167,12 @@ class RecMem(RecordStrategy):
         return 2 * sum(tokens.count(units.records[name].text) for name in self._crowded(view))
 
     def held(self, view: View) -> AbstractContextManager[Held]:
-        """The exchanges of a view beside its records."""
         return held(view, self._reading, self._units_reading)
 
     def search(self, view: View, held: Held, query: str, budget: int) -> TierSearch:
-        """Turns by rank, or what the three tiers hold. Calls no model."""
         return TierSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How many exchanges there are, and in what."""
         units, records = view.derived(Exchanges.of), view.derived(RecordStore.load)
         raw, merged = len(units.open()), sum(map(merges, records.records.values()))
         consolidated = max(len(units) - raw - merged, 0)
@@ -314,7 +311,6 @@ def merges(episode: Record) -> int:
 
 
 def _dates(text: str) -> set[str]:
-    """The numbers of a text, and the names of months and days."""
     return {*claims(text)["number"], *(match.group().casefold() for match in _NAMED.finditer(text))}
 
 

@@ -314,7 +314,6 @@ def parse(document: Document, spec: StrategySpec) -> Record | Finding:
 
 
 def _prose(body: str) -> str:
-    """What stands above the first quotation."""
     lines = body.split("\n")
     end = next((at for at, line in enumerate(lines) if line.startswith(">")), len(lines))
     return clean_prose("\n".join(lines[:end]))

@@ -227,7 +227,6 @@ class ThemePartition:
 
     @cached_property
     def _all(self) -> Table:
-        """All themes as they are now."""
         sizes = np.array([*map(len, self.themes.values())], np.int64)
         free = np.array([name not in self._fixed for name in self.themes], bool)
         centres = np.array([self._known[name].centre for name in self.themes])
