@@ -38,16 +38,20 @@ from infinimem.strategies.records.asking import (
     Asker,
     Descriptor,
     descriptor,
+    ended_by,
     named,
     narrated,
+    open_turns,
+    open_until,
+    segments,
     shown_descriptor,
     shown_turns,
+    silence,
 )
 from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Link, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex, either_way
 from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, links, run
-from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
 
 Turns = Sequence[Located]
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -56,8 +56,7 @@ from infinimem.strategies.readers.pipeline import (
     spread,
     with_beside,
 )
-from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
-from infinimem.strategies.segment import ends_exchange
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, ends_exchange, unreadable
 from infinimem.terms import query_terms
 
 PORTION = 4
@@ -111,10 +110,7 @@ class Infini:
         self.llm = llm
         self.settings = settings
         self.own = settings.of(InfiniSettings)
-
-    @cached_property
-    def _asker(self) -> of.Account:
-        return of.Account(self.llm)
+        self._asker = of.Account(llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
@@ -140,7 +136,11 @@ class Infini:
                 raise
 
     def _tick(self, view: View, event: Event) -> Plans:
-        if not self.is_due(view, event):
+        # staleness is looked at before new entries come in; the released code fires above the threshold of
+        # equation 1, not at it
+        is_stale = event == "append" and view.buffer_age >= self.own.stale_seconds
+        is_large = tokens.exceeds(view.buffer.body, self.own.current_threshold)
+        if not (is_stale or is_large or event == "consolidate"):
             return
         if places := movable(view.buffer, view):
             count = len(places)
@@ -163,14 +163,6 @@ class Infini:
         if self.own.rewrite == "free":
             most = None if event == "consolidate" else PORTION * documents.TOGETHER
             yield from documents.retell(view, self._asker, most)
-
-    def is_due(self, view: View, event: Event) -> bool:
-        """Tell whether the buffer is to be emptied; staleness is looked at before new entries come in. The
-        released code fires above the threshold of equation 1, not at it."""
-        if event == "consolidate":
-            return True
-        stale = event == "append" and view.buffer_age >= self.own.stale_seconds
-        return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
     def consolidation(self, view: View, count: int) -> Plan:
         """Plan where so many first lines of the buffer go (algorithm 1, lines 14-22). Without maintenance

@@ -37,6 +37,7 @@ from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSetti
 from infinimem.strategies.records.asking import (
     Asker,
     Data,
+    ends_exchange,
     named,
     narrated,
     narrative,
@@ -47,7 +48,6 @@ from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of, record_id
 from infinimem.strategies.records.record_store import Loaded, RecordStore, SharedDict, VectorIndex
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, run
-from infinimem.strategies.segment import ends_exchange
 from infinimem.terms import DAYS, MONTHS
 
 PAPER = 0.7
@@ -495,7 +495,7 @@ class Exchanges(RecordStore):
             turns = [turn for turn in map(new.turn, unit.turns) if turn]
             held = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
             if len(turns) == len(unit.turns):
-                new._put(_unit(turns, unit.by, held))
+                new.records[name] = _unit(turns, unit.by, held)
         unread, moved = {GOES_ON, *view.lines.waiting()}, new.records.changed(known.records)
         units = (new.records[name] for name in new.waiting | moved if new.is_open(name))
         new.waiting = {unit.id for unit in units if new.ended_by(unit.id) in unread}
@@ -515,13 +515,9 @@ class Exchanges(RecordStore):
         units = [_unit(*one, held) for one in split(turns, self._starts)]
         for unit in units:
             self.of_turn.update(dict.fromkeys(unit.turns, unit.id))
-            self._put(unit)
+            self.records[unit.id] = unit
         if units:
             self._by_session[doc_id] = tuple(unit.id for unit in units)
-
-    def _put(self, unit: Exchange) -> None:
-        if self.records.get(unit.id) != unit:
-            self.records[unit.id] = unit
 
     def is_open(self, name: str) -> bool:
         """Whether there is such an exchange, and no episode holds all of it."""

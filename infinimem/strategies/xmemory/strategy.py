@@ -32,18 +32,21 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack, ranked, size
 from infinimem.strategies.records.asking import (
     Asker,
+    Segment,
+    Segmented,
     bare,
     narrated,
     narrative,
     new_facts,
     one_liner,
+    open_turns,
+    segments,
     shown_turns,
 )
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
-from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
 from infinimem.strategies.xmemory.partition import DIGITS, bounded, group, homes, members
 from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, THEMES, XmemorySettings, scaled
 from infinimem.terms import query_terms

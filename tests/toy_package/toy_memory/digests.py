@@ -18,12 +18,11 @@ from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack
-from infinimem.strategies.records.asking import Asker, narrated, one_liner
+from infinimem.strategies.records.asking import Asker, ended_by, narrated, one_liner, open_turns
 from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref
 from infinimem.strategies.records.record_store import RecordStore, either_way
 from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, run
-from infinimem.strategies.segment import ended_by, open_turns
 from toy_memory.spec import DIGESTS, DigestSettings
 from toy_memory.tasks import NAME
 
