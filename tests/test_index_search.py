@@ -19,8 +19,7 @@ from infinimem.index.search import searcher
 from infinimem.model import Retrieved
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.library import Library
-from infinimem.store.sources import only
-from infinimem.store.view import Scope, View
+from infinimem.store.view import Scope, View, only
 
 
 def seqs(items: list[Retrieved]) -> list[tuple[int, ...]]:

@@ -24,9 +24,8 @@ from infinimem.model import Entry, Located, Retrieved
 from infinimem.spec import folders
 from infinimem.store.lines import common_time, drawn_from, names_of, said_in
 from infinimem.store.records import turns_behind
-from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
-from infinimem.store.view import View
+from infinimem.store.view import View, unsigned_source
 from infinimem.terms import MONTHS, Analyzer, analyzer
 
 GROUPS = ("live", "archive", "evidence", "journal")
