@@ -220,7 +220,9 @@ class Pieces:
         if not document.entries_in(start, end):
             return self.words.joined_terms(document.text(start, end))
         return _joined(
-            self.words.joined_terms(part) if isinstance(part, str) else self._entry_terms(part)
+            self.words.joined_terms(part)
+            if isinstance(part, str)
+            else _joined([self.words.kept(part.entry.text), self._extra(part)])
             for part in _parts(document, start, end)
         )
 
@@ -306,9 +308,6 @@ class Pieces:
 
     def _header_terms(self, document: Document) -> Iterator[str]:
         return map(self.words.kept, said_in(document, *document.header.values))
-
-    def _entry_terms(self, place: Located) -> str:
-        return _joined([self.words.kept(place.entry.text), self._extra(place)])
 
     def _extra(self, place: Located) -> str:
         """Return terms of who said an entry, when, and what it refers to."""

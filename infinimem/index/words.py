@@ -121,13 +121,8 @@ class Words:
         weights: Mapping[str, float],
         pairs: Mapping[tuple[str, str], float],
     ) -> Query | None:
-        """Return what finds the rows with any of these terms, scored by their weights.
-
-        Args:
-            fields: weights of fields.
-            weights: of terms, whatever the field.
-            pairs: weights of terms side by side, in a row's own text.
-        """
+        """Return what finds the rows with any of these terms, scored by weights of fields, of terms whatever
+        the field, and of pairs of terms side by side in a row's own text."""
         count, held = len(self), []
         for field, factor in fields.items():
             for term, weight in weights.items():
@@ -220,12 +215,7 @@ class TermCounts:
             return len(self._lengths) - 1
 
     def compared(self, texts: Sequence[int], terms: Iterable[str]) -> list[float]:
-        """Return the scores of some texts among each other, by BM25; 0 for one that holds no term.
-
-        Args:
-            texts: their numbers.
-            terms: what is looked for, each once.
-        """
+        """Return the scores of some texts, by number, among each other, by BM25; 0 for none of the terms."""
         with self._lock:
             mean = sum(map(self._lengths.__getitem__, texts)) / max(len(texts), 1) or 1.0
             scores = dict.fromkeys(texts, 0.0)

@@ -117,7 +117,9 @@ def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> N
     with suppress(LibraryError):
         there: list[str] = []
         for reply in replies:
-            there = there or _numbered(files)
+            if not there:
+                numbers = ((whole(name.partition("-")[0]), name) for name in files.names(REJECTED))
+                there = [name for _, name in sorted((at, name) for at, name in numbers if at is not None)]
             number = 1 + (whole(there[-1].partition("-")[0]) or 0) if there else 1
             task = re.sub("[^a-zA-Z0-9_]", "", reply.task)[:40] or "reply"
             there.append(f"{number:06d}-{task}.txt")
@@ -127,9 +129,3 @@ def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> N
             files.stage(f"{REJECTED}/{there[-1]}", data, durable=False)
         for name in there[:-KEPT]:
             files.remove(f"{REJECTED}/{name}", durable=False)
-
-
-def _numbered(files: Files) -> list[str]:
-    """Return the names that begin with a number, by that number."""
-    names = [(whole(name.partition("-")[0]), name) for name in files.names(REJECTED)]
-    return [name for _, name in sorted((number, name) for number, name in names if number is not None)]
