@@ -95,12 +95,9 @@ def name_key(words: Analyzer, name: str) -> bytes:
 
 
 class Pieces:
-    """Reads the pieces of documents.
+    """Reads the pieces of documents, under a view's strategy and settings.
 
-    Args:
-        view: tells the strategy and its settings.
-        place: gives the document with the line that a seq stands for; None if there is none.
-        read: gives a document; None if it cannot be read.
+    `place` gives the document with the line that a seq stands for, `read` a document; or None.
     """
 
     def __init__(
@@ -170,11 +167,8 @@ class Pieces:
         the whole. A document without entries gives its heading blocks; a strategy's ledger, or a sibling's
         document, nothing; a turn that stands in a copied file too is left out there.
 
-        Args:
-            document: as it is.
-            doc: the id that it has.
-            lines: the ids of the entries that are wanted, by their first lines.
-            number: gives the id of a document.
+        `doc` is its id, `lines` are the ids of the entries that are wanted, by their first lines; `number`
+        gives the id of any document.
         """
         group, is_note = self._view.group(document.id), self._view.is_note(document.id)
         if group == "aside":
@@ -360,11 +354,9 @@ class Pieces:
         )
 
     def block(self, document: Document, block: Partition) -> Retrieved:
-        """Return a heading block as a piece."""
         return self.lines(document, block.start_line, block.end_line, block.headings)
 
     def entry(self, place: Located) -> Retrieved:
-        """Return an entry as a piece."""
         entry, origin = place.entry, self.origins(place)
         turns = self.turns(origin)
         when = entry.fields.get("when")

@@ -379,7 +379,6 @@ class Searcher:
 
 
 def searcher(view: View) -> Searcher:
-    """Return the searcher of a snapshot."""
     return Searcher(view)
 
 

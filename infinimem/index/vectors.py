@@ -73,9 +73,7 @@ GONE = 64
 class Rows:
     """Vectors by the keys of their texts. It only grows: a row stays where it is.
 
-    Args:
-        size: of a vector.
-        file: descriptor of the file that holds them, which is closed in the end; None keeps them in memory.
+    `size` is that of a vector, `file` the descriptor of what holds them, closed in the end; None for memory.
     """
 
     def __init__(self, size: int, file: int | None = None) -> None:
@@ -126,11 +124,7 @@ class Rows:
                     self.at.setdefault(key, at)
 
     def put(self, keys: Sequence[bytes], rows: Matrix) -> None:
-        """Put the vectors of texts behind the others, but for those that came in meanwhile.
-
-        Raises:
-            OSError: the disk refused.
-        """
+        """Put the vectors of texts behind the others, but for those that came in meanwhile."""
         with self._lock:
             if self.file is not None:
                 fcntl.flock(self.file, fcntl.LOCK_EX)
@@ -168,10 +162,7 @@ class Rows:
 class Vectors:
     """The vectors of one library by one embedder; more are computed as they are asked for.
 
-    Args:
-        root: the library's absolute path; None keeps them in memory.
-        embedder: computes what is missing.
-        rows: that are known in memory already.
+    `root` is the library's absolute path, None keeps them in memory; `rows` are known already.
     """
 
     def __init__(self, root: str | None, embedder: Embedder, rows: Rows | None = None) -> None:
@@ -194,15 +185,10 @@ class Vectors:
             return self._rows
 
     def add(self, texts: Iterable[str], still: Callable[[], bool] = lambda: True) -> Rows:
-        """Compute the vectors of those texts that have none, and keep them.
+        """Compute the vectors of those texts that have none, and keep them; return what is known then.
 
-        Args:
-            texts: in any order; doubled ones are computed once.
-            still: whether the library's files hold these texts now (see `unchanged`). Where they do not, or a
-                `forget` comes meanwhile, what is computed is not kept.
-
-        Returns:
-            What is known then; every text has a row in it.
+        Where the library's files do not hold these texts any more (`still`, see `unchanged`), or a `forget`
+        comes meanwhile, what is computed is not kept.
 
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder; what was computed before is kept.
@@ -388,7 +374,12 @@ class Meaning:
         columns.read(reading)
         said = (columns.parts == GROUPS.index("evidence")) & (columns.seqs > 0)
         chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
-        self._vectors = self._embedded(columns, np.flatnonzero(chosen | said))
+        wanted, vectors = np.flatnonzero(chosen | said), vectors_of(view)
+        self._vectors = vectors.rows
+        missing = self._missing(columns, self._vectors, wanted)
+        if len(missing):
+            self._vectors = vectors.add(*self._texts(columns.ids[missing].tolist()))
+            self._missing(columns, self._vectors, wanted)
         asked = nameless(query, view.lines.names(SPEAKER))
         if columns.query[0] != asked:  # a search may ask twice
             columns.query = (asked, view.embedder.embed([asked], "query")[0])
@@ -426,16 +417,6 @@ class Meaning:
             sums.append(max(near[row.key] + BESIDE_WEIGHT * around, 0.0))
         nearest = max(sums, default=0.0) or 1.0
         return [most * one / nearest for one in sums]
-
-    def _embedded(self, columns: Columns, wanted: Array) -> Rows:
-        """Return the vectors of the library, with those of some rows, and note where they stand."""
-        vectors = vectors_of(self._view)
-        rows = vectors.rows
-        missing = self._missing(columns, rows, wanted)
-        if len(missing):
-            rows = vectors.add(*self._texts(columns.ids[missing].tolist()))
-            self._missing(columns, rows, wanted)
-        return rows
 
     def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
         """Note where the vectors of some rows stand; return those that have none."""
