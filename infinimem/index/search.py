@@ -274,11 +274,7 @@ class Searcher:
     def _best(
         self, reading: Reading, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
     ) -> list[Ranked]:
-        """Return the best rows, higher first; of equal ones the newer, then by place.
-
-        Raises:
-            ModelNotConfigured: the embedder lacks a package, a model's files or a key.
-        """
+        """Return the best rows, higher first; of equal ones the newer, then by place."""
         settings, parts = self._view.settings.search, PARTS_OF[scope]
         turns = self._view.derived(_waiting) if scope == "default" else frozenset[int]()
         asked = [*terms, *(self._words.joined(query) if terms else ())]

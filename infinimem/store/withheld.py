@@ -55,15 +55,11 @@ def marks(seqs: Collection[int | None], lookup: Lookup) -> dict[int, str]:
 
 def keep(files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Lookup) -> None:
     """Write down what a receipt withheld and a person may approve later."""
-    rows = [
-        {
-            "move": asdict(item.move),
-            "code": item.reason.code,
-            "marks": marks((item.move.seq, item.move.by), lookup),
-        }
-        for item in withheld
-        if item.reason.code in ASKED
-    ]
+    rows = []
+    for item in withheld:
+        if (code := item.reason.code) in ASKED:
+            seqs = (item.move.seq, item.move.by)
+            rows.append({"move": asdict(item.move), "code": code, "marks": marks(seqs, lookup)})
     if rows:
         _write(files, receipt, rows)
 
