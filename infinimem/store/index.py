@@ -503,12 +503,10 @@ class _Update:
         if isinstance(drawn, Seqs):  # others may have looked later
             known, last = db.execute("select list, upto from meta").fetchone()
             drawn = replace(drawn, upto=max(drawn.upto, last)) if known == "/".join(drawn.key) else drawn
-        held, query = (
-            drawn & self._asked,
-            (
-                "select l.id, l.seq, l.waiting, l.open, not exists (select 1 from cite where origin = l.seq) "
-                f"from line l join document d on d.id = l.doc where d.rank = {SAID} and l.seq in {_GIVEN}"
-            ),
+        held = drawn & self._asked
+        query = (
+            "select l.id, l.seq, l.waiting, l.open, not exists (select 1 from cite where origin = l.seq) "
+            f"from line l join document d on d.id = l.doc where d.rank = {SAID} and l.seq in {_GIVEN}"
         )
         flags = [
             (is_open and seq not in held, is_open, line)

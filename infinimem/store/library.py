@@ -299,7 +299,6 @@ class Library:
         """Verify a plan against the files as they are, and carry it out whole or not at all.
 
         Args:
-            plan: what a strategy wants.
             base: what it was made from; lines that moved or went since are left out.
             approved: for law.verify; strategy, model, usage, began: for the receipt.
 

@@ -309,17 +309,15 @@ class View:
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Return the evidence that is still to be drawn from, by seq; of these seqs alone."""
-        return tuple(self.each_uncited(among))
-
-    def each_uncited(self, among: Iterable[int] | None = None) -> Iterator[Located]:
-        """Give the same one after another."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
             cited = map(self.entry, filter(lines.is_said, lines.cited))
             newest = max((said_at(place.entry) for place in cited if place), default=0)
-        for place in map(self.entry, lines.waiting(None if among is None else {*among})):
-            if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place)):
-                yield place
+        return tuple(
+            place
+            for place in map(self.entry, lines.waiting(None if among is None else {*among}))
+            if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place))
+        )
 
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of a model was of use, by seq; without those to be left."""
@@ -340,7 +338,7 @@ class View:
     def pending(self, model: str) -> list[int]:
         """Return seqs of the turns that a model is to be asked about, ascending."""
         given_up = self.given_up(model)
-        return [place.seq for place in self.each_uncited() if place.seq not in given_up]
+        return [place.seq for place in self.uncited() if place.seq not in given_up]
 
     def _left(self, seq: int) -> bool:
         return seq in self.tried and self.tried[seq].kind == LEFT
@@ -351,13 +349,13 @@ class View:
         left = {*self.refused, *filter(self._left, self.tried)}
         refused = (seq for seq in left if seq not in lines.cited and lines.is_said(seq))
         uncited = lines.uncited() if self.spec.sparse else refused
-        return tuple(sorted({place.seq for place in self.each_uncited()}.union(uncited)))
+        return tuple(sorted({place.seq for place in self.uncited()}.union(uncited)))
 
     @property
     def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, on the list or not, and of those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
-        return (said | frozenset(self.drawn or ())) - {place.seq for place in self.each_uncited()}
+        return (said | frozenset(self.drawn or ())) - {place.seq for place in self.uncited()}
 
     def repeats(self, place: Located) -> bool:
         """Return whether a turn stands in a copied file, and the same turn in another."""
