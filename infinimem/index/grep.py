@@ -100,8 +100,7 @@ class Pattern:
     def lines(self, text: bytes | mmap.mmap, start: int, end: int) -> Iterator[int]:
         """Give a place in each matching line of a part of a text; every line of it ends with "\n".
 
-        Raises:
-            UsageError: the search takes too long.
+        A UsageError if the search takes too long.
         """
         search, at = spans(self.text or self.line), start
         reach = self.reach if self.text else 1
@@ -119,11 +118,7 @@ class Pattern:
             at = stop
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where in a line of text it matches: begin and end of each place, in order.
-
-        Raises:
-            UsageError: the search takes too long.
-        """
+        """Give begin and end of each place in a line of text where it matches; a UsageError as `lines`."""
         data = text.encode("utf-8", "surrogateescape")
         began, read, at = self._begin(len(data)), 0, 0
         for place in self.line.finditer(data):
@@ -182,8 +177,7 @@ def spans(expression: Any) -> Search:
 def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = False) -> Pattern:
     """Prepare a pattern of RE2; what RE2 refuses, or is to be taken literally, is searched for as it stands.
 
-    Raises:
-        UsageError: it is too large.
+    A UsageError if it is too large.
     """
     import re2
 

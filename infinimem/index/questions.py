@@ -145,9 +145,8 @@ _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3041-\u30ff\u3400-\u9fff\
 class Asked:
     """Whose words a question asks for.
 
-    Args:
-        speakers: the names of the one person (several where people share the name that was used).
-        oneself: whether it speaks of the asker and names nobody; never with `speakers`.
+    `speakers` are the names of the one person (several where people share the name that was used); `oneself`
+    is whether it speaks of the asker and names nobody, never with `speakers`.
     """
 
     speakers: frozenset[str] = frozenset()

@@ -291,8 +291,7 @@ def nearest(
         k: so many and those that tie.
         among: positions that alone are looked at; None for all.
 
-    Returns:
-        A pair a query: positions (places in `among`, where that is given) and cosines.
+    Returns a pair a query: positions (places in `among`, where that is given) and cosines.
     """
     count = len(matrix) if among is None else len(among)
     if k <= 0 or not count:
