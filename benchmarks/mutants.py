@@ -2,7 +2,7 @@
 
     pip install mutmut
     python benchmarks/mutants.py --sample 400 --seed 1    # in a checkout
-    python benchmarks/mutants.py --only store.render      # of some modules
+    python benchmarks/mutants.py --only store.plans      # of some modules
     mutmut show NAME                                      # what a fault that nothing noticed is
 
 Which modules and which tests stands in pyproject.toml under [tool.mutmut]. The faults are those of mutmut 3,
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=[""], metavar="MODULE", help="such as store.render")
+    parser.add_argument("--only", nargs="*", default=[""], metavar="MODULE", help="such as store.plans")
     arguments = parser.parse_args()
     # Makes the faults, and finds which tests run which function.
     subprocess.run([*MUTMUT, "run", "none.such"], capture_output=True)

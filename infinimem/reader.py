@@ -157,7 +157,7 @@ class Reader:
     def within(self, project: str) -> Reader:
         """Return the same with nothing in it but what was said in a project: the path of a folder, or its
         name; what was said below it counts too."""
-        from infinimem.store.sources import only_project
+        from infinimem.store.view import only_project
 
         narrowed = lru_cache(maxsize=1)(lambda view: only_project(view, project))
         return self._over(lambda: narrowed(self._source()))
@@ -175,6 +175,6 @@ class Reader:
     def _seen(self, sources: Collection[str] | None) -> View:
         if sources is None:
             return self.view
-        from infinimem.store.sources import only
+        from infinimem.store.view import only
 
         return only(self.view, sources)

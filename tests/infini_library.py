@@ -13,7 +13,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import CURRENT, Plan, Reason, Receipt, Source, Usage
 from infinimem.settings import Settings
-from infinimem.store.render import render
+from infinimem.store.plans import render
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import Applied, Outcome, Rejected, View
 from infinimem.strategies.infini.spec import InfiniSettings

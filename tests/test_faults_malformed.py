@@ -24,7 +24,7 @@ from infinimem.markdown.document import Document
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
 from infinimem.store.library import Library, init
-from infinimem.store.render import HEADER_KEYS
+from infinimem.store.plans import HEADER_KEYS
 from infinimem.store.view import Applied, View
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"

@@ -23,8 +23,8 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Located, Turn
 from infinimem.operations.doctor import examine
 from infinimem.store import sequence
-from infinimem.store.render import HEADER_KEYS
-from infinimem.store.sources import only
+from infinimem.store.plans import HEADER_KEYS
+from infinimem.store.view import only
 from infinimem.testing import ScriptedLLM
 
 TEXTS: Mapping[str, str] = json.loads(Path(__file__).with_name("poisoned.json").read_text("utf-8"))

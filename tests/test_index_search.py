@@ -14,13 +14,12 @@ from in_memory import LISBON, view_of
 
 from infinimem.embedders.base import unit
 from infinimem.errors import ModelUnavailable
-from infinimem.index import nearness
+from infinimem.index import vectors
 from infinimem.index.search import searcher
 from infinimem.model import Retrieved
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.library import Library
-from infinimem.store.sources import only
-from infinimem.store.view import Scope, View
+from infinimem.store.view import Scope, View, only
 
 
 def seqs(items: list[Retrieved]) -> list[tuple[int, ...]]:
@@ -199,8 +198,8 @@ def test_what_shares_no_word_with_a_query_is_found_by_its_meaning() -> None:
 def test_texts_that_are_gone_take_no_place_among_the_nearest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearness, "NEAREST", 4)
-    monkeypatch.setattr(nearness, "TAIL", 2)
+    monkeypatch.setattr(vectors, "NEAREST", 4)
+    monkeypatch.setattr(vectors, "GONE", 2)
     library = Library(tmp_path, embedder=Meanings())
     (tmp_path / "a.md").write_text("a fiddle, tea\n")
     for number in range(9):

@@ -19,7 +19,7 @@ from git_repository import run_git
 from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.store.library import init
-from infinimem.store.render import links_of
+from infinimem.store.plans import links_of
 from infinimem.store.spec import unlawful
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"

@@ -14,9 +14,8 @@ from infinimem.grounding.sentences import asks
 from infinimem.llm import tasks
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence, Retrieved
-from infinimem.store.sources import only
 from infinimem.store.spec import STANDING
-from infinimem.store.view import View
+from infinimem.store.view import View, only
 from infinimem.strategies.infini.documents import may_change
 from infinimem.strategies.infini.plan import open_documents
 from infinimem.strategies.readers.pipeline import collect, search, standing

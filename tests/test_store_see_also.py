@@ -9,7 +9,7 @@ import pytest
 from infinimem.memory import open_memory
 from infinimem.model import Move, NewEntry, Plan, Turn
 from infinimem.store.library import Library, init
-from infinimem.store.render import links_of
+from infinimem.store.plans import links_of
 from infinimem.store.view import Applied
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from in_memory import view_of
 
-from infinimem.store.sources import only
+from infinimem.store.view import only
 
 LIBRARY = {
     "topics/trip": (

@@ -38,8 +38,7 @@ from infinimem.markdown.characters import name
 from infinimem.model import Located
 from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
-from infinimem.store.sources import folders_of
-from infinimem.store.view import View, archive_of
+from infinimem.store.view import View, archive_of, folders_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown

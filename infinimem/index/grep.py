@@ -100,8 +100,7 @@ class Pattern:
     def lines(self, text: bytes | mmap.mmap, start: int, end: int) -> Iterator[int]:
         """Give a place in each matching line of a part of a text; every line of it ends with "\n".
 
-        Raises:
-            UsageError: the search takes too long.
+        A UsageError if the search takes too long.
         """
         search, at = spans(self.text or self.line), start
         reach = self.reach if self.text else 1
@@ -110,18 +109,16 @@ class Pattern:
             stop = text.rfind(b"\n", at, most) + 1 or text.find(b"\n", at, end) + 1 or end
             began = self._begin(stop - at)
             part, before = (text, 0) if self.text else (text[at : stop - 1], at)
-            for place in _in_lines(search, part, at - before, stop - 1 - before):
-                yield before + place
+            here, last = at - before, stop - 1 - before
+            while here <= last and (place := search(part, here, last))[0] >= 0:
+                yield before + place[0]
                 self.left += PER_LINE
+                here = part.find(b"\n", place[1], last) + 1 or last + 1
             self._spend(began, stop - at)
             at = stop
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where in a line of text it matches: begin and end of each place, in order.
-
-        Raises:
-            UsageError: the search takes too long.
-        """
+        """Give begin and end of each place in a line of text where it matches; a UsageError as `lines`."""
         data = text.encode("utf-8", "surrogateescape")
         began, read, at = self._begin(len(data)), 0, 0
         for place in self.line.finditer(data):
@@ -148,7 +145,6 @@ class Pattern:
         return 1 << 62 if self.literal else MAX_STEPS // max(int(self.line.programsize), 1)
 
     def _begin(self, size: int) -> int:
-        """The time at which a search of so many bytes begins."""
         if size > self.reach:
             raise UsageError(f"the pattern is too large for a line of {size} bytes; use {SMALLER}")
         return time.thread_time_ns()
@@ -162,18 +158,8 @@ class Pattern:
         return now
 
 
-def _in_lines(search: Search, text: bytes | mmap.mmap, at: int, end: int) -> Iterator[int]:
-    """Give a place in each line of a part of a text that matches."""
-    while at <= end and (place := search(text, at, end))[0] >= 0:
-        yield place[0]
-        at = text.find(b"\n", place[1], end) + 1 or end + 1
-
-
 def spans(expression: Any) -> Search:
-    """A search with an expression.
-
-    It asks what the package's `search` asks, which takes three times as long to tell of it.
-    """
+    """Return what the package's `search` asks, which takes three times as long to tell of it."""
     import re2
 
     try:
@@ -189,15 +175,9 @@ def spans(expression: Any) -> Search:
 
 
 def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = False) -> Pattern:
-    """Prepare a pattern.
+    """Prepare a pattern of RE2; what RE2 refuses, or is to be taken literally, is searched for as it stands.
 
-    Args:
-        pattern: RE2 syntax; what RE2 refuses is searched for as it stands.
-        ignore_case: whether upper and lower case are the same.
-        literal: search for it as it stands.
-
-    Raises:
-        UsageError: it is too large.
+    A UsageError if it is too large.
     """
     import re2
 
@@ -245,13 +225,7 @@ def text_of(document: Document) -> bytes:
 
 
 def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) -> Found:
-    """The first lines that match, header lines included, by document and line, and the number of all.
-
-    Args:
-        documents: in the order in which they are searched.
-        pattern: what is looked for.
-        most: how many are wanted; all are counted.
-    """
+    """Return the first lines that match, at most so many, header lines included, and the number of all."""
     total, found = 0, list[Match]()
     for document in documents:
         text = text_of(document)
@@ -360,11 +334,7 @@ class Text:
         self._places, self._state = places, (file, state)
 
     def _write(self, db: sqlite3.Connection, view: View) -> None:
-        """Put documents behind the others, or all into a file of their own.
-
-        Raises:
-            OSError: the disk refused.
-        """
+        """Put documents behind the others, or all into a file of their own."""
         stored, folder = view.stored, self.index.folder
         assert stored and folder, "only what files show is written"
         file, size, state = db.execute("select file, size, state from text").fetchone() or ("", 0, 0)
@@ -404,14 +374,7 @@ def _text(view: View, known: Text | None, _: Collection[str] | None) -> Text:
 
 
 def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
-    """Search all documents of a scope.
-
-    Args:
-        view: the library.
-        scope: which documents.
-        pattern: what is looked for.
-        most: how many matches are wanted; all are counted.
-    """
+    """Search all documents of a scope; return at most so many matches, by document and line; count all."""
     stamps = view.stored.stamps if view.stored else {}
     if len(stamps) <= SMALL_DOCUMENTS and sum(stamp.size for stamp in stamps.values()) <= SMALL_BYTES:
         return first_matches(map(view.document, view.ids(scope)), pattern, most)

@@ -24,9 +24,8 @@ from infinimem.model import Entry, Located, Retrieved
 from infinimem.spec import folders
 from infinimem.store.lines import common_time, drawn_from, names_of, said_in
 from infinimem.store.records import turns_behind
-from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
-from infinimem.store.view import View
+from infinimem.store.view import View, unsigned_source
 from infinimem.terms import MONTHS, Analyzer, analyzer
 
 GROUPS = ("live", "archive", "evidence", "journal")
@@ -96,12 +95,9 @@ def name_key(words: Analyzer, name: str) -> bytes:
 
 
 class Pieces:
-    """Reads the pieces of documents.
+    """Reads the pieces of documents, under a view's strategy and settings.
 
-    Args:
-        view: tells the strategy and its settings.
-        place: gives the document with the line that a seq stands for; None if there is none.
-        read: gives a document; None if it cannot be read.
+    `place` gives the document with the line that a seq stands for, `read` a document; or None.
     """
 
     def __init__(
@@ -171,11 +167,8 @@ class Pieces:
         the whole. A document without entries gives its heading blocks; a strategy's ledger, or a sibling's
         document, nothing; a turn that stands in a copied file too is left out there.
 
-        Args:
-            document: as it is.
-            doc: the id that it has.
-            lines: the ids of the entries that are wanted, by their first lines.
-            number: gives the id of a document.
+        `doc` is its id, `lines` are the ids of the entries that are wanted, by their first lines; `number`
+        gives the id of any document.
         """
         group, is_note = self._view.group(document.id), self._view.is_note(document.id)
         if group == "aside":
@@ -221,7 +214,9 @@ class Pieces:
         if not document.entries_in(start, end):
             return self.words.joined_terms(document.text(start, end))
         return _joined(
-            self.words.joined_terms(part) if isinstance(part, str) else self._entry_terms(part)
+            self.words.joined_terms(part)
+            if isinstance(part, str)
+            else _joined([self.words.kept(part.entry.text), self._extra(part)])
             for part in _parts(document, start, end)
         )
 
@@ -308,9 +303,6 @@ class Pieces:
     def _header_terms(self, document: Document) -> Iterator[str]:
         return map(self.words.kept, said_in(document, *document.header.values))
 
-    def _entry_terms(self, place: Located) -> str:
-        return _joined([self.words.kept(place.entry.text), self._extra(place)])
-
     def _extra(self, place: Located) -> str:
         """Return terms of who said an entry, when, and what it refers to."""
         entry, is_turn = place.entry, place.doc_id.startswith(EVIDENCE)
@@ -362,11 +354,9 @@ class Pieces:
         )
 
     def block(self, document: Document, block: Partition) -> Retrieved:
-        """Return a heading block as a piece."""
         return self.lines(document, block.start_line, block.end_line, block.headings)
 
     def entry(self, place: Located) -> Retrieved:
-        """Return an entry as a piece."""
         entry, origin = place.entry, self.origins(place)
         turns = self.turns(origin)
         when = entry.fields.get("when")

@@ -32,13 +32,7 @@ GAIN = 0.3
 
 
 def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> list[float]:
-    """What the score of each candidate is multiplied by, 1 - GAIN or more.
-
-    Args:
-        question: as it was asked.
-        rows: the candidates.
-        settings: which priors count.
-    """
+    """Return what the score of each candidate is multiplied by, 1 - GAIN or more."""
     dates, rest = read_dates(question)
     asked = asked_of(rest, {row.speaker for row in rows if row.speaker}) if settings.people else Asked()
     near = nearness(dates, {row.day for row in rows}) if settings.dates and dates else {}
@@ -99,11 +93,7 @@ class NamedDate:
 
 
 def read_dates(text: str) -> tuple[tuple[NamedDate, ...], str]:
-    """The dates that a text names, and the text without them, folded.
-
-    Args:
-        text: a question or keywords, any text.
-    """
+    """Return the dates that a text names, and the text without them, folded."""
     found: dict[NamedDate, None] = {}
     rest = fold(text)
     for pattern in _DATES:
@@ -125,11 +115,9 @@ def _take(match: re.Match[str], found: dict[NamedDate, None]) -> str:
 
 
 def nearness(dates: Collection[NamedDate], days: Collection[int]) -> dict[int, float]:
-    """1 where a time is in a named period, less for each day beside it, 0 from `REACH` on.
+    """Return 1 for a day in a named period, less for each day beside it, 0 from `REACH` on; as yyyymmdd.
 
-    Args:
-        dates: as `read_dates` gives them; without a year, that day or month of any year.
-        days: times as yyyymmdd, with zeros for a day or month that they leave out; 0 for none.
+    A day has zeros for what it leaves out, and is 0 for none; a date without a year is one of any year.
     """
     return {day: max((_near(day, named) for named in dates), default=0.0) for day in days}
 
@@ -157,9 +145,8 @@ _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3041-\u30ff\u3400-\u9fff\
 class Asked:
     """Whose words a question asks for.
 
-    Args:
-        speakers: the names of the one person (several where people share the name that was used).
-        oneself: whether it speaks of the asker and names nobody; never with `speakers`.
+    `speakers` are the names of the one person (several where people share the name that was used); `oneself`
+    is whether it speaks of the asker and names nobody, never with `speakers`.
     """
 
     speakers: frozenset[str] = frozenset()
@@ -167,11 +154,9 @@ class Asked:
 
 
 def asked_of(question: str, speakers: Collection[str]) -> Asked:
-    """Whose words a question asks for.
+    """Return whose words a question asks for, of those who may have said the answer.
 
-    Args:
-        question: any text; a name in it counts as a whole word, in any case, possessives too.
-        speakers: names of those who may have said the answer, as their entries give them.
+    A name counts as a whole word, in any case, possessives too.
     """
     words = [_bare(word) for word in _WORD.findall(fold(question))]
     named = _named(fold(question), words, speakers)
@@ -183,13 +168,9 @@ def asked_of(question: str, speakers: Collection[str]) -> Asked:
 
 
 def nameless(question: str, speakers: Collection[str]) -> str:
-    """A question without the names of speakers; all of it where nothing else is said.
+    """Return a question without the names of speakers; all of it where nothing else is said.
 
     A name is rarely in what its bearer says, so that a vector of it leads away from that.
-
-    Args:
-        question: any text.
-        speakers: names, as entries give them; their words count whole, in any case, possessives too.
     """
     names: set[str] = set()
     rest = question

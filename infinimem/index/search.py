@@ -11,7 +11,7 @@ meaning gets `MEANING_WEIGHT` of what the row with the best words gets, each oth
 
 Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1). The weights of the fields were chosen on the LoCoMo
 development conversations, where recall is flat around them, and checked on LongMemEval's; MEANING_WEIGHT and
-nearness.BESIDE_WEIGHT on both together (docs/SEARCH.md gives the figures).
+vectors.BESIDE_WEIGHT on both together (docs/SEARCH.md gives the figures).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from infinimem.store.view import Scope, View
 from infinimem.terms import Analyzer, analyzer
 
 if TYPE_CHECKING:
-    from infinimem.index.nearness import Meaning
+    from infinimem.index.vectors import Meaning
 
 Kind = Literal["entries", "blocks"]
 """What is ranked."""
@@ -107,13 +107,7 @@ class Searcher:
     # ── what is found ───────────────────────────────────────────────────────────────────────────
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
-        """Return the entries that answer a query best; ties by document and line.
-
-        Args:
-            query: a question or keywords, any text.
-            limit: at most so many.
-            scope: which documents; the default one holds evidence that no entry cites yet.
-        """
+        """Return the entries that answer a query best, in the default scope evidence too that none cites."""
         items = ((self._shown(hit), hit.score) for hit in self._hits("entries", query, limit, scope))
         return [replace(item, score=score) for item, score in items if item]
 
@@ -140,10 +134,7 @@ class Searcher:
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
         """Return ids of the documents lexically nearest to a text, those without a common word last.
 
-        Args:
-            text: of any length.
-            limit: at most so many.
-            ids: if given, only these are compared, with each other; else the default scope.
+        Those of the default scope; or these ids alone, compared with each other.
         """
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
@@ -283,11 +274,7 @@ class Searcher:
     def _best(
         self, reading: Reading, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
     ) -> list[Ranked]:
-        """Return the best rows, higher first; of equal ones the newer, then by place.
-
-        Raises:
-            ModelNotConfigured: the embedder lacks a package, a model's files or a key.
-        """
+        """Return the best rows, higher first; of equal ones the newer, then by place."""
         settings, parts = self._view.settings.search, PARTS_OF[scope]
         turns = self._view.derived(_waiting) if scope == "default" else frozenset[int]()
         asked = [*terms, *(self._words.joined(query) if terms else ())]
@@ -378,7 +365,7 @@ class Searcher:
         view = self._view
         if not view.settings.search.vectors or not view.embedder.semantic or not query.strip():
             return None
-        from infinimem.index.nearness import Meaning  # numpy
+        from infinimem.index.vectors import Meaning  # numpy
 
         try:
             return Meaning(view, self._tables, reading, query, parts, turns)
@@ -388,7 +375,6 @@ class Searcher:
 
 
 def searcher(view: View) -> Searcher:
-    """Return the searcher of a snapshot."""
     return Searcher(view)
 
 

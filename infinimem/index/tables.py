@@ -97,11 +97,8 @@ class Committed(NamedTuple):
 class Reading:
     """What one search asks, in a read transaction.
 
-    Args:
-        db: in that transaction.
-        words: tantivy's tables in the state that the database names; None where it was told nothing.
-        tail: the rows that it was not told.
-        known: what the database says of them.
+    `words` are tantivy's tables in the state that the database names, None where it was told nothing; `tail`
+    are the rows that it was not told.
     """
 
     def __init__(
@@ -144,11 +141,9 @@ class Reading:
         """Return the best rows that hold a term with their scores, by id or document, and how `ids` score.
 
         Args:
-            table: ENTRIES or DOCUMENTS.
             fields, weights, pairs: as `Words.terms`.
             limit: of tantivy's rows, about.
-            parts: groups that are searched, by number.
-            turns: seqs of turns that are searched too.
+            parts, turns: numbers of groups that are searched, and seqs of turns that are searched too.
             ids: of rows that are asked for whatever they score; 0 where they hold none of the terms.
         """
         found = dict.fromkeys(ids, 0.0)
@@ -281,11 +276,7 @@ class Tables:
             shutil.rmtree(old, ignore_errors=True)
 
     def _check(self, db: sqlite3.Connection, name: str) -> None:
-        """Look whether tantivy's files are as they were written, once in a process; and there, each time.
-
-        Raises:
-            OSError, ValueError: they are not.
-        """
+        """Raise an OSError or ValueError unless tantivy's files are there and, looked at once, as written."""
         folder = self.index.folder / name if self.index.folder else Path()
         for path, size, crc in db.execute("select name, size, crc from file"):
             checked = self._checked.get(path) == crc

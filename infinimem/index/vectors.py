@@ -6,6 +6,10 @@ A record is 16 bytes that name a text, 4 of a checksum and a row of float32, lit
 stand zeros. A writer puts more there, under a lock; readers take none. A record that does not agree with its
 checksum, torn or garbled, counts for nothing: its text is computed anew. What is put into a file that a
 `forget` deleted goes with it.
+
+`Meaning` says how near the rows of a library are to what a query means. Vectors are made of texts alone,
+without speaker or date, and kept under the hash of the text, so that a search embeds only what is new. It
+ranks nothing by itself: search.py does.
 """
 
 from __future__ import annotations
@@ -18,22 +22,30 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infinimem.embedders.base import Embedder, text_key
 from infinimem.errors import LibraryError
+from infinimem.index.pieces import GROUPS, WHOLE, Row, cut, plain
+from infinimem.index.questions import nameless
 from infinimem.log import log
 from infinimem.store.folders import state_of
+from infinimem.store.lines import SPEAKER
 from infinimem.store.view import Stored, View
 from infinimem.user_folders import cache_folder
 
+if TYPE_CHECKING:  # and tantivy
+    from infinimem.index.tables import Reading, Tables
+
 Matrix = NDArray[np.float32]
 Positions = NDArray[np.int64]
+Array = NDArray[Any]
 
 DIGITS = 6
 """Of a cosine; beyond them processors differ."""
@@ -50,14 +62,18 @@ _PORTION = 256
 """Texts that are computed at once: a process that is killed loses no more."""
 _LONG = 10.0
 """Seconds that are left where it is told."""
+NEAREST = 256
+"""Texts that join the candidates, the nearest ones; fewer than 64 change the best ten."""
+BESIDE_WEIGHT = 0.75
+"""What the turns before and after count beside the text itself: an answer is near to its question."""
+GONE = 64
+"""Rows that are gone before those that are kept here go too."""
 
 
 class Rows:
     """Vectors by the keys of their texts. It only grows: a row stays where it is.
 
-    Args:
-        size: of a vector.
-        file: descriptor of the file that holds them, which is closed in the end; None keeps them in memory.
+    `size` is that of a vector, `file` the descriptor of what holds them, closed in the end; None for memory.
     """
 
     def __init__(self, size: int, file: int | None = None) -> None:
@@ -108,11 +124,7 @@ class Rows:
                     self.at.setdefault(key, at)
 
     def put(self, keys: Sequence[bytes], rows: Matrix) -> None:
-        """Put the vectors of texts behind the others, but for those that came in meanwhile.
-
-        Raises:
-            OSError: the disk refused.
-        """
+        """Put the vectors of texts behind the others, but for those that came in meanwhile."""
         with self._lock:
             if self.file is not None:
                 fcntl.flock(self.file, fcntl.LOCK_EX)
@@ -150,10 +162,7 @@ class Rows:
 class Vectors:
     """The vectors of one library by one embedder; more are computed as they are asked for.
 
-    Args:
-        root: the library's absolute path; None keeps them in memory.
-        embedder: computes what is missing.
-        rows: that are known in memory already.
+    `root` is the library's absolute path, None keeps them in memory; `rows` are known already.
     """
 
     def __init__(self, root: str | None, embedder: Embedder, rows: Rows | None = None) -> None:
@@ -176,15 +185,10 @@ class Vectors:
             return self._rows
 
     def add(self, texts: Iterable[str], still: Callable[[], bool] = lambda: True) -> Rows:
-        """Compute the vectors of those texts that have none, and keep them.
+        """Compute the vectors of those texts that have none, and keep them; return what is known then.
 
-        Args:
-            texts: in any order; doubled ones are computed once.
-            still: whether the library's files hold these texts now (see `unchanged`). Where they do not, or a
-                `forget` comes meanwhile, what is computed is not kept.
-
-        Returns:
-            What is known then; every text has a row in it.
+        Where the library's files do not hold these texts any more (`still`, see `unchanged`), or a `forget`
+        comes meanwhile, what is computed is not kept.
 
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder; what was computed before is kept.
@@ -287,8 +291,7 @@ def nearest(
         k: so many and those that tie.
         among: positions that alone are looked at; None for all.
 
-    Returns:
-        A pair a query: positions (places in `among`, where that is given) and cosines.
+    Returns a pair a query: positions (places in `among`, where that is given) and cosines.
     """
     count = len(matrix) if among is None else len(among)
     if k <= 0 or not count:
@@ -308,3 +311,135 @@ def nearest(
         near = np.flatnonzero(own >= least) if np.any(query) else np.zeros(0, np.int64)
         found.append((near, cosines(matrix[near if among is None else among[near]], query)))
     return found
+
+
+# ── how near rows are to a query ────────────────────────────────────────────────────────────────
+
+
+class Columns:
+    """Of all rows what is looked through, kept as long as tantivy's folder stands; new ones come behind."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.ids = self.parts = self.seqs = np.zeros(0, np.int64)
+        self.keys: list[bytes] = []
+        self.at = np.zeros(0, np.int64)
+        """Where the vector of each stands; -1 for those that nobody looked for."""
+        self.vectors: Rows | None = None
+        self.texts: tuple[object, Array] = (None, self.at)
+        """What was asked last, and where the vectors of the rows stand that may be found, each once."""
+        self.query: tuple[str, Any] = ("", None)
+        """What was asked last, and its vector."""
+
+    def read(self, reading: Reading) -> None:
+        """Take in the rows that are new, and let those go that are gone where they are many."""
+        last = int(self.ids[-1]) if len(self.ids) else 0
+        query = f"select id, part, seq, key from row where id > ? and line != {WHOLE} order by id"
+        if rows := reading.db.execute(query, (last,)).fetchall():
+            ids, parts, seqs, keys = zip(*rows, strict=True)
+            self.ids, self.parts = np.append(self.ids, ids), np.append(self.parts, parts)
+            self.seqs, self.at = np.append(self.seqs, seqs), np.append(self.at, np.full(len(ids), -1))
+            self.keys += keys
+        count = f"select count(*) - (select count(*) from row where line = {WHOLE}) from row"
+        if len(self.ids) > reading.db.execute(count).fetchone()[0] + GONE:
+            there = np.isin(self.ids, [row[0] for row in reading.db.execute("select id from row")])
+            self.ids, self.parts = self.ids[there], self.parts[there]
+            self.seqs, self.at = self.seqs[there], self.at[there]
+            self.keys, self.texts = [*compress(self.keys, there)], (None, self.at)
+
+
+class Meaning:
+    """What a query means, compared with the rows of a reading.
+
+    Args:
+        query: as it was asked; names of speakers are left out, for they are in no text of theirs.
+        parts: numbers of the groups that are searched.
+        turns: seqs of turns that are searched too.
+
+    Raises:
+        ModelUnavailable, ModelNotConfigured: of the embedder.
+    """
+
+    def __init__(
+        self, view: View, tables: Tables, reading: Reading, query: str, parts: Set[int], turns: Set[int]
+    ) -> None:
+        self._view, self._reading = view, reading
+        columns: Columns = tables.kept.setdefault(reading.folder, Columns())
+        with columns.lock:
+            self._compare(columns, query, parts, turns)
+
+    def _compare(self, columns: Columns, query: str, parts: Set[int], turns: Set[int]) -> None:
+        view, reading = self._view, self._reading
+        columns.read(reading)
+        said = (columns.parts == GROUPS.index("evidence")) & (columns.seqs > 0)
+        chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
+        wanted, vectors = np.flatnonzero(chosen | said), vectors_of(view)
+        self._vectors = vectors.rows
+        missing = self._missing(columns, self._vectors, wanted)
+        if len(missing):
+            self._vectors = vectors.add(*self._texts(columns.ids[missing].tolist()))
+            self._missing(columns, self._vectors, wanted)
+        asked = nameless(query, view.lines.names(SPEAKER))
+        if columns.query[0] != asked:  # a search may ask twice
+            columns.query = (asked, view.embedder.embed([asked], "query")[0])
+        vector = columns.query[1]
+        self._query = vector.astype(np.float64)
+        here = chosen & (columns.at >= 0)
+        scope = (frozenset(parts), turns, len(columns.ids), self._vectors)
+        if columns.texts[0] != scope:
+            columns.texts = (scope, np.unique(columns.at[here]))
+        texts = columns.texts[1]
+        ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
+        near = texts[near[np.array(cosines) > 0]]
+        self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
+        """The ids of the nearest rows."""
+
+    def shares(self, rows: Sequence[Row], most: float) -> list[float]:
+        """Return what rows get for their nearness, the nearest `most`; 0 where nothing is alike.
+
+        The text's own cosine, and `BESIDE_WEIGHT` of the mean of the turns beside it; where there are none,
+        it stands in for them.
+        """
+        keys = [[row.beside[at : at + _KEY] for at in range(0, len(row.beside), _KEY)] for row in rows]
+        names = list(
+            dict.fromkeys(key for row, some in zip(rows, keys, strict=True) for key in (row.key, *some))
+        )
+        at = np.array(self._vectors.places(names), np.int64)
+        # Row by row, so that a sum does not hang on what else is asked.
+        products = np.einsum("ij,j->i", self._vectors.matrix[at[at >= 0]], self._query)
+        near = dict.fromkeys(names, 0.0)
+        there = (name for name, place in zip(names, at, strict=True) if place >= 0)
+        near.update(zip(there, np.round(products, DIGITS).tolist(), strict=True))
+        sums = []
+        for row, some in zip(rows, keys, strict=True):
+            around = sum(near[key] for key in some) / len(some) if some else near[row.key]
+            sums.append(max(near[row.key] + BESIDE_WEIGHT * around, 0.0))
+        nearest = max(sums, default=0.0) or 1.0
+        return [most * one / nearest for one in sums]
+
+    def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
+        """Note where the vectors of some rows stand; return those that have none."""
+        if columns.vectors is not rows:  # in other vectors no place of before holds
+            columns.vectors, columns.at = rows, np.full_like(columns.at, -1)
+        left = wanted[columns.at[wanted] < 0]
+        columns.at[left] = rows.places([columns.keys[at] for at in left])
+        return left[columns.at[left] < 0]
+
+    def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
+        """Return the texts of rows as their documents have them, and whether they do still."""
+        query = (
+            "select d.name, r.start, r.end, r.piece from row r join document d on d.id = r.doc where r.id = ?"
+        )
+        wanted: dict[str, list[tuple[int, int, int]]] = {}
+        for number in ids:
+            for name, *place in self._reading.db.execute(query, (number,)):
+                wanted.setdefault(name, []).append((place[0], place[1], place[2]))
+        view, stored = self._view, self._view.stored
+        texts = [
+            text[slice(*cut(text, piece))]
+            for document in view.each(name for name in sorted(wanted) if name in view)
+            for start, end, piece in wanted[document.id]
+            if end <= len(document.lines)  # a note may have been saved meanwhile
+            for text in (plain(document, start, end),)
+        ]
+        return texts, lambda: stored is None or unchanged(stored, wanted)

@@ -59,11 +59,7 @@ def _kept(length: int) -> int:
 class Words:
     """Rows of one kind in tantivy, given our own terms, so that all words are cut alike.
 
-    Args:
-        folder: an existing folder of its own; None for memory.
-
-    Raises:
-        ValueError: what is there is garbled.
+    `folder` is an existing one of its own, None for memory; a ValueError if what is there is garbled.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -84,8 +80,7 @@ class Words:
     def change(self, mark: int, dead: Collection[int], rows: Sequence[Row]) -> None:
         """Drop the dead and all rows above a mark, add others, and make it durable.
 
-        Raises:
-            OSError, ValueError: the disk refused, or another process writes.
+        An OSError or ValueError if the disk refused, or another process writes.
         """
         writer = self._index.writer(heap_size=_HEAP if len(rows) > MANY else _SMALL_HEAP, num_threads=1)
         above = Query.range_query(self._schema, "id", FieldType.Unsigned, mark, None, include_lower=False)
@@ -121,13 +116,8 @@ class Words:
         weights: Mapping[str, float],
         pairs: Mapping[tuple[str, str], float],
     ) -> Query | None:
-        """Return what finds the rows with any of these terms, scored by their weights.
-
-        Args:
-            fields: weights of fields.
-            weights: of terms, whatever the field.
-            pairs: weights of terms side by side, in a row's own text.
-        """
+        """Return what finds the rows with any of these terms, scored by weights of fields, of terms whatever
+        the field, and of pairs of terms side by side in a row's own text."""
         count, held = len(self), []
         for field, factor in fields.items():
             for term, weight in weights.items():
@@ -159,7 +149,6 @@ class Field(NamedTuple):
 
 
 def fields_of(row: Row) -> tuple[Field, Field]:
-    """Return the fields of a row."""
     dummies = (0, 0) if row.line == BLOCK else PADDING[table_of(row)]
     return Field(OWN, row.own or "", dummies[0]), Field(AROUND, row.around or "", dummies[1])
 
@@ -220,12 +209,7 @@ class TermCounts:
             return len(self._lengths) - 1
 
     def compared(self, texts: Sequence[int], terms: Iterable[str]) -> list[float]:
-        """Return the scores of some texts among each other, by BM25; 0 for one that holds no term.
-
-        Args:
-            texts: their numbers.
-            terms: what is looked for, each once.
-        """
+        """Return the scores of some texts, by number, among each other, by BM25; 0 for none of the terms."""
         with self._lock:
             mean = sum(map(self._lengths.__getitem__, texts)) / max(len(texts), 1) or 1.0
             scores = dict.fromkeys(texts, 0.0)

@@ -28,7 +28,7 @@ from infinimem.operations.provenance import at, recorded
 from infinimem.spec import folders
 from infinimem.store.external_edits import differences, tracked, undate
 from infinimem.store.library import Library
-from infinimem.store.render import Rendered
+from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
 from infinimem.store.view import Scope, View
 

@@ -378,7 +378,7 @@ def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
 
 
 def _standing(document: Document) -> Iterator[_Trace]:
-    from infinimem.store.render import described
+    from infinimem.store.plans import described
 
     if document.id.startswith(TOPICS):
         yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))

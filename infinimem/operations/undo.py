@@ -23,9 +23,9 @@ from infinimem.store.external_edits import differences, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
+from infinimem.store.plans import Rendered, is_emptied
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
-from infinimem.store.render import Rendered, is_emptied
 from infinimem.store.view import View
 
 _NOTE = "takes back receipt "

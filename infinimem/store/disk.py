@@ -81,7 +81,6 @@ def write(descriptor: int, data: bytes | memoryview) -> int:
 
 
 def truncate(descriptor: int, size: int) -> None:
-    """Cut a file to `size` bytes."""
     os.ftruncate(descriptor, size)
 
 
@@ -187,7 +186,6 @@ def make_folder(at: At) -> None:
 
 
 def remove_folder(at: At) -> None:
-    """Remove an empty folder."""
     os.rmdir(at.name, dir_fd=at.folder.descriptor)
 
 

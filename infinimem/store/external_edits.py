@@ -16,7 +16,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
 from infinimem.model import CURRENT, Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
-from infinimem.store.render import Rendered
+from infinimem.store.plans import Rendered
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 from infinimem.store.state import Changes, SeenLine
 from infinimem.store.view import View, without_seqs

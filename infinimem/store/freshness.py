@@ -24,7 +24,6 @@ import threading
 import time
 import warnings
 import weakref
-from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -112,14 +111,8 @@ class DocumentStates:
             oversized.pop(doc_id, None)
             if stamp is not None:
                 (oversized if stamp.size > limit(doc_id) else stamps)[doc_id] = stamp
-        gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
-        came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
-        ids = self.ids
-        if came or gone:
-            sorted_ids = [doc_id for doc_id in ids if doc_id not in gone] if gone else list(ids)
-            for doc_id in came:
-                insort(sorted_ids, doc_id)
-            ids = tuple(sorted_ids)
+        are_same = all((doc_id in stamps) == (doc_id in self.stamps) for doc_id in news)
+        ids = self.ids if are_same else tuple(sorted(stamps))
         return DocumentStates(ids, stamps, oversized, steps=(*self.steps, (self.key, news))[-STEPS:])
 
 
@@ -173,7 +166,11 @@ class Freshness:
         """Return the documents as they are; raise a LibraryError if a folder cannot be listed."""
         with self._lock:
             was_relied = self._relied
-            self._attend()
+            if self._clock() >= self._due > _NOW and not self._is_small():
+                self._watcher.begin()  # in a process that lives for some time
+            if self._watcher.living != self._relied:
+                self._relied = not self._relied
+                self._due = _NOW  # what changed before it watched, or since it does not, was not named
             named = self._watcher.take() if self._relied else frozenset()
             due = _NOW if named is None else self._due
             self._due = _NOW  # if it fails: what was named is still to be looked at
@@ -212,14 +209,6 @@ class Freshness:
 
     def _is_small(self) -> bool:
         return len(self._listing.stamps) + len(self._listing.oversized) <= self._small
-
-    def _attend(self) -> None:
-        """Begin to watch in a process that lives for some time; rely on the watcher while it lives."""
-        if self._clock() >= self._due > _NOW and not self._is_small():
-            self._watcher.begin()
-        if self._watcher.living != self._relied:
-            self._relied = not self._relied
-            self._due = _NOW  # what changed before it watched, or since it does not, was not named
 
     def _look_at_some(self, named: Collection[str]) -> None:
         """Look at folders whose times changed, and at files that were named, doubted, or written by us."""
@@ -391,7 +380,10 @@ class Watcher:
         from watchdog import events
         from watchdog.observers import Observer
 
-        _hush()
+        # What it says of its bookkeeping is not for people's terminals; a handler for its log gets it.
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+        if not (log := logging.getLogger("watchdog")).handlers:
+            log.addHandler(logging.NullHandler())
         reference = weakref.WeakMethod(self._hear)
 
         class Handler(events.FileSystemEventHandler):
@@ -431,10 +423,3 @@ class Watcher:
 def _stop(observer: BaseObserver) -> None:
     with suppress(RuntimeError):  # it never ran
         observer.stop()
-
-
-def _hush() -> None:
-    """Keep what watchdog says of its bookkeeping from people's terminals; a handler for its log gets it."""
-    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
-    if not (log := logging.getLogger("watchdog")).handlers:
-        log.addHandler(logging.NullHandler())

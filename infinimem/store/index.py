@@ -133,9 +133,7 @@ pragma user_version = {LAYOUT};
 class Index:
     """The index of one library as one strategy sees it, for one process; its threads take turns.
 
-    Args:
-        root: the library's absolute path; None for views that no files show.
-        name: of the strategy.
+    `root` is the library's absolute path, None for views that no files show; `name` is the strategy's.
     """
 
     def __init__(self, root: str | None, name: str) -> None:
@@ -242,7 +240,13 @@ class Index:
         self._connections.append(db)
         for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
-        while not _is_wal(db):  # no waiting for a lock is built into this
+        while True:  # no waiting for a lock is built into this
+            try:
+                db.execute("pragma journal_mode=wal")
+                break
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error):
+                    raise
             time.sleep(PAUSE)
         if self._db is not None and self._found() != self._inode:
             raise sqlite3.DatabaseError("it was deleted meanwhile")
@@ -499,12 +503,10 @@ class _Update:
         if isinstance(drawn, Seqs):  # others may have looked later
             known, last = db.execute("select list, upto from meta").fetchone()
             drawn = replace(drawn, upto=max(drawn.upto, last)) if known == "/".join(drawn.key) else drawn
-        held, query = (
-            drawn & self._asked,
-            (
-                "select l.id, l.seq, l.waiting, l.open, not exists (select 1 from cite where origin = l.seq) "
-                f"from line l join document d on d.id = l.doc where d.rank = {SAID} and l.seq in {_GIVEN}"
-            ),
+        held = drawn & self._asked
+        query = (
+            "select l.id, l.seq, l.waiting, l.open, not exists (select 1 from cite where origin = l.seq) "
+            f"from line l join document d on d.id = l.doc where d.rank = {SAID} and l.seq in {_GIVEN}"
         )
         flags = [
             (is_open and seq not in held, is_open, line)
@@ -540,17 +542,6 @@ def _close(connections: Iterable[sqlite3.Connection]) -> None:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _is_wal(db: sqlite3.Connection) -> bool:
-    """Switch a database to WAL; return False while another process keeps it from that."""
-    try:
-        db.execute("pragma journal_mode=wal")
-    except sqlite3.OperationalError as error:
-        if not _is_busy(error):
-            raise
-        return False
-    return True
 
 
 @contextmanager

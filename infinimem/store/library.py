@@ -44,7 +44,7 @@ from infinimem.user_folders import approve
 
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
-    from infinimem.store.render import Rendered
+    from infinimem.store.plans import Rendered
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -299,7 +299,6 @@ class Library:
         """Verify a plan against the files as they are, and carry it out whole or not at all.
 
         Args:
-            plan: what a strategy wants.
             base: what it was made from; lines that moved or went since are left out.
             approved: for law.verify; strategy, model, usage, began: for the receipt.
 
@@ -416,26 +415,25 @@ class Library:
             operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
+        from infinimem.store import plans
         from infinimem.store.external_edits import followed
-        from infinimem.store.plans import lists_after, name_clashes, name_receipt, not_yet_drawn, violations
         from infinimem.store.receipts import next_number
-        from infinimem.store.render import by_heading, render
 
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            plan = replace(plan, adds=not_yet_drawn(plan.adds, view))
+            plan = replace(plan, adds=plans.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        head = name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
-        done = render(plan, view, first, head)
-        if wrong := [*violations(view, done), *name_clashes(view, done)]:
+        head = plans.name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
+        done = plans.render(plan, view, first, head)
+        if wrong := [*plans.violations(view, done), *plans.name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt, known = None, state.SeenLines(self.files)
         seen: state.Changes = {}
         if plan.op == "append" and not plan.moves and all(name == CURRENT in view for name in done.documents):
             if done.added:
-                lines = by_heading(plan.adds, first, done.added)
+                lines = plans.by_heading(plan.adds, first, done.added)
                 tail = Document.parse(CURRENT, lines.encode("utf-8", "surrogateescape"))
                 self._append(tail)
                 seen = followed(known, tail.entries)
@@ -449,7 +447,7 @@ class Library:
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
         state.note(
             self.files,
-            lists_after(plan, view),
+            plans.lists_after(plan, view),
             lambda: view.processed,
             emptied=state.drawn_list(self.spec) if is_rebuilt else None,
             strategy=self.spec.name,
@@ -477,9 +475,8 @@ class Library:
 
         The head says op and who did it, `notice` what the list of last seen lines says afterwards.
         """
-        from infinimem.store.plans import receipt_and_changes
+        from infinimem.store.plans import dangling, receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
-        from infinimem.store.render import dangling
 
         operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later

@@ -105,11 +105,7 @@ _PLACE = (
 
 
 class Lines:
-    """What one view asks of its lines. A line of a person's document is none.
-
-    Args:
-        db: a connection in a read transaction, or of the view's own index in memory.
-    """
+    """What one view asks of its lines, in a read transaction. A line of a person's document is none."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

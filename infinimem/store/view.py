@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -21,12 +23,13 @@ from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Unanswered
+from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Source, Unanswered
 from infinimem.settings import Settings
-from infinimem.spec import StrategySpec, folders, spec_of
+from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
 from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former, said_at
+from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
 if TYPE_CHECKING:
@@ -306,17 +309,15 @@ class View:
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Return the evidence that is still to be drawn from, by seq; of these seqs alone."""
-        return tuple(self.each_uncited(among))
-
-    def each_uncited(self, among: Iterable[int] | None = None) -> Iterator[Located]:
-        """Give the same one after another."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
             cited = map(self.entry, filter(lines.is_said, lines.cited))
             newest = max((said_at(place.entry) for place in cited if place), default=0)
-        for place in map(self.entry, lines.waiting(None if among is None else {*among})):
-            if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place)):
-                yield place
+        return tuple(
+            place
+            for place in map(self.entry, lines.waiting(None if among is None else {*among}))
+            if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place))
+        )
 
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of a model was of use, by seq; without those to be left."""
@@ -337,7 +338,7 @@ class View:
     def pending(self, model: str) -> list[int]:
         """Return seqs of the turns that a model is to be asked about, ascending."""
         given_up = self.given_up(model)
-        return [place.seq for place in self.each_uncited() if place.seq not in given_up]
+        return [place.seq for place in self.uncited() if place.seq not in given_up]
 
     def _left(self, seq: int) -> bool:
         return seq in self.tried and self.tried[seq].kind == LEFT
@@ -348,13 +349,13 @@ class View:
         left = {*self.refused, *filter(self._left, self.tried)}
         refused = (seq for seq in left if seq not in lines.cited and lines.is_said(seq))
         uncited = lines.uncited() if self.spec.sparse else refused
-        return tuple(sorted({place.seq for place in self.each_uncited()}.union(uncited)))
+        return tuple(sorted({place.seq for place in self.uncited()}.union(uncited)))
 
     @property
     def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, on the list or not, and of those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
-        return (said | frozenset(self.drawn or ())) - {place.seq for place in self.each_uncited()}
+        return (said | frozenset(self.drawn or ())) - {place.seq for place in self.uncited()}
 
     def repeats(self, place: Located) -> bool:
         """Return whether a turn stands in a copied file, and the same turn in another."""
@@ -430,6 +431,84 @@ def without_seqs(entry: Entry) -> Entry:
     """Return what an entry says, without its own seq, those that it had, and its bytes: for comparing."""
     fields = {key: value for key, value in entry.fields.items() if key != "was"}
     return replace(entry, seq=1, line="", fields=fields)
+
+
+# ── the lines of some sources, or of one project ────────────────────────────────────────────────
+# What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI"; neither is of a
+# project. Headers, headings and receipts may tell of any line, so they go where a line does. A record stays
+# if it is known to come from what stays alone.
+
+Keeps = Callable[[Entry], bool]
+"""Whether a signed line stays."""
+
+
+def unsigned_source(view: View, doc_id: str) -> Source:
+    """Return whose words a document's unsigned lines are."""
+    return "AI" if view.initialised and doc_id.startswith(MEMORIES) else "human"
+
+
+def only(view: View, sources: Collection[str]) -> View:
+    """Return the same library with nothing in it but what came from these sources."""
+    return _showing(view, lambda entry: entry.source in sources, sources)
+
+
+def only_project(view: View, project: str) -> View:
+    """Return the same library with nothing in it but what was said in a project (`is_in`)."""
+    return _showing(view, lambda entry: any(is_in(folder, project) for folder in folders_of(view, entry)))
+
+
+def folders_of(view: View, entry: Entry) -> Set[str]:
+    if "cwd" in entry.fields:
+        return {entry.fields["cwd"]}
+    places = (view.entry(seq) for seq in entry.origin)
+    return {place.entry.fields["cwd"] for place in places if place and "cwd" in place.entry.fields}
+
+
+def is_in(folder: str, project: str) -> bool:
+    """Return whether a folder is a project's, or below it: a project is a path, or a folder's name."""
+    path = PurePath(folder)
+    if PurePath(project).is_absolute():
+        return path.is_relative_to(project)
+    return project.casefold() in (part.casefold() for part in path.parts)
+
+
+def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
+    """Return the library with the lines that stay, and unsigned ones of these sources."""
+    telling = (JOURNAL, *folders().ledgers)  # may tell of any line: receipts, what is kept beside records
+    left: dict[str, Document] = {}
+    records: dict[str, Document] = {}
+    for doc_id in view.ids("all"):
+        stays = unsigned_source(view, doc_id) in unsigned
+        if view.is_note(doc_id):
+            left |= {doc_id: view.document(doc_id)} if stays else {}
+        elif doc_id.startswith(folders().records):
+            records[doc_id] = view.document(doc_id)
+        elif not doc_id.startswith(telling):
+            document = _only(view.document(doc_id), keeps, stays)
+            left |= {doc_id: document} if document.body.strip() else {}
+    by_stem = {stem(doc_id): record for doc_id, record in records.items()}
+    for doc_id, record in records.items():
+        with suppress(KeyError):  # it names a record that is not there
+            places = [view.entry(seq) for seq in turns_behind(record, by_stem.__getitem__)]
+            if places and all(place is not None and keeps(place.entry) for place in places):
+                left[doc_id] = record
+    return view.showing(left)
+
+
+def _only(document: Document, keeps: Keeps, unsigned: bool) -> Document:
+    signed = {
+        number: keeps(place.entry)
+        for place in document.entries
+        for number in range(place.start_line, place.end_line + 1)
+    }
+    titles = {heading.line for heading in document.headings}
+    body = range(document.header.end + 1, len(document.lines) + 1)
+    gone = {number for number in body if number not in titles and not signed.get(number, unsigned)}
+    if any(document.text_line(number).strip() for number in gone):
+        gone.update(range(1, document.header.end + 1), titles)
+        left = document.blanked(gone)
+        return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
+    return document
 
 
 # ── what became of a plan ───────────────────────────────────────────────────────────────────────

@@ -55,15 +55,11 @@ def marks(seqs: Collection[int | None], lookup: Lookup) -> dict[int, str]:
 
 def keep(files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Lookup) -> None:
     """Write down what a receipt withheld and a person may approve later."""
-    rows = [
-        {
-            "move": asdict(item.move),
-            "code": item.reason.code,
-            "marks": marks((item.move.seq, item.move.by), lookup),
-        }
-        for item in withheld
-        if item.reason.code in ASKED
-    ]
+    rows = []
+    for item in withheld:
+        if (code := item.reason.code) in ASKED:
+            seqs = (item.move.seq, item.move.by)
+            rows.append({"move": asdict(item.move), "code": code, "marks": marks(seqs, lookup)})
     if rows:
         _write(files, receipt, rows)
 
@@ -117,7 +113,9 @@ def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> N
     with suppress(LibraryError):
         there: list[str] = []
         for reply in replies:
-            there = there or _numbered(files)
+            if not there:
+                numbers = ((whole(name.partition("-")[0]), name) for name in files.names(REJECTED))
+                there = [name for _, name in sorted((at, name) for at, name in numbers if at is not None)]
             number = 1 + (whole(there[-1].partition("-")[0]) or 0) if there else 1
             task = re.sub("[^a-zA-Z0-9_]", "", reply.task)[:40] or "reply"
             there.append(f"{number:06d}-{task}.txt")
@@ -127,9 +125,3 @@ def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> N
             files.stage(f"{REJECTED}/{there[-1]}", data, durable=False)
         for name in there[:-KEPT]:
             files.remove(f"{REJECTED}/{name}", durable=False)
-
-
-def _numbered(files: Files) -> list[str]:
-    """Return the names that begin with a number, by that number."""
-    names = [(whole(name.partition("-")[0]), name) for name in files.names(REJECTED)]
-    return [name for _, name in sorted((number, name) for number, name in names if number is not None)]

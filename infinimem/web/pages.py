@@ -29,8 +29,8 @@ from infinimem.results import (
     receipt_json,
     summary,
 )
+from infinimem.store.plans import by_name, topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.render import by_name, topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked

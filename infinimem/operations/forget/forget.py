@@ -41,8 +41,7 @@ from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
-from infinimem.store.plans import violations
-from infinimem.store.render import Rendered, headed
+from infinimem.store.plans import Rendered, headed, violations
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
 from infinimem.store.state import Changes
 from infinimem.store.view import View

@@ -27,8 +27,8 @@ from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.lines import drawn_from, former
+from infinimem.store.plans import HEADER_KEYS, Rendered, described, headed, is_emptied
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
-from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 

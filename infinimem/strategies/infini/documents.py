@@ -26,7 +26,7 @@ from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Derived, Move, Plan, Put, Reason, Why
 from infinimem.spec import load
-from infinimem.store.render import HEADER_KEYS
+from infinimem.store.plans import HEADER_KEYS
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome
