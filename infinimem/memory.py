@@ -17,7 +17,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from infinimem.embedders.connect import Choice
+from infinimem.embedders.base import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE, permitted
