@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from vectors import texts
 
-from infinimem.embedders.base import Embedder, connect
+from infinimem.embedders.base import Embedder
+from infinimem.embedders.local import connect
 from infinimem.index.vectors import vectors_of
 from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry

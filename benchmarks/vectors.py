@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from infinimem.embedders.base import Embedder, connect, text_key
+from infinimem.embedders.base import Embedder, text_key
+from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured
 from infinimem.index.vectors import Matrix, Vectors, nearest
 from infinimem.settings import EmbedderSettings

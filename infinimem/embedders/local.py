@@ -1,4 +1,5 @@
-"""Models of this machine: hashed words, a table of tokens' vectors, and networks with onnxruntime.
+"""Models of this machine: hashed words, a table of tokens' vectors, and networks with onnxruntime; and from
+settings to any embedder.
 
 Their files come from a folder or from installed packages; nothing is downloaded, and nothing of a package is
 run.
@@ -11,17 +12,19 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.embedders.base import Kind, prefix_of, readable, unit
-from infinimem.errors import ModelNotConfigured
+from infinimem.embedders.base import Embedder, Kind, prefix_of, readable, unit
+from infinimem.errors import InfinimemError, ModelNotConfigured, UsageError, meant
+from infinimem.settings import EMBEDDERS, Configuration, EmbedderSettings, embedder_names
+from infinimem.spec import load, plugins, unusable
 
 if TYPE_CHECKING:
     from infinimem.embedders.base import Matrix
@@ -154,11 +157,11 @@ def static(path: Path | None = None) -> Static:
 def _static(title: str, weights: Path, tokens: Path) -> Static:
     with _loading("static", weights):
         import numpy as np
-        from safetensors.numpy import load
+        from safetensors.numpy import load as load_tables
         from tokenizers import Tokenizer
 
         data, rules = weights.read_bytes(), tokens.read_bytes()
-        (table,) = load(data).values()  # anything beside a table of tokens would be ignored
+        (table,) = load_tables(data).values()  # anything beside a table of tokens would be ignored
         tokenizer = Tokenizer.from_buffer(rules)
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -285,3 +288,75 @@ def cross_encoder(path: Path) -> CrossEncoder:
     weights, rules = files_in(path, "cross-encoder", "*.onnx")
     with _loading("minilm", weights):  # which needs the same packages
         return CrossEncoder(Network(weights.read_bytes(), rules.read_bytes(), 512))
+
+
+# ── from settings ─────────────────────────────────────────────────────────────────────────────────
+
+Choice = str | Embedder | None  # an embedder, the name of one, or what the settings say
+_LOCAL = ("lexical", "static", "minilm")  # those of ours that ask no server
+
+
+def chosen(name: str | None, settings: EmbedderSettings) -> str:
+    """Return the name of the embedder that is meant: the one given, else the settings'; or UsageError."""
+    found = name or settings.name
+    if found not in (names := embedder_names()):
+        raise UsageError(
+            f"no embedder is called {found!r}; choose one of {', '.join(names)}{meant(found, names)}"
+        )
+    return found
+
+
+def permitted(choice: Choice, found: Configuration) -> Choice:
+    """Return the choice; words alone if the server that it would ask is set by nobody who is trusted."""
+    named = choice if isinstance(choice, str) else None
+    if "embedder.base_url" not in found.suspended or choice != named:
+        return choice
+    return choice if chosen(named, found.settings.embedder) in _LOCAL else "lexical"
+
+
+def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
+    """Return what connects when it is first called, and gives the same from then on. UsageError if there is
+    no such embedder; what `connect` raises, the call does."""
+    if choice is not None and not isinstance(choice, str):
+        return lambda: choice
+    chosen(choice, settings)
+    return cache(partial(connect, choice, settings))
+
+
+def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> Embedder:
+    """Connect to an embedder.
+
+    Args:
+        name: None takes the settings'.
+        settings: [embedder] in force.
+        env: the environment, for the key; default is the process's own.
+
+    Raises:
+        UsageError: no embedder is called so, or a setting is none of its own.
+        ModelNotConfigured: a package, a model's files or a key is missing.
+    """
+    env = os.environ if env is None else env
+    kind = chosen(name, settings)
+    if kind not in EMBEDDERS:
+        value = plugins("embedders")[kind]
+        try:
+            found: Embedder = load(value)(settings)
+            return found
+        except InfinimemError:
+            raise
+        except Exception as error:  # whatever the code of others may raise
+            raise unusable(value, f"{type(error).__name__}: {error}") from error
+    if kind == "openai":
+        from infinimem.embedders.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
+    path = Path(settings.path).expanduser() if settings.path else None
+    if kind == "static":
+        return static(path)
+    if kind == "minilm":
+        if settings.model:
+            raise UsageError(
+                "the embedder 'minilm' takes no model's name; give a folder with its files as [embedder] path"
+            )
+        return minilm(path)
+    return Lexical()

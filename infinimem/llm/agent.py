@@ -26,10 +26,9 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
-from infinimem.llm import reading
 from infinimem.llm.base import AGENT, Reply, Task
 from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
-from infinimem.llm.tasks import filled
+from infinimem.llm.tasks import filled, read
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
 from infinimem.store.files import MAX_OWNED, STAGED, digest
@@ -275,7 +274,7 @@ class Desk:
         given_again = task.doubted == (mark := digest(text.encode("utf-8", "replace")))
         for at, given in self._parts(task, text).items():
             asked = task.open[at]
-            reply = reading.read(given, asked.schema)
+            reply = read(given, asked.schema)
             doubts = [] if given_again else _doubts(asked, reply.data or {})
             if reply.data is None or doubts:
                 begin = f"part {at}: " if len(task.keys) > 1 else ""
@@ -313,7 +312,7 @@ class Desk:
         if len(task.keys) == 1:
             return {1: text}
         names = {str(at): {"type": "object"} for at in task.open}
-        reply = reading.read(text, {"type": "object", "properties": names})
+        reply = read(text, {"type": "object", "properties": names})
         data = reply.data or {}
         if not data:
             raise UsageError(f"{reply.detail or 'no part is answered'}; its keys are {', '.join(names)}")

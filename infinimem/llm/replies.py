@@ -25,8 +25,8 @@ from threading import Lock
 from typing import Any
 
 from infinimem import tokens
-from infinimem.errors import ModelError, ModelUnavailable, SpendingCapReached
-from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.errors import ModelUnavailable, SpendingCapReached
+from infinimem.llm.base import LLM, Nobody, Reply, Task, Wrapper
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Usage
@@ -149,17 +149,6 @@ class Cached(Wrapper):
         }
 
 
-class Nobody:
-    """Stands for a model that is not to be asked, and why."""
-
-    def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
-        self.name, self.base_url, self._why = name, base_url, why
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`; raises `why`."""
-        raise self._why
-
-
 @dataclass(frozen=True)
 class Kept:
     """A file: what stands in its header, and in its sections by title."""
@@ -221,7 +210,7 @@ def _key(request: Mapping[str, Any]) -> str:
 
 def _read(path: Path, task: Task) -> Reply | None:
     """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
-    from infinimem.llm import reading
+    from infinimem.llm import tasks
 
     try:
         if (known := kept(path)) is None:
@@ -230,7 +219,7 @@ def _read(path: Path, task: Task) -> Reply | None:
         logprobs = tuple(
             (str(token), float(value)) for token, value in json.loads(known.head.get("logprobs", "[]"))
         )
-        reply = reading.read(known.sections["Reply"], task.schema)
+        reply = tasks.read(known.sections["Reply"], task.schema)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if reply.data is None:

@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from infinimem import tokens
-from infinimem.embedders.base import Embedder, lazily
+from infinimem.embedders.base import Embedder
+from infinimem.embedders.local import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Unanswered
