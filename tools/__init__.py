@@ -16,7 +16,6 @@ from infinimem.log import log
 from infinimem.spec import load, plugins, unusable
 from infinimem.store.view import View
 
-from .compact import rows
 from .tool import (
     LINE_LENGTH,
     RESULT_LENGTH,
@@ -25,6 +24,7 @@ from .tool import (
     Tool,
     described,
     header_end,
+    rows,
     scope_of,
     shown,
     span,

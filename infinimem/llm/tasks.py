@@ -73,7 +73,7 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
 SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)
+ANSWER = task("answer", "question evidence now", 512, "tell:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
