@@ -316,7 +316,6 @@ def _is_file(view: View, place: MemoryPath) -> bool:
 
 
 def _at(view: View, place: MemoryPath) -> tuple[str, ...]:
-    """Return the document of a file, or those of a directory; none if there is neither."""
     return (place.doc_id,) if _is_file(view, place) else _below(view, place)
 
 

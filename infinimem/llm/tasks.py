@@ -92,7 +92,7 @@ SEEK = task(
     "seek",
     "question catalog calls rounds_left tools",
     1024,
-    "where:seek",
+    "tell:seek",
     done={"type": "boolean"},
     calls=CALLS,
     relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),

@@ -85,7 +85,6 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
-    """A JSON schema that names the keys of a result and their types."""
     types = {
         name: {"type": list(kind) if isinstance(kind, tuple) else kind} for name, kind in properties.items()
     }
@@ -319,8 +318,6 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> types.CallToolResult:
 
 
 class _Served:
-    """The library that is served, and what is offered of it."""
-
     def __init__(self, memory: Memory, trust_user: bool, project: str | None, begin: Begin | None) -> None:
         self._trust_user, self._project, self._begin = trust_user, project, begin
         self._serve(memory)

@@ -52,6 +52,8 @@ compare = _always(superseded=[])
 merge_episodes = _always(should_merge=False, merged="")
 guess = _always(answer="")
 """Rules know no probabilities."""
+seek = _always(done=True, calls=[], relevant_snippets=[], relevant_docs=[])
+"""Nothing is named, so that the best partitions are read."""
 
 
 class Stated(NamedTuple):
@@ -80,7 +82,6 @@ def _said(turn: Mapping[str, Any]) -> Stated:
 
 
 def _stated(turns: Rows) -> Iterator[tuple[Stated, str]]:
-    """Statements, each with its turn."""
     said = {id(turn): _said(turn) for turn in turns}  # once: a long one has many
     return ((said[id(turn)], part) for turn, part, _ in statements(turns))
 
@@ -308,7 +309,11 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     docs = (doc for kind in ("evidence", "episodes", "facts") for doc in variables.get(kind, ()))
     lines = [line for doc in docs for line in _lines(doc)]
     own = [frozenset(terms_of(f"{line.text} {_date(line.time)}")) for line in lines]
-    shown = [terms | _beside(line, terms) for line, terms in zip(lines, own, strict=True)]
+    titles = (set(terms_of(line.title)) - common_terms() for line in lines)
+    shown = [
+        terms.union(title, *(kin().get(term, ()) for term in terms))
+        for terms, title in zip(own, titles, strict=True)
+    ]
     spread = Counter(term for terms in own for term in terms)
     weight = {
         term: math.log(1 + (len(lines) + 1) / (1 + spread[term])) * (1 if term in telling else LITTLE)
@@ -328,12 +333,6 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     tells = not telling or not telling.isdisjoint(shown[ranked[0]])
     text = "\n".join([QUOTED if tells else CLOSEST, *quoted])
     return {"answer": text, "cites": [line.id for line in near], **searching}
-
-
-def _beside(line: _Line, own: frozenset[str]) -> frozenset[str]:
-    """The terms that a line's title has, or that are kin to its own."""
-    title = frozenset(terms_of(line.title)) - common_terms()
-    return title.union(*(kin().get(term, ()) for term in own))
 
 
 def _date(time: str) -> str:
