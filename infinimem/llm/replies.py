@@ -223,10 +223,8 @@ def _read(path: Path, task: Task) -> Reply | None:
 
 def _told(task: Task, request: Mapping[str, Any], reply: Reply) -> tuple[dict[str, str], dict[str, str]]:
     instructions, material = request["messages"]
-    head = {
-        "task": task.name,
-        **{name: one_line(str(request[name])) for name in ("model", "base_url", "run")},
-    }
+    head = {"task": task.name}
+    head |= {name: one_line(str(request[name])) for name in ("model", "base_url", "run")}
     head |= {name: str(getattr(reply.usage, name)) for name in _TOOK}
     if reply.logprobs:
         head["logprobs"] = json.dumps(reply.logprobs)
