@@ -8,7 +8,7 @@ from typing import Any
 from cases import each
 
 from infinimem.model import Entry, Located
-from infinimem.strategies.segment import segments
+from infinimem.strategies.records.asking import segments
 from infinimem.testing import ScriptedLLM
 
 DAY = "2025-01-04T"

@@ -21,8 +21,7 @@ from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Stage, Usage
 from infinimem.strategies.records.record import Record
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.records.record_store import Loaded, RecordStore
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.testing import Script, ScriptedLLM
 
