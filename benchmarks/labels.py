@@ -20,7 +20,7 @@ from typing import Any
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.hooks.recall import Recall
-from infinimem.llm.offline.answer import CLOSEST, NOTHING
+from infinimem.llm.offline.tell import CLOSEST, NOTHING
 
 ROOT = Path(__file__).parents[1]
 LABELS = ROOT / "tests" / "labels"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from vectors import texts
 
 from infinimem.embedders.base import Embedder
-from infinimem.embedders.connect import connect
+from infinimem.embedders.local import connect
 from infinimem.index.vectors import vectors_of
 from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry

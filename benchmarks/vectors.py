@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from infinimem.embedders.base import Embedder, text_key
-from infinimem.embedders.connect import connect
+from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured
 from infinimem.index.vectors import Matrix, Vectors, nearest
 from infinimem.settings import EmbedderSettings

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from infinimem.llm import reading, tasks
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.memory import Memory
 from infinimem.model import Plan, Turn
@@ -118,7 +118,7 @@ class Honest:
         data = self._extract(variables) if task.name == "extract" else load(task.rule)(variables)
         if task.name == "compare":
             _supersede(data, [fact for group in variables["groups"] for fact in group["facts"]])
-        return reading.read(json.dumps(data, ensure_ascii=False), task.schema)
+        return tasks.read(json.dumps(data, ensure_ascii=False), task.schema)
 
     def _extract(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         entries = []
@@ -308,6 +308,6 @@ class Mangled:
         if self._chance.random() < self._share:
             mangling = self._chance.choice(MANGLINGS)
             text, how = mangling(copy.deepcopy(dict(meant)), self._chance), mangling.__name__
-        reply = reading.read(text, task.schema)
+        reply = tasks.read(text, task.schema)
         self.arrived.append(Arrived(task.name, how, meant, text, reply))
         return reply

@@ -11,10 +11,10 @@ from recmem_library import opened
 
 from infinimem import Turn
 from infinimem.llm.base import LLM
-from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.strategies.records.record import Link, Record
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.testing import Script, ScriptedLLM
 
 
 def at_marks(variables: Mapping[str, Any]) -> dict[str, Any]:

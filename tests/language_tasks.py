@@ -11,7 +11,7 @@ from infinimem.evaluation import judge
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.llm.reading import read
+from infinimem.llm.tasks import read
 from infinimem.strategies.allmem import consolidate as of_topology
 from infinimem.strategies.allmem import strategy as of_units
 from infinimem.strategies.gam import strategy as of_network

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from infinimem import Turn, open_memory
 from infinimem.llm.base import LLM
-from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
+from infinimem.testing import Script, ScriptedLLM
 
 COS_10 = 0.984808
 """Of ten degrees, to the digits that are compared."""

@@ -139,7 +139,7 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
         monkeypatch.setattr("click.launch", lambda url: 0)
     if words[0] == "mcp":
         pytest.importorskip("mcp")
-        monkeypatch.setattr("infinimem.mcp.http.serve_http", lambda *_: None)
+        monkeypatch.setattr("infinimem.mcp.server.serve_http", lambda *_: None)
         monkeypatch.setattr("infinimem.mcp.server.serve_stdio", lambda *_: None)
     event = json.dumps({"hook_event_name": "SessionStart", "cwd": str(sample.library)})
     told = sample(*words, input=event if words[0] == "hook" else "")

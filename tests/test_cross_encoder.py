@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_probability_is_the_sigmoid_of_what_the_network_says_of_the_pair(folder: Path) -> None:
-    found = cross_encoder(folder).probabilities("who plays", ["zither", "the oboe", ""])
+    found = cross_encoder(folder)("who plays", ["zither", "the oboe", ""])
     means = (8 / 3, 14 / 4, 7 / 2)
     assert found == pytest.approx([1 / (1 + exp(-mean)) for mean in means], abs=1e-6)
 

@@ -17,9 +17,8 @@ from infinimem.errors import ModelUnavailable, SpendingCapReached
 from infinimem.llm.base import LLM, Failure, Reply, in_order
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
-from infinimem.llm.reading import read
 from infinimem.llm.replies import Cached
-from infinimem.llm.tasks import ANSWER
+from infinimem.llm.tasks import ANSWER, read
 from infinimem.model import Usage
 from infinimem.strategies.allmem.strategy import DESCRIBE
 from infinimem.strategies.infini.documents import MERGE

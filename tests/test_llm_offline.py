@@ -20,7 +20,7 @@ from infinimem import open_memory, tokens
 from infinimem.grounding.claims import unsupported
 from infinimem.grounding.sentences import sentences
 from infinimem.llm import tasks
-from infinimem.llm.offline.answer import CLOSEST, NOTHING, QUOTED
+from infinimem.llm.offline.tell import CLOSEST, NOTHING, QUOTED
 from infinimem.model import Turn
 from infinimem.spec import load
 from infinimem.strategies.allmem.consolidate import DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from language_tasks import ALL
 
-from infinimem.llm.reading import MAX_REPLY, read
-from infinimem.llm.tasks import ANSWER, SEARCHING
+from infinimem.llm.tasks import ANSWER, MAX_REPLY, SEARCHING, read
 from infinimem.strategies.infini.plan import PLAN
 
 GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}

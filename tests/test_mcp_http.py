@@ -23,7 +23,7 @@ from mcp_client import drive
 
 import infinimem.mcp
 from infinimem.errors import UsageError
-from infinimem.mcp.http import TOKEN, token_of
+from infinimem.mcp.server import TOKEN, token_of
 from infinimem.serving import connections
 from infinimem.serving.http import listen, names
 

@@ -18,9 +18,9 @@ from mcp import MCPError
 
 from infinimem import open_memory
 from infinimem.errors import ModelUnavailable
-from infinimem.llm.scripted import ScriptedLLM
 from infinimem.mcp.server import make_server
 from infinimem.memory import Memory
+from infinimem.testing import ScriptedLLM
 
 FIVE = ["grep", "grep_doc", "search", "list_docs", "read_lines"]
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from cli_runner import Shell
 
-from infinimem.mcp.http import names
+from infinimem.serving.http import names
 
 ROOT = Path(__file__).parents[1]
 

@@ -21,7 +21,7 @@ from cli_runner import Shell
 from infinimem import open_memory
 from infinimem.cli.app import COMMANDS
 from infinimem.hooks import EVENTS
-from infinimem.mcp.tools import answer_tool, ask_tool, remember_tool, tasks_tool
+from infinimem.mcp.server import answer_tool, ask_tool, remember_tool, tasks_tool
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "integrations" / "claude-code"

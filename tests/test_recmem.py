@@ -18,7 +18,6 @@ from recmem_library import (
 )
 
 from infinimem import open_memory, tokens
-from infinimem.llm.scripted import ScriptedLLM
 from infinimem.llm.tasks import ANSWER, render
 from infinimem.memory import Memory
 from infinimem.settings import parse_settings, template
@@ -27,6 +26,7 @@ from infinimem.strategies.recmem import strategy as recmem
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.strategy import ROLES
 from infinimem.strategies.records.record import record_id
+from infinimem.testing import ScriptedLLM
 
 
 def asked(llm: ScriptedLLM) -> list[str]:

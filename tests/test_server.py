@@ -14,7 +14,7 @@ from server import HastyClient
 
 from infinimem import Turn, open_memory
 from infinimem.evaluation.judge import JUDGE
-from infinimem.llm import reading
+from infinimem.llm import tasks
 from infinimem.llm.base import Failure, Task
 from infinimem.llm.tasks import ANSWER
 from infinimem.strategies.infini.documents import MERGE
@@ -52,7 +52,7 @@ def test_a_small_model_gives_data_that_fits_or_a_failure_code(
     if reply.data is None:
         assert reply.failure in get_args(Failure)
     else:
-        assert reading.read(reply.text, task.schema).data == reply.data
+        assert tasks.read(reply.text, task.schema).data == reply.data
 
 
 TALK = (

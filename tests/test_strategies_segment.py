@@ -7,9 +7,9 @@ from typing import Any
 
 from cases import each
 
-from infinimem.llm.scripted import ScriptedLLM
 from infinimem.model import Entry, Located
 from infinimem.strategies.records.asking import segments
+from infinimem.testing import ScriptedLLM
 
 DAY = "2025-01-04T"
 

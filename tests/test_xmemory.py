@@ -18,12 +18,12 @@ from recmem_library import Angles, opened
 from infinimem import Turn, open_memory
 from infinimem.errors import LibraryError, ModelNotConfigured
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Stage, Usage
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import Loaded, RecordStore
 from infinimem.strategies.xmemory.spec import XmemorySettings
+from infinimem.testing import Script, ScriptedLLM
 
 TIME = "2025-01-04T10:00:00"
 ANSWERED = {"answer": "boats", "cites": []}

@@ -16,7 +16,6 @@ from infinimem.log import log
 from infinimem.spec import load, plugins, unusable
 from infinimem.store.view import View
 
-from .compact import rows
 from .tool import (
     LINE_LENGTH,
     RESULT_LENGTH,
@@ -25,6 +24,7 @@ from .tool import (
     Tool,
     described,
     header_end,
+    rows,
     scope_of,
     shown,
     span,
@@ -49,12 +49,7 @@ def _checked(
 
     @wraps(function)
     def call(self: "Toolbox", /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        taken = signature(function)
-        try:
-            given = taken.bind(self, *args, **kwargs).arguments
-        except TypeError as error:
-            names = ", ".join(list(taken.parameters)[1:])
-            raise TypeError(f"{function.__name__}() takes {names}: {error}") from None
+        given = signature(function).bind(self, *args, **kwargs).arguments
         return self.call(function.__name__, {name: value for name, value in given.items() if name != "self"})
 
     return call
@@ -214,7 +209,15 @@ class Toolbox:
 
     @cached_property
     def _added(self) -> dict[str, Tool]:
-        return {tool.name: tool for tool in _added(self._view)}
+        """Those of other packages, but for names of ours; one that cannot be used is told in the log."""
+        added: dict[str, Tool] = {}
+        for name, value in sorted(plugins("tools").items()):
+            try:
+                if name not in NAMES:
+                    added[name] = _tool(name, value, self._view)
+            except Exception as error:  # whatever the code of others may raise
+                log.warning("the tool %s is left out: %s", name, error)
+        return added
 
     @property
     def extra(self) -> str:
@@ -255,16 +258,6 @@ class Toolbox:
     def anthropic(self) -> list[Result]:
         """The tools as Anthropic's messages API lists them."""
         return [tool.anthropic() for tool in self]
-
-
-def _added(view: Callable[[], View]) -> Iterator[Tool]:
-    """Those of other packages, but for names of ours; one that cannot be used is told in the log."""
-    for name, value in sorted(plugins("tools").items()):
-        try:
-            if name not in NAMES:
-                yield _tool(name, value, view)
-        except Exception as error:  # whatever the code of others may raise
-            log.warning("the tool %s is left out: %s", name, error)
 
 
 def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:

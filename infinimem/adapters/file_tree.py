@@ -38,7 +38,6 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 MAX_BYTES = 1_000_000  # of a file
 DEPTH = 2  # levels that a listing shows
-MAX_LINES = 999_999  # that have a number of six figures, in a file that is shown
 SESSION = "memories"  # of the evidence that `[memory_tool] observe` records
 _TRIES = 5  # how often a change is made anew for others who change the same files
 _SNIPPET = "Here is the snippet showing the change (with line numbers):"
@@ -207,8 +206,6 @@ def _shown(view: View, path: str, view_range: object) -> str:
     if not _is_file(view, place):
         return _listing(view, place, path)
     lines = _read(view, place).split("\n")
-    if len(lines) > MAX_LINES:
-        raise Refused(f"File {path} exceeds maximum line limit of 999,999 lines.")
     first, last = 1, len(lines)
     if view_range is not None:  # two line numbers, -1 for the last line
         if not isinstance(view_range, list | tuple) or [type(one) for one in view_range] != [int, int]:
@@ -280,7 +277,7 @@ def _rename(old_path: str, new_path: str, view: View) -> _Change:
     if not old.parts:
         raise Refused(f"Cannot rename the {ROOT} directory itself")
     ids = _there(view, old, old_path)
-    if not new.parts or _at(view, new):
+    if not new.parts or _is_file(view, new) or _below(view, new):
         raise Refused(f"The destination {new_path} already exists")
     if new.parts[: len(old.parts)] == old.parts:
         raise Refused(f"The destination {new_path} lies in {old_path} itself")
@@ -315,13 +312,9 @@ def _is_file(view: View, place: MemoryPath) -> bool:
     return bool(place.parts) and place.doc_id in view
 
 
-def _at(view: View, place: MemoryPath) -> tuple[str, ...]:
-    """Return the document of a file, or those of a directory; none if there is neither."""
-    return (place.doc_id,) if _is_file(view, place) else _below(view, place)
-
-
 def _there(view: View, place: MemoryPath, path: str) -> tuple[str, ...]:
-    if not (ids := _at(view, place)):
+    ids = (place.doc_id,) if _is_file(view, place) else _below(view, place)
+    if not ids:
         raise Refused(f"The path {path} does not exist")
     return ids
 

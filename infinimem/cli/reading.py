@@ -160,7 +160,7 @@ def _run(tool: Callable[..., Result], **arguments: object) -> Result:
 
 def _show(options: Options, result: Result, view: View, marks: Callable[[], Marks] | None = None) -> None:
     """Print a tool's result as a model is shown it, with numbers of entries; its last line is a message."""
-    from infinimem.tools.compact import rows
+    from infinimem.tools.tool import rows
 
     out, raw = options.out, options.raw
     if out.result(result):

@@ -83,7 +83,7 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
     memory, begin = options.serving()
-    from infinimem.mcp import http, server
+    from infinimem.mcp import server
     from infinimem.serving.http import listen, names
 
     with memory.llm.cap(options.max_tokens):
@@ -95,17 +95,17 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             server.serve_stdio(serving)
             return
-        chosen = os.environ.get(http.TOKEN)
-        token = http.token_of(chosen)
+        chosen = os.environ.get(server.TOKEN)
+        token = server.token_of(chosen)
         with listen(address, remote) as listening:
-            url = f"http://{names(address, listening)[0]}{http.PATH}"
+            url = f"http://{names(address, listening)[0]}{server.PATH}"
             if options.json:
                 click.echo(as_json({"url": url, "token": None if chosen else token}))
             else:
                 options.out.say(f"serving {options.place().path} at {url}; Ctrl-C ends it")
                 if not chosen:  # said even with -q: without it nobody can call
                     click.echo(f"token: {token}", err=True)
-            http.serve_http(serving, address, listening, token)
+            server.serve_http(serving, address, listening, token)
 
 
 @command()

@@ -154,7 +154,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
     resumes an import that was interrupted.
     """
     from infinimem.importers import survey
-    from infinimem.importers.again import Again, set_aside
+    from infinimem.importers.read import Again, set_aside
     from infinimem.store.receipts import next_number, receipts_of
 
     out = options.out

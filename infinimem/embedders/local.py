@@ -1,4 +1,5 @@
-"""Models of this machine: hashed words, a table of tokens' vectors, and networks with onnxruntime.
+"""Models of this machine: hashed words, a table of tokens' vectors, and networks with onnxruntime; and from
+settings to any embedder.
 
 Their files come from a folder or from installed packages; nothing is downloaded, and nothing of a package is
 run.
@@ -11,17 +12,19 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.embedders.base import Kind, prefix_of, readable, unit
-from infinimem.errors import ModelNotConfigured
+from infinimem.embedders.base import Embedder, Kind, prefix_of, readable, unit
+from infinimem.errors import InfinimemError, ModelNotConfigured, UsageError, meant
+from infinimem.settings import EMBEDDERS, Configuration, EmbedderSettings, embedder_names
+from infinimem.spec import load, plugins, unusable
 
 if TYPE_CHECKING:
     from infinimem.embedders.base import Matrix
@@ -154,11 +157,11 @@ def static(path: Path | None = None) -> Static:
 def _static(title: str, weights: Path, tokens: Path) -> Static:
     with _loading("static", weights):
         import numpy as np
-        from safetensors.numpy import load
+        from safetensors.numpy import load as load_tables
         from tokenizers import Tokenizer
 
         data, rules = weights.read_bytes(), tokens.read_bytes()
-        (table,) = load(data).values()  # anything beside a table of tokens would be ignored
+        (table,) = load_tables(data).values()  # anything beside a table of tokens would be ignored
         tokenizer = Tokenizer.from_buffer(rules)
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -206,8 +209,8 @@ class MiniLM:
     """The mean of what the last layer says of each token: six layers, some hundred texts a second.
 
     Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
-    what stands beside it. A thread a core takes them; a text alone is too small to be shared out. Texts of an
-    E5 or another model that tells kinds apart get their prefixes; `title` names the model.
+    what stands beside it. A thread a core takes them. Texts of an E5 or another model that
+    tells kinds apart get their prefixes; `title` names the model.
     Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
 
@@ -226,13 +229,9 @@ class MiniLM:
         prefix = prefix_of(self._title, kind)
         texts = [prefix + text if text.strip() else "" for text in texts]
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        if len(texts) < 8:  # not worth threads
-            found = list(map(self._row, texts))
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                found = list(pool.map(self._row, texts))
-        for at, row in enumerate(found):
-            rows[at] = row
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for at, row in enumerate(pool.map(self._row, texts)):
+                rows[at] = row
         return unit(rows)
 
     def _row(self, text: str) -> Any:
@@ -261,27 +260,93 @@ def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
         return MiniLM(title, digest, Network(data, rules, 256))
 
 
-class CrossEncoder:
-    """How well texts answer a question, each read together with it. No such model comes with the program.
+@lru_cache(maxsize=1)
+def cross_encoder(path: Path) -> Callable[[str, Iterable[str]], list[float]]:
+    """Load the model of a folder, as of `minilm`; it tells how likely texts answer a question, to 6 decimals:
+    a sigmoid of the logit of each, read together with it. No such model comes with the program.
 
     Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
     """
+    weights, rules = files_in(path, "cross-encoder", "*.onnx")
+    with _loading("minilm", weights):  # which needs the same packages
+        network = Network(weights.read_bytes(), rules.read_bytes(), 512)
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
-
-    def probabilities(self, question: str, texts: Iterable[str]) -> list[float]:
-        """Return how likely each text answers the question, to 6 decimals: a sigmoid of its logit."""
-        outputs = (self._network.run(readable(question), readable(text)) for text in texts)
+    def probabilities(question: str, texts: Iterable[str]) -> list[float]:
+        outputs = (network.run(readable(question), readable(text)) for text in texts)
         logits = (0.0 if output is None else float(output.reshape(-1)[-1]) for output in outputs)
         # A logit beyond 30 is as good as certain.
         return [round(1 / (1 + exp(-max(-30.0, min(logit, 30.0)))), 6) for logit in logits]
 
+    return probabilities
 
-@lru_cache(maxsize=1)
-def cross_encoder(path: Path) -> CrossEncoder:
-    """Load the model of a folder, as of `minilm`; ModelNotConfigured if there is none, or it cannot be
-    read."""
-    weights, rules = files_in(path, "cross-encoder", "*.onnx")
-    with _loading("minilm", weights):  # which needs the same packages
-        return CrossEncoder(Network(weights.read_bytes(), rules.read_bytes(), 512))
+
+# ── from settings ─────────────────────────────────────────────────────────────────────────────────
+
+Choice = str | Embedder | None  # an embedder, the name of one, or what the settings say
+_LOCAL = ("lexical", "static", "minilm")  # those of ours that ask no server
+
+
+def chosen(name: str | None, settings: EmbedderSettings) -> str:
+    """Return the name of the embedder that is meant: the one given, else the settings'; or UsageError."""
+    found = name or settings.name
+    if found not in (names := embedder_names()):
+        raise UsageError(
+            f"no embedder is called {found!r}; choose one of {', '.join(names)}{meant(found, names)}"
+        )
+    return found
+
+
+def permitted(choice: Choice, found: Configuration) -> Choice:
+    """Return the choice; words alone if the server that it would ask is set by nobody who is trusted."""
+    named = choice if isinstance(choice, str) else None
+    if "embedder.base_url" not in found.suspended or choice != named:
+        return choice
+    return choice if chosen(named, found.settings.embedder) in _LOCAL else "lexical"
+
+
+def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
+    """Return what connects when it is first called, and gives the same from then on. UsageError if there is
+    no such embedder; what `connect` raises, the call does."""
+    if choice is not None and not isinstance(choice, str):
+        return lambda: choice
+    chosen(choice, settings)
+    return cache(partial(connect, choice, settings))
+
+
+def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> Embedder:
+    """Connect to an embedder.
+
+    Args:
+        name: None takes the settings'.
+        settings: [embedder] in force.
+        env: the environment, for the key; default is the process's own.
+
+    Raises:
+        UsageError: no embedder is called so, or a setting is none of its own.
+        ModelNotConfigured: a package, a model's files or a key is missing.
+    """
+    env = os.environ if env is None else env
+    kind = chosen(name, settings)
+    if kind not in EMBEDDERS:
+        value = plugins("embedders")[kind]
+        try:
+            found: Embedder = load(value)(settings)
+            return found
+        except InfinimemError:
+            raise
+        except Exception as error:  # whatever the code of others may raise
+            raise unusable(value, f"{type(error).__name__}: {error}") from error
+    if kind == "openai":
+        from infinimem.embedders.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
+    path = Path(settings.path).expanduser() if settings.path else None
+    if kind == "static":
+        return static(path)
+    if kind == "minilm":
+        if settings.model:
+            raise UsageError(
+                "the embedder 'minilm' takes no model's name; give a folder with its files as [embedder] path"
+            )
+        return minilm(path)
+    return Lexical()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from infinimem import tokens
 from infinimem.embedders.base import Kind, prefix_of, readable, unit
 from infinimem.errors import ModelUnavailable
 from infinimem.model import Usage
@@ -28,7 +29,7 @@ _INPUT_TYPES: Mapping[str, Mapping[Kind, str]] = {
     "nvidia/": {"query": "query", "passage": "passage"},
 }
 """What servers call kinds of texts, by the beginning of a model's name. Source: their pages on embeddings."""
-_TEXTS, _CHARACTERS = 64, 100_000  # of one request. A server that takes less is asked in halves.
+_TEXTS, _SHARE = 64, 1600  # of one request, characters of each; a server that takes less is asked in halves
 _LARGEST = 8 * 1024 * 1024  # bytes of a reply: 64 vectors of 5,000 numbers, each written out in full
 _WIDEST = 16_384  # numbers of a vector; no model gives as many
 _LONGEST = 20_000  # characters of a text; what follows is left out
@@ -74,9 +75,6 @@ class OpenAIEmbedder:
         told = self._types.get("passage") or prefix_of(self.model, "passage").strip()
         self.name = f"openai {self.model} at {self.host}" + (f", {told}" if told else "")
 
-    def __repr__(self) -> str:
-        return f"OpenAIEmbedder({self.name!r})"
-
     @cached_property
     def size(self) -> int:
         """See `Embedder.size`; of a model that is not known the server is asked once."""
@@ -89,7 +87,8 @@ class OpenAIEmbedder:
         prefix = "" if self._types else prefix_of(self.model, kind)
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
         asked = [at for at, text in enumerate(texts) if text.strip()]
-        for batch in _batches(asked, texts):
+        batches = tokens.packed(asked, _TEXTS * _SHARE, lambda at: max(_SHARE, min(len(texts[at]), _LONGEST)))
+        for batch in batches:
             found = self._rows([prefix + readable(texts[at][:_LONGEST]) for at in batch], kind)
             if any(len(row) != self.size for row in found):
                 raise ModelUnavailable(
@@ -137,18 +136,3 @@ class OpenAIEmbedder:
                 f"{self.host} answers, but not with a vector a text; check base_url (it often ends in /v1)"
             )
         return rows
-
-
-def _batches(places: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Places of texts that go into one request."""
-    batch: list[int] = []
-    room = _CHARACTERS
-    for at in places:
-        size = min(len(texts[at]), _LONGEST)
-        if batch and (len(batch) == _TEXTS or size > room):
-            yield batch
-            batch, room = [], _CHARACTERS
-        batch.append(at)
-        room -= size
-    if batch:
-        yield batch

@@ -29,8 +29,7 @@ from infinimem.evaluation.methods.means import Embedders, Means
 from infinimem.evaluation.methods.spec import Spec, parse_all
 from infinimem.evaluation.model import Benchmark, Case, Method, Question, Result
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
-from infinimem.llm.base import LLM, in_order
-from infinimem.llm.connect import OFFLINE
+from infinimem.llm.base import LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached
 
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")

@@ -25,8 +25,7 @@ from infinimem.estimate import answering, making, reading
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Question
 from infinimem.llm import tasks
-from infinimem.llm.base import LLM, Reply, Task, Wrapper
-from infinimem.llm.connect import OFFLINE
+from infinimem.llm.base import LLM, OFFLINE, Reply, Task, Wrapper
 from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
 

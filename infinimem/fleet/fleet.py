@@ -22,7 +22,7 @@ from infinimem.fleet.head import Head, demand, folder_files, pack
 from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
 from infinimem.fleet.places import SWEEP, Places, brought_in, write_out
 from infinimem.llm.base import LLM
-from infinimem.llm.connect import connect
+from infinimem.llm.openai_client import connect
 from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.memory import Memory, open_memory

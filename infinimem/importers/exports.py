@@ -354,7 +354,6 @@ def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _project(record: Json, session: str, time: str | None, skipped: Skipped) -> Iterator[Turn]:
-    """Yield what the person gave: description, instructions, documents."""
     if record.get("is_starter_project"):
         skipped["projects that came with the program"] += 1
         return

@@ -26,10 +26,9 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
-from infinimem.llm import reading
 from infinimem.llm.base import AGENT, Reply, Task
 from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
-from infinimem.llm.tasks import filled
+from infinimem.llm.tasks import filled, read
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
 from infinimem.store.files import MAX_OWNED, STAGED, digest
@@ -101,10 +100,8 @@ class AgentTask:
             given["mends"] = ""
         else:
             told = {at: fenced(one.sections["Material"]) for at, one in self.open.items()}
-            given |= {
-                "material": "",
-                **({"read": ""} if self.follows else {"instructions": self.instructions}),
-            }
+            given["material"] = ""
+            given |= {"read": ""} if self.follows else {"instructions": self.instructions}
         if len(self.keys) > 1:
             told = {at: f"## Part {at}\n\n{text}" for at, text in told.items()}
             given["shape"] = json.dumps(dict.fromkeys(map(str, told), "…"), ensure_ascii=False)
@@ -235,17 +232,14 @@ class Desk:
         with self._held():
             if after is None and not self.open():
                 self._go_on()
-            return self._take(number, after)
-
-    def _take(self, number: int | None, after: int | None) -> AgentTask | None:
-        now, keys = self._clock(), self._read(after).keys if after else ()
-        read = kept(self._file(keys[0])) if keys else None
-        for task in sorted(self.open(), key=lambda task: not task.problems):
-            free = not task.claimed or datetime.fromisoformat(task.claimed) <= now
-            if task.number == number or (number is None and free):
-                task = self._written(replace(task, claimed=(now + CLAIM).isoformat(timespec="seconds")))
-                follows = read is not None and read.sections["Instructions"] == task.instructions
-                return replace(task, follows=follows)
+            now, keys = self._clock(), self._read(after).keys if after else ()
+            known = kept(self._file(keys[0])) if keys else None
+            for task in sorted(self.open(), key=lambda task: not task.problems):
+                free = not task.claimed or datetime.fromisoformat(task.claimed) <= now
+                if task.number == number or (number is None and free):
+                    task = self._written(replace(task, claimed=(now + CLAIM).isoformat(timespec="seconds")))
+                    follows = known is not None and known.sections["Instructions"] == task.instructions
+                    return replace(task, follows=follows)
         if number is not None:
             raise UsageError(f"no task {number} awaits a reply; infinimem tasks lists those that do")
         return None
@@ -275,7 +269,7 @@ class Desk:
         given_again = task.doubted == (mark := digest(text.encode("utf-8", "replace")))
         for at, given in self._parts(task, text).items():
             asked = task.open[at]
-            reply = reading.read(given, asked.schema)
+            reply = read(given, json.loads(asked.sections["Schema"]))
             doubts = [] if given_again else _doubts(asked, reply.data or {})
             if reply.data is None or doubts:
                 begin = f"part {at}: " if len(task.keys) > 1 else ""
@@ -288,7 +282,15 @@ class Desk:
     def redo(self, number: int) -> list[AgentTask]:
         """Drop the replies to a task and ask anew; turns of which nothing was kept are pending again."""
         with self._held():
-            self._library.reopen(self._redo(number))
+            task = self._read(number)
+            files = [self._file(key) for key in task.keys]
+            rows = [one.head.get("turns", "") for path in files if (one := kept(path))]
+            if not rows:
+                raise UsageError(f"task {number} is not there (any more)")
+            for path in files:
+                put_reply(path, "")
+            self._written(task)
+            self._library.reopen(tuple(seq for row in filter(None, rows) for seq in parse_seqs(row)))
             return self._go_on()
 
     def counts(self) -> dict[str, int]:
@@ -297,30 +299,18 @@ class Desk:
         turns = len(self._library.view().pending(AGENT))
         return {"open": len(tasks), "tokens": sum(task.tokens for task in tasks), "turns": turns}
 
-    def _redo(self, number: int) -> tuple[int, ...]:
-        task = self._read(number)
-        told = [self._file(key) for key in task.keys]
-        rows = [one.head.get("turns", "") for path in told if (one := kept(path))]
-        if not rows:
-            raise UsageError(f"task {number} is not there (any more)")
-        for path in told:
-            put_reply(path, "")
-        self._written(task)
-        return tuple(seq for row in filter(None, rows) for seq in parse_seqs(row))
-
     def _parts(self, task: AgentTask, text: str) -> dict[int, str]:
         """Return a reply's parts by number, as text; all of it for a task of one part."""
         if len(task.keys) == 1:
             return {1: text}
         names = {str(at): {"type": "object"} for at in task.open}
-        reply = reading.read(text, {"type": "object", "properties": names})
+        reply = read(text, {"type": "object", "properties": names})
         data = reply.data or {}
         if not data:
             raise UsageError(f"{reply.detail or 'no part is answered'}; its keys are {', '.join(names)}")
         return {int(name): json.dumps(part, ensure_ascii=False) for name, part in data.items()}
 
     def _portions(self, keys: Sequence[str]) -> Iterator[list[str]]:
-        """Give requests of the same instructions together."""
         known = {key: one for key in keys if (one := kept(self._file(key)))}
         for _, some in groupby(known, key=lambda key: known[key].sections["Instructions"]):
             size = {key: tokens.count(known[key].sections["Material"]) for key in some}
@@ -343,7 +333,8 @@ class Desk:
     def _filled(self, task: AgentTask) -> AgentTask:
         """Return the task with what its requests are by now; without any if one of them is lost."""
         asked = {at: one for at, key in enumerate(task.keys, 1) if (one := kept(self._file(key)))}
-        left = {at: one for at, one in asked.items() if not one.is_answered and len(asked) == len(task.keys)}
+        is_whole = len(asked) == len(task.keys)
+        left = {at: one for at, one in asked.items() if is_whole and not one.sections["Reply"].strip()}
         name = next((one.head["task"] for one in asked.values()), "")
         return replace(task, name=name, open=left, waits=bool(left))
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from infinimem.errors import ReplyAwaited
+from infinimem.errors import ModelError, ReplyAwaited
 from infinimem.model import Usage
 
 Failure = Literal[
     "JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED", "TOO_LONG", "REFUSED", "REASONING", "TOOL_CALL"
 ]
+OFFLINE = "offline"
 AGENT = "agent"
 """The name of the model that is whoever works with the library (llm/agent.py)."""
 CUT = ("TRUNCATED", "TOO_LONG")
@@ -90,6 +91,17 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self._llm.name
+
+
+class Nobody:
+    """Stands for a model that is not to be asked, and why."""
+
+    def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
+        self.name, self.base_url, self._why = name, base_url, why
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """See `LLM.complete`; raises `why`."""
+        raise self._why
 
 
 Item = TypeVar("Item")

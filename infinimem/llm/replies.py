@@ -25,8 +25,8 @@ from threading import Lock
 from typing import Any
 
 from infinimem import tokens
-from infinimem.errors import ModelError, ModelUnavailable, SpendingCapReached
-from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.errors import ModelUnavailable, SpendingCapReached
+from infinimem.llm.base import LLM, Nobody, Reply, Task, Wrapper
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Usage
@@ -149,31 +149,12 @@ class Cached(Wrapper):
         }
 
 
-class Nobody:
-    """Stands for a model that is not to be asked, and why."""
-
-    def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
-        self.name, self.base_url, self._why = name, base_url, why
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`; raises `why`."""
-        raise self._why
-
-
 @dataclass(frozen=True)
 class Kept:
     """A file: what stands in its header, and in its sections by title."""
 
     head: Mapping[str, str]
     sections: Mapping[str, str]
-
-    @property
-    def is_answered(self) -> bool:
-        return bool(self.sections["Reply"].strip())
-
-    @property
-    def schema(self) -> Any:
-        return json.loads(self.sections["Schema"])
 
 
 def kept(path: Path) -> Kept | None:
@@ -221,7 +202,7 @@ def _key(request: Mapping[str, Any]) -> str:
 
 def _read(path: Path, task: Task) -> Reply | None:
     """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
-    from infinimem.llm import reading
+    from infinimem.llm import tasks
 
     try:
         if (known := kept(path)) is None:
@@ -230,7 +211,7 @@ def _read(path: Path, task: Task) -> Reply | None:
         logprobs = tuple(
             (str(token), float(value)) for token, value in json.loads(known.head.get("logprobs", "[]"))
         )
-        reply = reading.read(known.sections["Reply"], task.schema)
+        reply = tasks.read(known.sections["Reply"], task.schema)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if reply.data is None:
@@ -241,12 +222,9 @@ def _read(path: Path, task: Task) -> Reply | None:
 
 
 def _told(task: Task, request: Mapping[str, Any], reply: Reply) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the header and the sections of a file."""
     instructions, material = request["messages"]
-    head = {
-        "task": task.name,
-        **{name: one_line(str(request[name])) for name in ("model", "base_url", "run")},
-    }
+    head = {"task": task.name}
+    head |= {name: one_line(str(request[name])) for name in ("model", "base_url", "run")}
     head |= {name: str(getattr(reply.usage, name)) for name in _TOOK}
     if reply.logprobs:
         head["logprobs"] = json.dumps(reply.logprobs)

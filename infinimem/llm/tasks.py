@@ -1,4 +1,5 @@
-"""Language tasks: names, variables, reply schemas, and the rules that answer them offline. Their wording
+"""Language tasks: names, variables, reply schemas, the rules that answer them offline, and the reading of
+replies. Their wording
 stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
 Those of a strategy stand in its own tasks.py, those of the bench in evaluation/judge.py.
@@ -19,16 +20,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
 
-from infinimem.llm.base import Task
+from infinimem.llm.base import Failure, Reply, Task
 from infinimem.markdown.characters import name as name_of
 from infinimem.markdown.characters import one_line
-from infinimem.model import Entry
+from infinimem.model import KINDS, Entry
 
 Schema = dict[str, Any]
 
@@ -72,7 +73,7 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
 SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)
+ANSWER = task("answer", "question evidence now", 512, "tell:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
@@ -91,7 +92,7 @@ SEEK = task(
     "seek",
     "question catalog calls rounds_left tools",
     1024,
-    "where:seek",
+    "tell:seek",
     done={"type": "boolean"},
     calls=CALLS,
     relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
@@ -248,3 +249,88 @@ def _head(row: Mapping[str, Any]) -> str:
     source = row.get("source") or row.get("role") or "user"
     who = (name_of(row.get("speaker") or ""), "" if source in ("user", "human") else f"({source})")
     return " ".join(filter(None, (_day(row), *who)))
+
+
+# ── replies ───────────────────────────────────────────────────────────────────────────────────────
+# The whole text is looked at, then a fenced block, then from the first { to the last }.
+
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+MAX_REPLY = 1024 * 1024
+"""Characters; no task asks for as much, and what cannot be an answer is not worth parsing."""
+MAX_DEPTH = 50
+
+Fault = tuple[Failure, str]
+
+
+def read(text: str, schema: Mapping[str, Any]) -> Reply:
+    """Read a reply: one with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL,
+    SCHEMA_FAIL) and `detail`."""
+    if len(text) > MAX_REPLY:
+        return Reply(None, "TRUNCATED", f"the reply is longer than {MAX_REPLY} characters", text[:MAX_REPLY])
+    said = _THINKING.sub("", text)
+    if not said.strip():
+        kind: Failure = "REASONING" if text.strip() else "EMPTY"
+        return Reply(None, kind, KINDS[kind], text)
+    fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
+    braced = said[max(said.find("{"), 0) : said.rfind("}") + 1]
+    for candidate in filter(None, (said, *_FENCE.findall(said), braced)):
+        data, problem = _parse(candidate, schema)
+        if problem is None:
+            return Reply(data, text=text)
+        if problem[0] == "SCHEMA_FAIL" or fault[0] != "SCHEMA_FAIL":
+            fault = problem
+    return Reply(None, *fault, text)
+
+
+def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Fault | None]:
+    import fastjsonschema
+
+    try:
+        value = _fit(json.loads(text, parse_constant=_refuse), schema)
+    except (ValueError, RecursionError) as error:
+        return None, ("JSON_PARSE_FAIL", f"not JSON: {error}")
+    try:
+        _validator(json.dumps(schema, sort_keys=True))(value)
+    except fastjsonschema.JsonSchemaValueException as error:
+        return None, ("SCHEMA_FAIL", str(error).replace("data", "the reply", 1))
+    return value, None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
+    """Mend what servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
+    Lone surrogates, which JSON can spell but no file can hold, become U+FFFD."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if isinstance(value, dict):
+        known = schema.get("properties")
+        return {
+            _clean(key): _fit(item, known.get(key, {}) if known else {}, depth + 1)
+            for key, item in value.items()
+            if known is None or key in known
+        }
+    if isinstance(value, list):
+        return [_fit(item, schema.get("items", {}), depth + 1) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
+        return str(value)
+    return _clean(value) if isinstance(value, str) else value
+
+
+def _clean(text: str) -> str:
+    return _SURROGATE.sub("\ufffd", text)
+
+
+@cache
+def _validator(schema: str) -> Callable[[Any], Any]:
+    import fastjsonschema
+
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(json.loads(schema))
+    return compiled

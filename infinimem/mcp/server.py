@@ -1,17 +1,22 @@
-"""The SDK's server over one library: tools, and documents as resources (infinimem://doc/topics/home).
+"""A library served to MCP clients: what is offered, and the SDK's server over it (infinimem://doc/topics/home).
 
-Calls run in threads: reads are snapshots and need no lock, what writes is kept in order by the store and by
-`remember`. Calls of a model have threads of their own, so that a slow one keeps no search waiting.
+Names, descriptions and schemas of the five tools are those of infinimem.tools; here stands what MCP adds. No
+tool deletes. Calls run in threads: reads are snapshots and need no lock, what writes is kept in order by the
+store and by `remember`. Calls of a model have threads of their own: a slow one keeps no search waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hmac
+import secrets
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import resources
 from importlib.metadata import version
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio
@@ -20,22 +25,30 @@ from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
 
-from infinimem.errors import InfinimemError, LibraryError
+from infinimem.answer import LINE_LENGTH
+from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
+from infinimem.llm.base import AGENT
 from infinimem.llm.tasks import filled
 from infinimem.log import log
 from infinimem.markdown.characters import clean_text, visible
-from infinimem.mcp.tools import Offer, offers
 from infinimem.memory import Memory
+from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
+from infinimem.results import tasks_claimed
+from infinimem.serving.http import names, refused, reply, serve
+from infinimem.store.state import unanswered_message
 from infinimem.store.view import View
-from infinimem.tools.tool import LABEL, shown
+from infinimem.tools.tool import LABEL, Result, Rule, Tool, shown, span
 
 NAME = "infinimem"
 ASKING = 8  # calls of the model side by side; more wait
 BEAT = 1.0  # seconds between two notes of progress
 
-NOTHING = "nothing is remembered yet: there is no library; `remember` makes it, or in a shell: infinimem add"
+NO_LIBRARY = (
+    "nothing is remembered yet: there is no library; `remember` makes it, or in a shell: infinimem add"
+)
 """What tools answer where there is no library."""
 
 Begin: TypeAlias = Callable[[bool], Memory | None]
@@ -60,6 +73,217 @@ _TEMPLATES = types.ListResourceTemplatesResult(
         )
     ]
 )
+PATH = "/mcp"
+TOKEN = "INFINIMEM_MCP_TOKEN"
+SHORTEST = 16  # characters of a token that one chooses
+MAX_BODY = 1024 * 1024
+MAX_SESSIONS = 200
+_PLAIN = {"content-type": "text/plain"}
+
+
+# ── what is offered ───────────────────────────────────────────────────────────────────────────────
+
+
+def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
+    types = {
+        name: {"type": list(kind) if isinstance(kind, tuple) else kind} for name, kind in properties.items()
+    }
+    return {"type": "object", "properties": types, "required": list(types)}
+
+
+_MATCHES = {"matches": "array", "total_matches": "integer", "truncated": "boolean"}
+_SHOWN: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "grep": ("Find a pattern in all documents", _object(**_MATCHES)),
+    "grep_doc": ("Find a pattern in one document", _object(doc_id="string", **_MATCHES)),
+    "search": ("Search memory", _object(hits="array")),
+    "list_docs": ("List documents", _object(docs="array", total="integer", has_more="boolean")),
+    "read_lines": (
+        "Read lines of a document",
+        _object(doc_id="string", lines="array", total_lines="integer"),
+    ),
+    "remember": (
+        "Remember",
+        _object(recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"),
+    ),
+    "ask": ("Ask memory", _object(answer="string", citations="array")),
+    "memory_tasks": ("Next task of the memory", _object(task=("integer", "null"), left="integer")),
+    "memory_answer": ("Answer a task", _object(wrong="array", task=("integer", "null"), left="integer")),
+}
+"""Of each tool its name for people, and the schema of its result."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A tool as a client sees it, with the JSON schema of its result; none destroys.
+
+    Args:
+        asks: whether it calls the library's model and may take long.
+        writes: whether it adds to the library at each call, unless the caller gives a key.
+        outward: whether it may call something outside this machine's library.
+    """
+
+    tool: Tool
+    title: str
+    output: Mapping[str, Any]
+    asks: bool
+    writes: bool
+    outward: bool
+
+
+def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
+    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`; `ask` has
+    those of tasks in its place where the client is the model."""
+    agents = [] if memory.library.read_only else [tasks_tool(memory), answer_tool(memory)]
+    asking = agents if memory.by_agent else [ask_tool(reading)]
+    if not memory.library.read_only:
+        asking.insert(0, remember_tool(memory, trust_user))
+    outward = memory.llm.name not in ("offline", AGENT)
+    found = {}
+    for tool in (*reading.tools, *asking):
+        name, asks = tool.name, tool in asking
+        title, shape = _SHOWN.get(name, (name, _object()))
+        writes = name in ("remember", "memory_tasks", "memory_answer")
+        found[name] = Offer(tool, title, shape, asks, writes, asks and outward)
+    return found
+
+
+class TaskTool(Tool):
+    """A tool whose result is no data but what is to be done; what was recorded stands in blocks in it."""
+
+    def told(self, result: Result) -> str:
+        """See `Tool.told`."""
+        return super().told(result) if "error" in result else "\n".join(self.rows(result))
+
+
+def _task_rows(result: Result) -> Iterator[str]:
+    yield from result.get("wrong", ())
+    yield result["text"]
+
+
+def _next(memory: Memory, number: int | None = None, after: int | None = None) -> Result:
+    task = memory.tasks.take(number, after)
+    left = memory.tasks.open()
+    if task is None:
+        return {"task": None, "left": len(left), "text": tasks_claimed(left)}
+    rest = sum(one.tokens for one in left if one.number != task.number)
+    text = f"{task.text}\n\nAnswer with memory_answer; {len(left) - 1} more tasks, about {rest} tokens, wait."
+    return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
+
+
+def tasks_tool(memory: Memory) -> Tool:
+    """Make the tool that gives the next task."""
+
+    def memory_tasks(task: int | None = None) -> Result:
+        """Give the next thing that this memory would ask a model, and claim it for ten minutes: you are its
+        model. Call it when the user asks you to consolidate memory, and answer with memory_answer.
+
+        Args:
+            task: the number of a task that others have; without it the first that nobody has
+        """
+        return _next(memory, task)
+
+    return TaskTool.of(memory_tasks, _task_rows)
+
+
+def answer_tool(memory: Memory) -> Tool:
+    """Make the tool that takes the reply to a task."""
+
+    def memory_answer(task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
+        """Answer a task of memory_tasks. Gives what is wrong with the reply, or the next task.
+
+        Args:
+            task: its number
+            reply: the JSON that it asks for
+        """
+        if wrong := memory.tasks.answer(task, reply):
+            left = len(memory.tasks.open())
+            return {"wrong": wrong, "task": task, "left": left, "text": "nothing of it is kept; answer again"}
+        return {"wrong": [], **_next(memory, after=task)}
+
+    return TaskTool.of(memory_answer, _task_rows)
+
+
+def _answer_rows(result: Result) -> Iterator[str]:
+    yield from result["answer"].split("\n")
+    for cited in result["citations"]:
+        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
+
+
+def ask_tool(memory: Reader) -> Tool:
+    """Make the tool that answers from memory, with the lines that the answer rests on."""
+
+    def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
+        """Answer a question from memory, with citations. Slower than search: a model reads what is found.
+        Says so where memory holds nothing about it.
+
+        Args:
+            question: a question in plain words
+        """
+        answer = memory.ask(question)
+        citations = [
+            {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
+        ]
+        return {"answer": visible(clean_text(answer.text)), "citations": citations}
+
+    return Tool.of(ask, _answer_rows)
+
+
+def _recorded_rows(result: Result) -> Iterator[str]:
+    yield f"recorded as {result['seq']}, source {result['source']}" if result["recorded"] else "known before"
+    for entry in result["entries"]:
+        yield f"{entry['seq']} {entry['text']}"
+
+
+def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
+    """Make the tool that writes down what a client says before a model is asked, and draws from all that
+    waits. Only if `trust_user` can the caller say that a text is the user's."""
+
+    def remember(
+        text: Annotated[str, Rule(longest=50_000)],
+        session: str | None = None,
+        speaker: Annotated[str, Rule(longest=200)] | None = None,
+        time: Annotated[str, Rule(longest=40)] | None = None,
+        key: Annotated[str, Rule(longest=500)] | None = None,
+        role: Literal["assistant", "user"] = "assistant",
+    ) -> Result:
+        """Write something down for later conversations. Nothing is overwritten: a correction is remembered
+        anew. Gives the number it was recorded under and the entries drawn from it.
+
+        Args:
+            text: one fact or a short passage, with names instead of pronouns
+            session: name of the conversation
+            speaker: name of who said it
+            time: when it was said, ISO 8601
+            key: the same key is recorded once
+            role: user: these are the user's own words; assistant: yours, or a summary
+        """
+        given = {"speaker": speaker, "time": time, "session": session, "key": key}
+        about = {name: value for name, value in given.items() if value and value.strip() not in NOTHING}
+        places = memory.record([Turn(text, role, **about)])
+        notes = []
+        try:
+            if failed := memory.observe(()).unanswered:
+                notes.append(unanswered_message(failed))
+        except ModelUnavailable as error:
+            notes.append(str(error))
+        seq = places[0].entry.seq if places else None
+        drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
+        result: Result = {
+            "recorded": seq is not None,
+            "seq": seq,
+            "source": places[0].entry.source if places else None,
+            "entries": [{"seq": entry.seq, "text": shown(entry.text)} for entry in drawn],
+        }
+        return {**result, "notes": notes} if notes else result
+
+    made = Tool.of(remember, _recorded_rows)
+    if not trust_user:  # then nobody can tell a person's words from a model's
+        properties = {name: rule for name, rule in made.parameters["properties"].items() if name != "role"}
+        made = replace(made, parameters={**made.parameters, "properties": properties})
+    return made
+
+
+# ── the server ────────────────────────────────────────────────────────────────────────────────────
 
 
 def listed(offer: Offer) -> types.Tool:
@@ -94,8 +318,6 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> types.CallToolResult:
 
 
 class _Served:
-    """The library that is served, and what is offered of it."""
-
     def __init__(self, memory: Memory, trust_user: bool, project: str | None, begin: Begin | None) -> None:
         self._trust_user, self._project, self._begin = trust_user, project, begin
         self._serve(memory)
@@ -117,7 +339,7 @@ class _Served:
             listed = ", ".join(self.offered)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
         if not self.look(make=self.offered[name].writes):
-            raise LibraryError(NOTHING)
+            raise LibraryError(NO_LIBRARY)
         return self.offered[name]
 
 
@@ -268,3 +490,55 @@ def _read_resource(view: View, uri: str) -> types.ReadResourceResult:
     return types.ReadResourceResult(
         contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=safe)]
     )
+
+
+# ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def token_of(chosen: str | None) -> str:
+    """Return the token that was chosen, or a new one; UsageError if it is weak, or cannot stand in a
+    header."""
+    if chosen is None:
+        return secrets.token_urlsafe(32)
+    if len(chosen) < SHORTEST or not (chosen.isascii() and chosen.isprintable()) or " " in chosen:
+        raise UsageError(f"{TOKEN} needs {SHORTEST} or more ASCII characters without spaces; choose another")
+    return chosen
+
+
+def make_app(server: Any, names: list[str], token: str) -> Any:
+    """Make the ASGI application of a server that lets through who carries the token and calls it by one of
+    `names`, exactly."""
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=MAX_BODY,
+        max_sessions=MAX_SESSIONS,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `refused` does
+    )
+
+    async def guard(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            if status := refused(scope["headers"], names):
+                await reply(send, status, "the server is not called so, or not from there", _PLAIN)
+                return
+            if not _admits(scope["headers"], token):
+                needed = "a token is needed: Authorization: Bearer TOKEN"
+                await reply(send, 401, needed, {**_PLAIN, "www-authenticate": "Bearer"})
+                return
+        if scope["type"] in ("http", "lifespan"):
+            await inner(scope, receive, send)
+
+    return guard
+
+
+def _admits(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
+    """Compare the token in the same time for every wrong one."""
+    given = [value for name, value in headers if name.lower() == b"authorization"]
+    if len(given) != 1:
+        return False
+    scheme, _, token = given[0].partition(b" ")
+    return hmac.compare_digest(token, wanted.encode("ascii")) and scheme.lower() == b"bearer"
+
+
+def serve_http(server: Any, address: str, listening: socket.socket, token: str) -> None:
+    """Serve until the process is told to end."""
+    serve(make_app(server, names(address, listening), token), listening)

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from infinimem.embedders.connect import Choice, lazily, permitted
+from infinimem.embedders.local import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage

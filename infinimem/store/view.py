@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from infinimem import tokens
 from infinimem.embedders.base import Embedder
-from infinimem.embedders.connect import lazily
+from infinimem.embedders.local import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Source, Unanswered

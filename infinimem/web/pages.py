@@ -35,8 +35,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
-from infinimem.tools.compact import numbered
-from infinimem.tools.tool import scope_of
+from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
 from infinimem.web.prose import PAGE, around, blocks, fact, none, sessions
 from infinimem.web.site import Asked, Moved, Page, called, number, seq_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem import answer as answering
 from infinimem import tokens
-from infinimem.embedders.connect import connect
+from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import LENGTHS, Spec
 from infinimem.evaluation.model import Case, Drawn, Found, Question

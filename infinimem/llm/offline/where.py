@@ -141,11 +141,6 @@ def select(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {"ids": best[: int(variables["limit"])]}
 
 
-def seek(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `seek`: nothing is named, so that the best partitions are read."""
-    return {"done": True, "calls": [], "relevant_snippets": [], "relevant_docs": []}
-
-
 def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `layout`: every fact stays under its heading.
 

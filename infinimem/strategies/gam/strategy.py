@@ -403,8 +403,8 @@ class TopicSearch(RecordSearch[GamSettings]):
         tenth = [*best.values()][:10][-1] if best else 0.0
         shares = [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in best.values()]
         if self.own.cross_encoder:
-            model = cross_encoder(Path(self.own.cross_encoder).expanduser())
-            shares = model.probabilities(self.query, (turns[seq].text for seq in best))
+            likely = cross_encoder(Path(self.own.cross_encoder).expanduser())
+            shares = likely(self.query, (turns[seq].text for seq in best))
         return {seq: {"cosine": best[seq], "p": p} for seq, p in zip(best, shares, strict=True)}
 
     def _timed(self, turns: Mapping[int, Located], by_model: bool) -> Collection[int]:

@@ -45,8 +45,7 @@ from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 from infinimem.tools import Result, Toolbox
-from infinimem.tools.compact import rows
-from infinimem.tools.tool import scope_of
+from infinimem.tools.tool import rows, scope_of
 
 OFFERED, TITLES, SUMMARIES = 200, 10, 50
 """Documents that a model is told of, the nearest to the question: to select of, and where it searches with
