@@ -15,7 +15,7 @@ from infinimem.cli.options import Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.methods.spec import GROUPS
+from infinimem.evaluation.spec import GROUPS
 from infinimem.results import counted
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from typing import Any
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.database import REPLIES, Database, opened
 from infinimem.evaluation.judge import grades, judge
-from infinimem.evaluation.methods.library import Making, method
-from infinimem.evaluation.methods.means import Embedders, Means
-from infinimem.evaluation.methods.spec import Spec, parse_all
+from infinimem.evaluation.methods import Embedders, Making, Means, method
 from infinimem.evaluation.model import Benchmark, Case, Method, Question, Result
+from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import LLM, in_order
 from infinimem.llm.connect import OFFLINE

@@ -9,8 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from infinimem.markdown.document import Document
-from infinimem.markdown.scan import Heading
+from infinimem.markdown.document import Document, Heading
 from infinimem.tokens import estimate
 
 PARTITION_TOKENS = 400

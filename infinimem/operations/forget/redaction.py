@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from infinimem import spec, tokens
-from infinimem.markdown.document import Document
+from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.scan import heading_title
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
 from infinimem.model import CURRENT, Located, ReceiptRow
 from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
