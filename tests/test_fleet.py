@@ -22,8 +22,7 @@ from infinimem import Turn
 from infinimem.errors import InfinimemError, LibraryError, UsageError
 from infinimem.fleet import places
 from infinimem.fleet.fleet import Fleet, open_fleet, to_lines
-from infinimem.fleet.head import unpack
-from infinimem.fleet.home import MAX_OBJECT, ulid
+from infinimem.fleet.home import MAX_OBJECT, ulid, unpack
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 

@@ -164,8 +164,7 @@ def _show(out: Output, table: dict[str, Any], told: str) -> None:
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
-    from infinimem.evaluation.database import OtherRun
-    from infinimem.evaluation.runner import Run
+    from infinimem.evaluation.runner import OtherRun, Run
 
     first = f"bench-{name}-{date.today().isoformat()}"
     free = (Path(first if number == 1 else f"{first}-{number}") for number in itertools.count(1))

@@ -38,8 +38,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     try:
-        from infinimem.web.app import Live, make_app
-        from infinimem.web.guard import ENTER, Session
+        from infinimem.web.app import ENTER, Live, Session, make_app
         from infinimem.web.site import Site
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error

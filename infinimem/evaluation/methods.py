@@ -33,7 +33,7 @@ from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.datasets.notes import first_line
 from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
-from infinimem.evaluation.spec import LENGTHS, Spec
+from infinimem.evaluation.spec import BASELINES, LENGTHS, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.when import day_of, mentions
 from infinimem.index.vectors import Vectors
@@ -96,7 +96,8 @@ class Embedders:
         """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
         if spec.way is not None:
             return self.memory(spec.embedder)
-        return self._of(spec.embedder or self.name or self._fallback) if spec.takes_embedder else None
+        takes = "embedder" in BASELINES[spec.name]
+        return self._of(spec.embedder or self.name or self._fallback) if takes else None
 
     def vectors(self, spec: Spec) -> Vectors:
         """The vectors of a baseline, in memory: histories of a data set share sessions, and methods texts."""
@@ -207,8 +208,6 @@ class Baseline:
     def __init__(self, spec: Spec, means: Means) -> None:
         self._spec = spec
         self._means = means
-        self._case = Case("", (), ())
-        self._rank: Ranker = lambda question: ()
 
     def ingest(self, case: Case) -> Ingested:
         """Take in a history: rank functions are made, no language model is called."""

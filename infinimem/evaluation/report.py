@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from infinimem.evaluation.database import read
 from infinimem.evaluation.metrics import FIRST, HITS, paired_difference, percentile
+from infinimem.evaluation.runner import read
 from infinimem.evaluation.spec import OWN
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 from infinimem.errors import FleetError, LibraryError, ModelError, UsageError
 from infinimem.fleet.due import LEASE, Due
-from infinimem.fleet.head import Head, demand, folder_files, pack
-from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
+from infinimem.fleet.home import MAX_OBJECT, Head, Home, Moved, checked, demand, folder_files, pack, ulid
 from infinimem.fleet.places import SWEEP, Places, brought_in, write_out
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import connect

@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 
 from infinimem.errors import LibraryError, NotALibrary
-from infinimem.fleet.head import EXPORTED, Head, folder_files
+from infinimem.fleet.home import EXPORTED, Head, folder_files
 from infinimem.settings import SETTINGS
 from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files, digest
@@ -151,11 +151,9 @@ class Places:
     def scratch(self) -> Iterator[Path]:
         """A folder for the time of the block, which the killed leave for the next sweep."""
         with explained("make", self._own):
-            made = Path(mkdtemp(dir=self._own))
-        try:
-            yield made
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+            made = TemporaryDirectory(dir=self._own, ignore_cleanup_errors=True)
+        with made as folder:
+            yield Path(folder)
 
     def sweep(self) -> None:
         """Delete what is unused, and what the dead left. Once in SWEEP."""

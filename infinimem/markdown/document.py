@@ -122,19 +122,9 @@ def is_signed(doc_id: str) -> bool:
     return doc_id == CURRENT or doc_id.startswith(folders().owned)
 
 
-def scan(
-    doc_id: str, lines: Sequence[str], start: int, parts: Outline, before: Sequence[Located] = ()
-) -> Scan:
-    """Read a body.
-
-    Args:
-        doc_id: evidence documents alone have continuation lines; in whole files, which are records or a
-            model's own, what looks like an entry or a person's item is neither; in notes no line is an entry.
-        lines: all physical lines of the document, without line ends.
-        start: number of lines of the header, which are passed over.
-        parts: their `outline`.
-        before: what stood in the document before an edit; such lines need not be parsed again.
-    """
+def _scan(doc_id: str, lines: Sequence[str], start: int, parts: Outline, before: Sequence[Located]) -> Scan:
+    """Read a body: evidence alone has continuation lines; in whole files, which are records or a model's own,
+    what looks like an entry or a person's item is neither; in notes no line is an entry."""
     known = {place.entry.line: place.entry for place in before}
     continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(folders().whole)
     signed = is_signed(doc_id)
@@ -177,8 +167,7 @@ def scan(
     return Scan(tuple(entries), tuple(unsigned), tuple(malformed), tuple(prose))
 
 
-def outline(doc_id: str, lines: Sequence[str], start: int) -> Outline:
-    """Return the outline of a body; arguments as for `scan`."""
+def _outline(doc_id: str, lines: Sequence[str], start: int) -> Outline:
     continued = doc_id.startswith("evidence/")
     marks = "#" if continued else "#= -"  # an indented line may be a continuation, so it is no heading there
     marked = _marked(lines, start)
@@ -226,13 +215,8 @@ def _end_of_entry(lines: Sequence[str], number: int) -> int:
 
 
 def fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
-    """Return the closed fences, the closing line by the opening one: a stray ``` hides nothing.
-
-    Args:
-        lines: all lines of a document.
-        start: how many of them to pass over.
-        indented: whether a fence may be indented, by up to three spaces.
-    """
+    """Return the closed fences of all lines but the first `start`, the closing line by the opening one;
+    `indented`: by up to three spaces. A stray ``` hides nothing."""
     return _closed(lines, _marked(lines, start), indented)[0]
 
 
@@ -348,12 +332,12 @@ class Document:
 
     @cached_property
     def _outline(self) -> Outline:
-        return outline(self.id, self._bare, self.header_end)
+        return _outline(self.id, self._bare, self.header_end)
 
     @cached_property
     def _scan(self) -> Scan:
         before = vars(self).pop("_before", ())  # needed no more
-        return scan(self.id, self._bare, self.header_end, self._outline, before)
+        return _scan(self.id, self._bare, self.header_end, self._outline, before)
 
     @cached_property
     def _by_seq(self) -> dict[int, Located]:
