@@ -35,7 +35,7 @@ from infinimem.evaluation.datasets.notes import first_line
 from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
 from infinimem.evaluation.spec import BASELINES, LENGTHS, Spec
 from infinimem.evaluation.spending import Booked, Spending
-from infinimem.grounding.when import day_of, mentions
+from infinimem.grounding.sentences import day_of, mentions
 from infinimem.index.vectors import Vectors
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
