@@ -129,7 +129,7 @@ def bench(
 
 
 def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> dict[str, Any]:
-    from infinimem.evaluation.judge import indifferent
+    from infinimem.evaluation.metrics import indifferent
     from infinimem.evaluation.report import write_report
 
     options.out.say(f"{counted(size.questions, 'question')} to ask, {size}")

@@ -24,8 +24,8 @@ from threading import Lock
 from typing import Any
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
-from infinimem.evaluation.judge import grades, judge
 from infinimem.evaluation.methods import Embedders, Making, Means, method
+from infinimem.evaluation.metrics import grades, judge
 from infinimem.evaluation.model import Benchmark, Case, Ingested, Method, Question, Result
 from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending

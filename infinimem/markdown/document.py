@@ -107,10 +107,8 @@ def heading_title(line: str) -> tuple[int, str] | None:
 
 
 def item_start(line: str) -> int:
-    """Return where the text of the list item at column 0 begins in `line`; 0 if it is none.
-
-    A task (`- [ ] call Bo`) is none: a signature would take its checkbox away.
-    """
+    """Return where the text of the list item at column 0 begins in `line`; 0 if it is none, or a task
+    (`- [ ] call Bo`): a signature would take its checkbox away."""
     match = _ITEM.match(line)
     if match is None or _TASK.match(line, match.end()):
         return 0
@@ -392,18 +390,13 @@ class Document:
 
     @property
     def has_prose(self) -> bool:
-        """Whether it holds anything but headings, entries, list items at column 0 and blank lines.
-
-        A malformed line counts, and so does a header that is not ours to edit.
-        """
+        """Whether it holds anything but headings, entries, list items at column 0 and blank lines, or has a
+        malformed line, or a header that is not ours to edit."""
         return bool(self._scan.prose or self.malformed or not self.header.editable)
 
     def text_line(self, number: int) -> str:
-        """Return line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
-
-        Raises:
-            IndexError: there is no such line.
-        """
+        """Return line `number` (from 1) for showing, without its end, undecodable bytes as U+FFFD; IndexError
+        if there is none."""
         if number < 1:
             raise IndexError(number)
         return self._shown[number - 1]
@@ -499,13 +492,9 @@ class Document:
         return document
 
     def with_header(self, changes: Mapping[str, str | None]) -> Document:
-        """Return it with header keys set to YAML text (`quote`, `flow`) or, with None, removed.
-
-        A header that does not parse, or is another program's, is left as it is.
-
-        Raises:
-            ValueError: a value is not the YAML of one key, or the header would pass its bounds.
-        """
+        """Return it with header keys set to YAML text (`quote`, `flow`) or, with None, removed; a header that
+        does not parse, or is another program's, stays. ValueError if a value is not the YAML of one key, or
+        the header would pass its bounds."""
         if not self.header.editable:
             return self
         lines, header = edit_header(self.lines, self.header.end, changes, self.newline)
@@ -516,14 +505,8 @@ class Document:
         return document
 
     def sign(self, signatures: Mapping[int, str]) -> Document:
-        """Put signatures on list items, or entries; their text stays.
-
-        Args:
-            signatures: by the number of a line the entry line whose signature it gets.
-
-        Raises:
-            ValueError: there is no list item, or what it gets is no entry.
-        """
+        """Put signatures on list items, or entries, whose text stays: by the number of a line the entry line
+        whose signature it gets. ValueError if there is no list item, or what it gets is no entry."""
         lines = list(self.lines)
         for number, entry_line in signatures.items():
             line = self._bare[number - 1]

@@ -198,7 +198,6 @@ class LoCoMo(_Exported):
         self._corrections = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in rows}
 
     def questions(self, record: Json, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
-        """See `_Exported.questions`."""
         asked = record["qa"]
         if not isinstance(asked, list) or not all(isinstance(row, dict) for row in asked):
             raise UsageError(f"{path.name} is not as LoCoMo has it: 'qa' is no list of objects")
@@ -359,7 +358,6 @@ class FactConsolidation(_Exported):
     lacks = "no text and questions"
 
     def questions(self, record: Json, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
-        """See `_Exported.questions`."""
         asked, expected = record["questions"], record["answers"]
         if not isinstance(expected, list) or len(asked) != len(expected):
             raise UsageError(
