@@ -332,7 +332,7 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
         raise UsageError(f"{folder} is not empty and holds no run; choose another folder with --out")
     if write:
         folder.mkdir(parents=True, exist_ok=True)
-    held = Files(folder).exclusive(0) if write else nullcontext()
+    held = Files(folder).exclusive(1) if write else nullcontext()
     with held, _connected(path if write or is_there else ":memory:") as rows:
         _demand_same(rows, folder, config)
         if write:  # no row waits for the disk, and none is half there

@@ -19,7 +19,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from infinimem import tokens
+from infinimem import results, tokens
 from infinimem.errors import LibraryError, UsageError
 from infinimem.hooks.recall import Recall
 from infinimem.index.search import searcher
@@ -31,15 +31,6 @@ from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, session_of, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
-from infinimem.results import (
-    answer_json,
-    asked_for,
-    forgotten_json,
-    history_json,
-    log_json,
-    receipt_json,
-    summary,
-)
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.render import by_name, topic_names
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
@@ -86,7 +77,7 @@ def home(asked: Asked) -> Page:
     stamps = view.stored.stamps if view.stored and not view.initialised else {}
     saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
     shown = {
-        "receipts": [(one, summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
+        "receipts": [(one, results.summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
         "awaiting": status["lines_awaiting_review"],
@@ -148,7 +139,7 @@ def line(asked: Asked) -> Page:
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
     }
-    return Page("line.html", history_json(events), shown)
+    return Page("line.html", results.history_json(events), shown)
 
 
 def search(asked: Asked) -> Page:
@@ -194,7 +185,7 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str, bool]]:
     """Return a text in pieces, and whether each is a word that was asked for."""
     found, at = [], 0
-    for start, end in asked_for(text, terms, words):
+    for start, end in results.asked_for(text, terms, words):
         found += [(text[at:start], False), (text[start:end], True)]
         at = end
     return [(piece, hit) for piece, hit in [*found, (text[at:], False)] if piece]
@@ -210,10 +201,11 @@ def timeline(asked: Asked) -> Page:
     topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
-        (day, [(one, summary(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
+        (day, [(one, results.summary(one)) for one in of])
+        for day, of in groupby(some, lambda one: one.time[:10])
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
-    return Page("timeline.html", log_json(some), {**shown, "topics": topics})
+    return Page("timeline.html", results.log_json(some), {**shown, "topics": topics})
 
 
 def receipt(asked: Asked) -> Page:
@@ -224,12 +216,12 @@ def receipt(asked: Asked) -> Page:
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
-        "summary": summary(one),
+        "summary": results.summary(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
         "undo": undoing(asked, one),
     }
-    return Page("receipt.html", receipt_json(one) or {}, shown)
+    return Page("receipt.html", results.receipt_json(one) or {}, shown)
 
 
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
@@ -371,14 +363,14 @@ def forget(asked: Asked) -> Page:
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
     done = asked.memory.forget([seq_of(name)])
-    return Page("forgotten.html", forgotten_json(done), {"done": done})
+    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
     going = asked.memory.forget([seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
-    return Page("forgetting.html", forgotten_json(going, planned=True), shown)
+    return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
 
 
 def asking(asked: Asked) -> Page:
@@ -400,7 +392,7 @@ def ask(asked: Asked) -> Page:
         "cited": cited,
         "quoted": asked.memory.llm.name == "offline",
     }
-    return Page("ask.html", answer_json(found), shown)
+    return Page("ask.html", results.answer_json(found), shown)
 
 
 def moments(asked: Asked) -> list[str]:
