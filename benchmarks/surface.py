@@ -36,8 +36,7 @@ from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, TEMPORAL, VERSIO
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 
 SESSION = 50
 """Turns of one evidence document."""

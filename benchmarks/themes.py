@@ -25,7 +25,7 @@ from infinimem import open_memory
 from infinimem.evaluation.datasets.exports import LoCoMo
 from infinimem.evaluation.model import Case
 from infinimem.strategies.records.record import number_of, record_id
-from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.records.record_store import Loaded
 from infinimem.strategies.xmemory.partition import ThemePartition
 from infinimem.strategies.xmemory.spec import XmemorySettings, scaled
 

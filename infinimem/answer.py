@@ -104,7 +104,6 @@ def shown(question: str, evidence: Evidence, budget: int) -> Answered:
 
 
 def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:
-    """Return a reply's answer, and the lines that it cites."""
     stating = [line for line in lines if not line.is_heading]
     if reply.data is None or not reply.data["answer"].strip():
         best = next(iter(stating), lines[0])

@@ -44,8 +44,6 @@ def conserved(
     ]
 
 
-# ── plans ───────────────────────────────────────────────────────────────────────────────────────
-
 Same = Callable[[Entry, Entry], bool]
 """Tells whether a line says what another one says; grounding.claims.is_repetition knows."""
 
@@ -185,9 +183,6 @@ def archive_refusal(
 def is_archive(doc_id: str) -> bool:
     """Tell whether a line there is out of the readers' sight already."""
     return doc_id.startswith(("archive/", "evidence/"))
-
-
-# ── which line is newer ───────────────────────────────────────────────────────────────────────────
 
 
 def said_at(entry: Entry, lookup: Lookup) -> str | None:

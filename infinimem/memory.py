@@ -213,11 +213,8 @@ class Memory(Reader):
         return [each.receipt for each in outcomes if isinstance(each, Applied) and each.receipt]
 
     def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
-        """Apply a strategy's plans one by one until there are no more, and yield what became of each.
-
-        Where lines are forgotten meanwhile, what the strategy has thought so far may quote them: it begins
-        anew.
-        """
+        """Apply a strategy's plans one by one, and yield what became of each. Where lines are forgotten
+        meanwhile, what the strategy has thought so far may quote them: it begins anew."""
         library, llm = self.library, self.llm
         while True:
             view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
@@ -314,7 +311,7 @@ class Memory(Reader):
     def preview(self, max_tokens: int | None = None) -> Mapping[str, tuple[bytes, bytes]]:
         """Return what `consolidate` would write: bytes before and after, by document. Nothing is done; a
         `consolidate` that follows makes the same of the replies that were kept."""
-        from infinimem.operations.rehearsal import copied, differences
+        from infinimem.operations.as_of import copied, differences
 
         self._demand_model("a dry run")
         with self._spending(max_tokens), copied(self.library, self.library.clock) as library:
@@ -331,7 +328,7 @@ class Memory(Reader):
             UsageError: there is no such receipt, or another strategy or model made it.
             ModelUnavailable: replies are gone, or a later receipt of the same call was named.
         """
-        from infinimem.operations.rehearsal import before, changed
+        from infinimem.operations.as_of import before, changed
 
         client = self.llm if self.llm.name == OFFLINE else Cached(self.llm.silent(), self._replies())
         made: list[Receipt] = []
@@ -553,7 +550,6 @@ class Memory(Reader):
 
 @contextmanager
 def _pending_kept() -> Iterator[None]:
-    """Say of a model that is gone that what was said is recorded."""
     try:
         yield
     except ModelUnavailable as error:

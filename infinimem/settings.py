@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
 from infinimem import user_folders
 from infinimem.errors import FormatTooNew, SettingsError, escape, meant
@@ -35,18 +35,16 @@ class HarmlessIf:
         self.values = values
 
 
-class OneOf:
+class OneOf(NamedTuple):
     """Marks a setting that is one of the names which a function gives: packages may add to them."""
 
-    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
-        self.names = names
+    names: Callable[[], Iterable[str]]
 
 
-class Least:
+class Least(NamedTuple):
     """Marks a number that is at least so much; others are at least 0."""
 
-    def __init__(self, number: float) -> None:
-        self.number = number
+    number: float
 
 
 T = TypeVar("T")

@@ -57,9 +57,6 @@ def first_today(note: Path) -> bool:
     return True
 
 
-# ── trust ───────────────────────────────────────────────────────────────────────────────────────
-
-
 class Trusted(NamedTuple):
     """A library that `init` made here or `trust` named: its real path, the digest of approved settings."""
 
@@ -144,9 +141,6 @@ def _read(file: Path) -> Trusted | None:
                 found = json.loads(opened.read(1 << 16))
                 return Trusted(str(found["library"]), str(found["settings"]))
     return None
-
-
-# ── cache ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def cache_folder(root: str, *parts: str) -> Path | None:

@@ -17,8 +17,7 @@ from infinimem.strategies.allmem.spec import PAPER as PRESET
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.records.record import Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 
 PAPER: Mapping[str, Any] = {**PRESET, "successors_first": True}
 """The paper's way, in which each stage stands alone, but for the order of what was superseded."""

@@ -18,7 +18,7 @@ from infinimem.strategies.gam import strategy as of_network
 from infinimem.strategies.infini import documents, plan
 from infinimem.strategies.infini import strategy as of_topics
 from infinimem.strategies.recmem import strategy as of_episodes
-from infinimem.strategies.segment import SEGMENT
+from infinimem.strategies.records.asking import SEGMENT
 from infinimem.strategies.xmemory import partition as of_themes
 from infinimem.strategies.xmemory import strategy as of_blocks
 

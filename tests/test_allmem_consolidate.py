@@ -21,8 +21,7 @@ from infinimem.strategies.allmem.spec import BUFFER, AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Ref, fits, record_id
-from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, puts
 from infinimem.testing import ScriptedLLM
 
 A, B, C, D, E, F = (f"u-00000{number}" for number in range(1, 7))

@@ -17,8 +17,7 @@ from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, VERSION, AllmemS
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, changed, puts
 from infinimem.testing import ScriptedLLM
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()

@@ -22,8 +22,8 @@ from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import UnitSearch
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, puts
+from infinimem.testing import ScriptedLLM
 
 
 class Angles:
@@ -118,7 +118,7 @@ class Measured:
     def _search(self, query: str, budget: int, own: AllmemSettings) -> UnitSearch:
         space = VectorIndex(Vectors(None, Angles()))
         space.sync(self.bank)
-        return UnitSearch(self.view(), (self.bank, space), query, budget, own)
+        return UnitSearch(self.view(), (self.bank, space), query, budget, own, ScriptedLLM({}))
 
 
 def texts(evidence: Evidence) -> list[str]:

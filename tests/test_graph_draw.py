@@ -8,8 +8,9 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infinimem.strategies.links import Topology, around
+from infinimem.strategies.base import Topology
 from infinimem.strategies.records.record import Link
+from infinimem.strategies.records.strategy import around
 
 NODES = "abcdefgh"
 KINDS = ("version", "like")

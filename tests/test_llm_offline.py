@@ -31,7 +31,7 @@ from infinimem.strategies.infini.plan import COMPARE, PLAN, REWRITE
 from infinimem.strategies.infini.strategy import EXTRACT
 from infinimem.strategies.recmem.strategy import EPISODES, REFINE
 from infinimem.strategies.recmem.strategy import MERGE as MERGE_EPISODES
-from infinimem.strategies.segment import SEGMENT
+from infinimem.strategies.records.asking import SEGMENT
 from infinimem.strategies.xmemory.partition import THEME
 from infinimem.strategies.xmemory.strategy import FACTS, GATE
 from infinimem.strategies.xmemory.strategy import TELL as EPISODE

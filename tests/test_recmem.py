@@ -23,7 +23,7 @@ from infinimem.llm.tasks import ANSWER, render
 from infinimem.memory import Memory
 from infinimem.settings import parse_settings, template
 from infinimem.strategies.base import Linked
-from infinimem.strategies.recmem import subconscious
+from infinimem.strategies.recmem import strategy as recmem
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.strategy import ROLES
 from infinimem.strategies.records.record import record_id
@@ -111,7 +111,7 @@ def test_a_plan_looks_again_at_its_own_exchanges_and_not_at_all_of_a_long_sessio
         made.append(1)
         return record_id(*args)
 
-    monkeypatch.setattr(subconscious, "record_id", counted)
+    monkeypatch.setattr(recmem, "record_id", counted)
     say(library(tmp_path, model()), *["@20 a"] * 40)
     assert 40 <= len(made) < 10 * 40
 

@@ -9,7 +9,7 @@ from cases import each
 
 from infinimem.llm.scripted import ScriptedLLM
 from infinimem.model import Entry, Located
-from infinimem.strategies.segment import segments
+from infinimem.strategies.records.asking import segments
 
 DAY = "2025-01-04T"
 

@@ -22,8 +22,7 @@ from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Stage, Usage
 from infinimem.strategies.records.record import Record
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.records.record_store import Loaded, RecordStore
 from infinimem.strategies.xmemory.spec import XmemorySettings
 
 TIME = "2025-01-04T10:00:00"

@@ -8,13 +8,16 @@ import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 from infinimem.errors import SettingsError, UsageError
 from infinimem.settings import Settings, defaults, parse_settings
 from infinimem.spec import Way, spec_of, strategies
 
-OWN = {name: way for spec in strategies().values() for name, way in spec.methods.items()}
+_OURS = tomllib.loads(files("infinimem.strategies").joinpath("bench.toml").read_text("utf-8"))
+OWN = {name: Way(**row) for name, row in _OURS["methods"].items()}
+OWN |= {name: way for spec in strategies().values() for name, way in spec.methods.items()}
 """The project's own methods, and those of strategies that packages add."""
 BASELINES: Mapping[str, Collection[str]] = {
     "none": (),
@@ -29,10 +32,9 @@ BASELINES: Mapping[str, Collection[str]] = {
 """What they are compared with, each with the settings that it takes."""
 NAMES = (*OWN, *BASELINES)
 
-_BESIDE = dict.fromkeys(("five", "five-answers"), ("dense", "bm25"))
-"""What stands for itself in a group, after the methods of all strategies that name it."""
-GROUPS: dict[str, tuple[str, ...]] = {}
-for _groups in (*(spec.groups for spec in strategies().values()), _BESIDE):
+GROUPS: dict[str, Sequence[str]] = _OURS["groups"]
+"""Methods that are asked for in one word; strategies that packages add may add to each."""
+for _groups in (spec.groups for spec in strategies().values()):
     for _name, _those in _groups.items():
         GROUPS[_name] = (*GROUPS.get(_name, ()), *_those)
 

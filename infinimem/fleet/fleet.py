@@ -26,8 +26,7 @@ from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
-from infinimem.operations.forget.forget import Forgotten
-from infinimem.operations.forget.residue import Residue
+from infinimem.operations.forget.forget import Forgotten, Residue
 from infinimem.settings import configuration
 from infinimem.store import disk
 from infinimem.store.evidence import check_turn

@@ -21,17 +21,14 @@ def unfinished(files: Files) -> bool:
 def finish(files: Files) -> None:
     """Finish it. Idempotent; transactions are recovered already."""
     if unfinished(files):
-        from infinimem.operations.forget import residue
+        from infinimem.operations.forget import forget
 
-        residue.finish(files)
+        forget.finish(files)
 
 
 def before(library: Library, op: str) -> None:
-    """A receipt of this operation is about to be written, and with `git = true` it will be a commit.
-
-    What was said and written since is committed first, so that a receipt's own commit shows what it did
-    alone; not before a `forget`, which would put into history what is to be forgotten.
-    """
+    """Commit what was said and written since the last receipt, so that the next commit shows what it did
+    alone; not before a `forget`, which would put into history what is to be forgotten."""
     if library.settings.git and op != "forget":
         from infinimem.operations.git import keep
 

@@ -1,31 +1,46 @@
-"""The library as it stood at a moment: later receipts are taken back one by one, newest first. Pure.
+"""The library as it stood at a moment, and a copy in a folder of its own: what would happen, happens there.
 
-What a receipt moved goes back where it was; what was said or drawn later is not there yet; lines that a
-person edited or deleted read as they did when they were last seen. People's own notes are as they are now:
-nothing records how they were. Source: docs/FORMAT.md, Receipt.
+Later receipts are taken back one by one, newest first. Pure. What a receipt moved goes back where it was;
+what was said or drawn later is not there yet; lines that a person edited or deleted read as they did when
+they were last seen. People's own notes are as they are now: nothing records how they were. Source:
+docs/FORMAT.md, Receipt.
+
+A copy goes when its block ends. It lies in the cache, so that a `forget` takes it away, and has the library's
+vectors, which may have been paid for.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from infinimem.errors import UsageError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Receipt
 from infinimem.spec import folders
+from infinimem.store import sequence, state
 from infinimem.store.external_edits import tracked
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.folders import is_inside
+from infinimem.store.library import Clock, Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
-from infinimem.store.receipts import forgotten, named, receipts_of, reverse_diffs
-from infinimem.store.spec import EVIDENCE
+from infinimem.store.receipts import forgotten, last_forget, named, receipts_of, reverse_diffs
+from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.view import View, whole
+from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _RECEIPT = re.compile(r"(?:journal/)?\d+-(?:[a-z]|[0-9a-f]{6})")
+_STATE = (".infinimem/", ".infinimem/withheld/")
 
 
 @dataclass(frozen=True)
@@ -37,11 +52,8 @@ class Moment:
 
 
 def moment(view: View, name: str) -> Moment:
-    """Parse a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id, else UsageError.
-
-    A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
-    UTC.
-    """
+    """Parse what `Memory.at` takes. A seq is the moment before the next one was given, a date the end of that
+    day; a time without a zone is UTC."""
     receipts = list(receipts_of(view))
     if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
@@ -158,3 +170,73 @@ def _as_seen(
     for doc_id, some in back.items():
         documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(some)
     return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}
+
+
+@contextmanager
+def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = None) -> Iterator[Library]:
+    """Give the same library elsewhere, with the same machine state; `others` are files of the copy, by path.
+    LibraryError if the library cannot be written to, or lines were forgotten in it meanwhile."""
+    files, root, others = library.files, str(library.files.root), others or {}
+    with TemporaryDirectory(dir=cache_folder(root, "rehearsal"), ignore_cleanup_errors=True) as place:
+        there = Files(Path(place))
+        with library.locked() as view:
+            names = [SETTINGS, *(below + name for below in _STATE for name in files.names(below[:-1]))]
+            names += () if others else (f"{doc_id}.md" for doc_id in view.ids("all"))
+            for name in {*names, *others}:
+                data = others[name] if name in others else files.read(name, MAX_OWNED)
+                if data is not None and is_inside(name):
+                    there.stage(name, data, durable=False)
+                    if info := files.lstat(name):  # how long lines have waited in the buffer may count
+                        os.utime(there.root / name, ns=(info.st_mtime_ns, info.st_mtime_ns))
+        state.check(there, claim=True)
+        vectors, copies = (cache_folder(one, "vectors") for one in (root, place))
+        if vectors and copies:
+            with suppress(OSError, shutil.Error):
+                shutil.copytree(vectors, copies, dirs_exist_ok=True)
+        try:
+            yield library.elsewhere(there.root, clock)
+        finally:
+            delete_cache(place)
+            if last_forget(library.view()) != last_forget(view):
+                raise LibraryError("lines were forgotten meanwhile; do it again")
+
+
+@contextmanager
+def before(
+    library: Library, name: str, model: str, made: Sized
+) -> Iterator[tuple[Library, Sequence[Receipt]]]:
+    """Give the library as it stood before a receipt, and the receipts from that on. The time there is that of
+    the receipt; of each that is `made` there, that of the next. UsageError as of `Memory.repeat`."""
+    view, receipts = library.view(), library.receipts()
+    first = named(receipts, name)
+    if (first.strategy, first.model) != (library.spec.name, model):
+        raise UsageError(
+            f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
+        )
+    done = receipts[receipts.index(first) :]
+    past = as_of(view, Moment(first.number - 1, first.high))
+    files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
+    files |= {sequence.MARK: b"%d\n" % first.high, sequence.GIVEN: b""}
+
+    def clock() -> datetime:
+        return datetime.fromisoformat(done[min(len(made), len(done) - 1)].time)
+
+    with copied(library, clock, files) as there:
+        yield there, done
+
+
+def differences(was: View, now: View) -> dict[str, tuple[bytes, bytes]]:
+    """The program's documents that differ, but for receipts: bytes in either view."""
+    both = ({one: view.document(one).to_bytes() for one in view.ids("all")} for view in (was, now))
+    old, new = ({one: data for one, data in each.items() if not one.startswith(JOURNAL)} for each in both)
+    pairs = {one: (old.get(one, b""), new.get(one, b"")) for one in sorted({**old, **new})}
+    return {one: pair for one, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def changed(made: Sequence[Receipt], done: Sequence[Receipt]) -> tuple[str, ...]:
+    """Ids of documents that receipts left otherwise than others did before them, pair by pair."""
+    if not made:
+        return (done[0].id,)
+    new, old = ([{(name, now) for name, _, now in one.files} for one in each] for each in (made, done))
+    differ = set().union(*(one ^ other for one, other in zip(new, old, strict=False)))
+    return tuple(sorted({name for name, _ in differ}))

@@ -109,7 +109,6 @@ class Inspection:
                     yield document
 
     def entries(self, *folders: str) -> Iterator[Located]:
-        """Yield the lines of `own`."""
         return (place for document in self.own(*folders) for place in document.entries)
 
     @cached_property
@@ -136,18 +135,9 @@ class Inspection:
         return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
-    def deleted(self) -> frozenset[int]:
-        """Seqs that a receipt says a person deleted, or had removed."""
-        rows = (row for receipt in self.receipts for row in receipt.rows)
-        return frozenset(row.seq for row in rows if row.why.startswith(("deleted", "removed")))
-
-    @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
         return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
-
-
-# ── documents ───────────────────────────────────────────────────────────────────────────────────
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
@@ -189,9 +179,7 @@ def _other_id(document: Document) -> str | None:
 
 def mended(document: Document, view: View) -> Document | None:
     """Return a document that a person renamed, under the id of its file; a topic keeps its old name as alias.
-
-    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments.
-    """
+    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments."""
     named = _other_id(document)
     if named is None or not (
         document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
@@ -209,14 +197,9 @@ def mended(document: Document, view: View) -> Document | None:
     return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
-# ── links ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def links(inspection: Inspection) -> Iterator[Finding]:
     """Find `[[names]]` and relative links to Markdown files that lead nowhere, in live documents and notes.
-
-    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, files that are no Markdown.
-    """
+    Not looked at: evidence, also where a record quotes it, code, URLs, anchors, files of other kinds."""
     view = inspection.view
     # Logseq writes a/b as a___b, and what no file system takes as %3F.
     names = (name for doc_id in view.ids("all") for name in (doc_id, unquote(doc_id.replace("___", "/"))))
@@ -256,9 +239,6 @@ def _targets(line: str, doc_id: str) -> Iterator[str]:
             full = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
             if not full.startswith("../"):  # outside the folder is not ours to say
                 yield full.removesuffix(".md")
-
-
-# ── lines ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def lines(inspection: Inspection) -> Iterator[Finding]:
@@ -319,8 +299,10 @@ def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[
 
 def _origins(inspection: Inspection) -> Iterator[Finding]:
     drawn = inspection.view.drawn or frozenset()
+    rows = (row for receipt in inspection.receipts for row in receipt.rows)
+    deleted = {row.seq for row in rows if row.why.startswith(("deleted", "removed"))}  # by a person
     for place in inspection.entries(ARCHIVE, CURRENT, TOPICS):
-        missing = {seq for seq in place.entry.origin if seq not in inspection.places} - inspection.deleted
+        missing = {seq for seq in place.entry.origin if seq not in inspection.places} - deleted
         if missing:
             # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
             existed = missing <= drawn or place.entry.source == "human"
@@ -361,9 +343,6 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
     for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
         yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
-
-
-# ── receipts ────────────────────────────────────────────────────────────────────────────────────
 
 
 def receipts(inspection: Inspection) -> Iterator[Finding]:
@@ -429,28 +408,18 @@ def _changed(inspection: Inspection, doc_id: str) -> int:
     return max(info.st_mtime_ns, info.st_ctime_ns)
 
 
-# ── what lies beside the documents ──────────────────────────────────────────────────────────────
-
-
 def passed_over(inspection: Inspection) -> Iterator[Finding]:
-    """Find settings that are not read, and files that no tool shows although they may be meant as notes."""
+    """Find what does not count: settings not read or not trusted, broken packages, and files that no tool
+    shows although they may be meant as notes."""
     library = inspection.library
     if not library.initialised and os.path.lexists(library.root / SETTINGS):
         what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
         yield Finding("error", what, SETTINGS)
     for path, why in library.fresh.passed_over().items():
         yield Finding("note", f"passed over: {why}", path)
-
-
-def suspended_settings(inspection: Inspection) -> Iterator[Finding]:
-    """Find settings that do not count, because the user does not trust the library."""
-    for name, value in inspection.library.configuration.suspended.items():
+    for name, value in library.configuration.suspended.items():
         what = f"{name} = {shown(name, value)} has no effect: the library is not trusted (infinimem trust)"
         yield Finding("note", what, SETTINGS)
-
-
-def broken_packages(inspection: Inspection) -> Iterator[Finding]:
-    """Find strategies that packages add and that cannot be used."""
     for name, why in broken().items():
         yield Finding("note", why, f"strategy {name}")
 
@@ -482,27 +451,20 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def withheld(inspection: Inspection) -> Iterator[Finding]:
-    """Find archivings that need approval, while both lines are live."""
-    for row in awaiting(inspection.library) if inspection.complete else ():
+def waiting(inspection: Inspection) -> Iterator[Finding]:
+    """Find what waits: archivings for approval while both lines are live, turns of which no answer of a model
+    was of use, receipts that git does not have."""
+    library = inspection.library
+    for row in awaiting(library) if inspection.complete else ():
         if row.code in CODES and not row.void:
             words = "outdated by" if row.why == "superseded" else "a duplicate of"
             what = f"line {row.seq} may be {words} {row.by}; archiving it awaits review ({CODES[row.code]})"
             yield Finding("note", what, row.was)
-
-
-def unanswered(inspection: Inspection) -> Iterator[Finding]:
-    """Find turns about which no answer of a model was of use."""
     if failed := inspection.view.unanswered():
         what = f"{state.unanswered_message(failed)}; turns {listed(sorted(failed))}"
         yield Finding("note", what, state.PATH)
-
-
-def uncommitted_receipts(inspection: Inspection) -> Iterator[Finding]:
-    """Find receipts that git does not have, where `git = true`."""
-    library = inspection.library
-    waiting = uncommitted(library.files, inspection.view) if library.settings.git else None
-    if waiting and waiting.why:
-        count = len(waiting.receipts)
-        what = f"{count} receipt{'s' * (count != 1)} not committed: {waiting.why}" if count else waiting.why
-        yield Finding("note", f"git = true: {what}", waiting.receipts[0] if count else JOURNAL)
+    git = uncommitted(library.files, inspection.view) if library.settings.git else None
+    if git and git.why:
+        count = len(git.receipts)
+        what = f"{count} receipt{'s' * (count != 1)} not committed: {git.why}" if count else git.why
+        yield Finding("note", f"git = true: {what}", git.receipts[0] if count else JOURNAL)

@@ -14,10 +14,10 @@ import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.claims import find_duplicates
@@ -54,7 +54,7 @@ _NEEDLES = {
     "SoftLayer Credentials": ("softlayer", "sl_"),
     "Stripe Access Key": ("k_live_",),
 }
-"""Of kinds of the scanner whose patterns are slow, or find much else in prose."""
+"""Words of which one stands near a secret of kinds whose patterns are slow, or find much else in prose."""
 _UNFIT = frozenset(
     ("Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", "Secret Keyword")
 )
@@ -63,29 +63,19 @@ _PLACEHOLDER = re.compile(r"[<>{}$…]|(?i:example|x{6}|your[_-]|change[_-]?me|p
 """What stands in place of a secret where one is explained."""
 _ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z")
 
-
-@dataclass(frozen=True)
-class Check:
-    """A check of `doctor` or `lint`: its name, and what gives its findings.
-
-    With `notes_too` it runs also in a folder of notes, which has no infinimem.toml.
-    """
-
-    name: str
-    find: Callable[[checks.Inspection], Iterable[Finding]]
-    notes_too: bool = False
+Check = Callable[[checks.Inspection], Iterator[Finding]]
 
 
 def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST) -> list[Finding]:
     """Return what checks find, errors first, then by place, of each check `most` notes."""
     findings: list[Finding] = []
     for check in those:
-        if check.notes_too or inspection.view.initialised:
-            own = dict.fromkeys(check.find(inspection))
+        if check in ANYWHERE or inspection.view.initialised:
+            own = dict.fromkeys(check(inspection))
             notes = [finding for finding in own if finding.level == "note"]
             findings += [finding for finding in own if finding.level == "error"] + notes[:most]
             if more := notes[most:]:
-                what = f"{len(more)} more like this one from here on ({check.name})"
+                what = f"{len(more)} more like this one from here on ({check.__name__.replace('_', ' ')})"
                 findings.append(replace(more[0], what=what))
     hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
     for doc_id in hidden:  # the name of a file may be a secret, too
@@ -102,28 +92,8 @@ def _place(where: str) -> tuple[str, int]:
     return (name, int(line)) if name and line.isdecimal() else (where, 0)
 
 
-CHECKS = (
-    Check("passed-over", checks.passed_over, notes_too=True),
-    Check("documents", checks.documents, notes_too=True),
-    Check("links", checks.links, notes_too=True),
-    Check("settings", checks.suspended_settings, notes_too=True),
-    Check("packages", checks.broken_packages, notes_too=True),
-    Check("machine-state", checks.machine_state),
-    Check("withheld", checks.withheld),
-    Check("unanswered", checks.unanswered),
-    Check("lines", checks.lines),
-    Check("dates", checks.misdated),
-    Check("receipts", checks.receipts),
-    Check("stale-dependents", checks.stale),
-    Check("git", checks.uncommitted_receipts),
-)
-
-
 def examine(library: Library, most: int = MOST) -> list[Finding]:
-    """Return what `doctor` finds, errors first, then by place, of each check `most` notes.
-
-    It looks again where others wrote meanwhile.
-    """
+    """Return what `doctor` finds, as `run` does; look again where others wrote meanwhile."""
     findings: list[Finding] = []
     for look in range(TIMES):
         library.fresh.doubt()
@@ -137,10 +107,7 @@ def examine(library: Library, most: int = MOST) -> list[Finding]:
 
 
 def repair(library: Library) -> list[Finding]:
-    """Do what the findings' `fix` says, and return those that this settled; a second time there are none.
-
-    LibraryError if the disk refuses or the library is busy; what was done until then stays.
-    """
+    """As `Memory.repair`; where the disk refuses, what was done until then stays."""
     findings = [finding for finding in examine(library, sys.maxsize) if finding.fix]
     if not findings:
         return []
@@ -208,46 +175,32 @@ def _count(view: View, scope: Scope) -> int:
     return sum(known[one] if one in known else len(view.document(one).entries) for one in ids)
 
 
-# ── lint ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def lint(view: View) -> list[Finding]:
     """Return what `lint` finds; its `fix` is what a person can do."""
     return run(LINT, checks.Inspection.of(view))
 
 
-class Detector(NamedTuple):
-    """What finds the secrets of a kind in a text that holds one of these needles, whatever their case."""
-
-    kind: str
-    needles: tuple[str, ...]
-    find: Callable[[str], Iterable[str]]
-
-
 @cache
-def scanner() -> tuple[Detector, ...]:
-    """Return the detectors of the extra `lint`, made once; none if it is not installed."""
+def scanner() -> Mapping[str, Callable[[str], Iterable[str]]]:
+    """Return what finds secrets, by their kind, made once; nothing if the extra `lint` is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of requests, about packages beside it; no request is made
             from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     except ImportError:
-        return ()
+        return {}
     plugins: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
-    return tuple(
-        Detector(kind, _NEEDLES.get(kind, ()), plugins[kind]().analyze_string)
-        for kind in sorted(plugins.keys() - _UNFIT)
-    )
+    return {kind: plugins[kind]().analyze_string for kind in sorted(plugins.keys() - _UNFIT)}
 
 
 def secrets(inspection: checks.Inspection) -> Iterator[Finding]:
     """Find each line and each file name with a secret, in receipts and people's notes too."""
     for document in inspection.documents.values():
-        if not (detectors := _detected("\n".join(document.lines), scanner())):
+        if not (kinds := _detected("\n".join(document.lines), scanner())):
             continue
         seqs = {n: one.seq for one in document.entries for n in range(one.start_line, one.end_line + 1)}
         for number, line in enumerate(document.lines, 1):
-            for kind in sorted({detector.kind for detector in _detected(line, detectors)}):
+            for kind in _detected(line, kinds):
                 advice = "revoke it where it is used; " + (
                     f"infinimem forget --seq {seqs[number]} removes it and all that came from it"
                     if number in seqs
@@ -263,14 +216,14 @@ def _is_secret(name: str) -> bool:
     return bool(_detected(name, scanner()))
 
 
-def _detected(text: str, detectors: Iterable[Detector]) -> list[Detector]:
+def _detected(text: str, kinds: Iterable[str]) -> list[str]:
     small = text.lower()
-    likely = (one for one in detectors if not one.needles or any(needle in small for needle in one.needles))
+    likely = (kind for kind in kinds if any(needle in small for needle in _NEEDLES.get(kind, ("",))))
     windows = [text[start : start + WINDOW] for start in range(0, len(text), WINDOW - OVERLAP)]
     return [
-        one
-        for one in likely
-        if any(not _PLACEHOLDER.search(secret) for window in windows for secret in one.find(window))
+        kind
+        for kind in likely
+        if any(not _PLACEHOLDER.search(one) for window in windows for one in scanner()[kind](window))
     ]
 
 
@@ -330,10 +283,17 @@ def mixed_zones(inspection: checks.Inspection) -> Iterator[Finding]:
             yield Finding("note", what, at(first), advice)
 
 
-LINT = (
-    Check("secrets", secrets, notes_too=True),
-    Check("names", unlawful_names, notes_too=True),
-    Check("duplicates", repeated),
-    Check("times", mixed_zones),
-    Check("growth", unbounded),
+CHECKS = (
+    checks.passed_over,
+    checks.documents,
+    checks.links,
+    checks.machine_state,
+    checks.waiting,
+    checks.lines,
+    checks.misdated,
+    checks.receipts,
+    checks.stale,
 )
+LINT = (secrets, unlawful_names, repeated, mixed_zones, unbounded)
+ANYWHERE = (checks.passed_over, checks.documents, checks.links, secrets, unlawful_names)
+"""Checks that run also in a folder of notes, which has no infinimem.toml."""

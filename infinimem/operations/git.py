@@ -90,9 +90,6 @@ _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
-# ── when, of which files, or why not ────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Uncommitted:
     """Receipts that no commit has, oldest first, and why: "" where nothing is in the way."""
@@ -102,10 +99,8 @@ class Uncommitted:
 
 
 def keep(library: Library, unless_known: bool = False) -> None:
-    """Commit what no commit has, under the lock. A problem with git is logged once, and stops nothing.
-
-    With `unless_known` git is asked only where there is a receipt that it is not known to have.
-    """
+    """Commit what no commit has, under the lock; `unless_known` if there is a receipt that git is not known
+    to have. A problem with git is logged once, and stops nothing."""
     files, note, known = library.files, _read_note(library.files), None
     try:
         view = library.view()
@@ -130,7 +125,7 @@ def _commit(files: Files, view: View, now: datetime) -> None:
     changed = repository.changed(_ours())
     if fault := _fault(changed, view):
         raise GitUnusable(fault)
-    kinds = (changed.known, changed.added, changed.untracked)
+    kinds = (changed.paths, changed.new, changed.untracked)
     ours = Changed(*(tuple(path for path in some if _is_ours(path, files)) for some in kinds))
     if ours.paths:
         waiting = _new_receipts(changed, view)
@@ -201,14 +196,8 @@ def _read_note(files: Files) -> dict[str, object]:
     return note if isinstance(note, dict) else {}
 
 
-# ── messages ────────────────────────────────────────────────────────────────────────────────────
-
-
 def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
-    """Write a subject, and a paragraph for each receipt, oldest first; there may be none, or several.
-
-    `turns` and `lines` were said, and drawn from that, since the receipts that were committed before.
-    """
+    """Write a subject, and a paragraph for each receipt; `turns` and `lines` came since the last commit."""
     said = ", ".join([f"{n} {what}{'s' * (n != 1)}" for n, what in ((turns, "turn"), (lines, "line")) if n])
     if not receipts:
         return f"record: {said}\n" if said else "edit: by hand\n"
@@ -232,9 +221,6 @@ def _subject(receipt: Receipt) -> str:
     return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
 
 
-# ── git itself ──────────────────────────────────────────────────────────────────────────────────
-
-
 class GitUnusable(Exception):
     """Nothing can be committed now; one line says why."""
 
@@ -247,24 +233,14 @@ class NoRepository(GitUnusable):
 class Changed:
     """What differs from HEAD, as paths below the folder, sorted."""
 
-    known: tuple[str, ...] = ()
-    """Files of HEAD that are changed or gone."""
-    added: tuple[str, ...] = ()
-    """Files that the index has and HEAD has not."""
+    paths: tuple[str, ...] = ()
+    """All that can be committed."""
+    new: tuple[str, ...] = ()
+    """Of it the files that HEAD does not have, and of these those that the index has not either."""
     untracked: tuple[str, ...] = ()
     unmerged: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Files that a person ignores or is taking out; ignored folders end in "/"."""
-
-    @property
-    def new(self) -> tuple[str, ...]:
-        """Files that HEAD does not have."""
-        return (*self.added, *self.untracked)
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All that can be committed."""
-        return (*self.known, *self.new)
 
 
 class Repository:
@@ -312,16 +288,15 @@ class Repository:
             elif code == "??":
                 paths_of["untracked"].add(path)
             else:
-                paths_of["added" if "A" in code and there else "known"].add(path)
+                paths_of["new" if "A" in code and there else "paths"].add(path)
         paths_of["untracked"] -= paths_of["left_out"]
+        paths_of["new"] |= paths_of["untracked"]
+        paths_of["paths"] |= paths_of["new"]
         return Changed(**{name: tuple(sorted(some)) for name, some in paths_of.items()})
 
     def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
-        """Commit whole files and nothing else, dated `said` by the author and `now` by the committer.
-
-        What a person staged of others stays staged; GitUnusable if it cannot be done, and no other file has
-        changed.
-        """
+        """Commit whole files and nothing else, dated `said` by the author and `now` by the committer. What a
+        person staged of others stays staged, also where it cannot be done (GitUnusable)."""
         configured = {name for name, value in self._configured.items() if value.strip()}
         if os.environ.get("EMAIL"):
             configured.add("user.email")
@@ -349,10 +324,8 @@ class Repository:
             raise
 
     def _read_configuration(self) -> None:
-        """Read what is configured; programs that the repository names are as the user has them, or off.
-
-        A filter that is `required` stays so: git then refuses, rather than commit what was to be encrypted.
-        """
+        """Set programs that the repository names as the user has them, or off. A filter that is `required`
+        stays so: git then refuses, rather than commit what was to be encrypted."""
         listed = self._run("config", "--list", "--show-scope", "--null").decode("utf-8", "surrogateescape")
         users, named, fields = {}, set(), iter(listed.split("\0"))
         for scope, row in zip(fields, fields, strict=False):

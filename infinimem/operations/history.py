@@ -102,32 +102,16 @@ def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
     place = records.view.entry(seq)
     where = steps[0].row.was if steps else CURRENT if place and place.doc_id == CURRENT else ""
     origin = drawn_from(first)
-    yield Event(
-        "drawn" if origin else "typed",
-        seq,
-        first.time or "",
-        where,
-        first.text,
-        first.source,
-        first.fields.get("speaker", ""),
-        origin=origin,
-        why="phrased by a model" if "by" in first.fields else "",
-    )
+    kind: EventKind = "drawn" if origin else "typed"
+    why = "phrased by a model" if "by" in first.fields else ""
+    speaker = first.fields.get("speaker", "")
+    yield Event(kind, seq, first.time or "", where, first.text, first.source, speaker, origin=origin, why=why)
 
 
 def _receipt(step: LineStep) -> Event:
     receipt, row = step.receipt, step.row
-    return Event(
-        "receipt",
-        row.seq,
-        receipt.time,
-        text=step.old.text if step.old else "",
-        receipt=receipt.id,
-        op=receipt.op,
-        was=row.was,
-        now=row.now,
-        why=row.why,
-    )
+    text = step.old.text if step.old else ""
+    return Event("receipt", time=receipt.time, text=text, receipt=receipt.id, op=receipt.op, **asdict(row))
 
 
 def _now(records: Lineage, seq: int) -> Event:
@@ -276,10 +260,8 @@ def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, See
 
 
 def _written(records: Lineage, document: Document, steps: Sequence[tuple[str, str, str]]) -> Iterator[Blamed]:
-    """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person.
-
-    `steps` are ids of receipts that changed the document, with its checksums before and after.
-    """
+    """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person;
+    `steps` are `Lineage.changes`."""
     doc_id, in_header = document.id, range(1, document.header.end + 1)
     texts = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
     if doc_id.startswith(JOURNAL):

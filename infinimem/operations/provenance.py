@@ -94,11 +94,11 @@ class StaleDependent:
     by: int
 
 
+@dataclass(frozen=True)
 class _Told:
     """A receipt, and what it did to each line."""
 
-    def __init__(self, receipt: Receipt) -> None:
-        self.receipt = receipt
+    receipt: Receipt
 
     @cached_property
     def steps(self) -> Mapping[int, Sequence[LineStep]]:
@@ -128,15 +128,12 @@ class Lineage:
             log.warning("where lines come from cannot be noted (%s); it is read anew", error)
             return _taken_in(self.view, Index(None, self.view.spec.name))
 
-    # ── receipts ────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first; each of them is read."""
         return tuple(map(self.receipt, self._journal))
 
     def latest(self, most: int) -> list[Receipt]:
-        """Return the last receipts, oldest first."""
         return [self.receipt(doc_id) for doc_id in self._journal[-most:]]
 
     @cached_property
@@ -144,7 +141,6 @@ class Lineage:
         return receipt_ids(self.view) if self.view.initialised else ()
 
     def receipt(self, doc_id: str) -> Receipt:
-        """Return one receipt."""
         return self._read(doc_id).receipt
 
     def _read(self, doc_id: str) -> _Told:
@@ -174,8 +170,6 @@ class Lineage:
         names = self._mentioned("line", doc_id, line)
         return self.receipt(max(names, key=_by_number)) if names else None
 
-    # ── lines ───────────────────────────────────────────────────────────────────────────────────
-
     def entry(self, seq: int) -> Entry | None:
         """Return the line as it is; one that is gone, as a receipt quoted it last."""
         if (place := self.view.entry(seq)) is not None:
@@ -199,7 +193,6 @@ class Lineage:
         return self.turn(place) if place and place.doc_id.startswith(EVIDENCE) else None
 
     def turn(self, place: Located) -> TurnRef:
-        """Describe a line of the evidence."""
         entry, session = place.entry, session_of(place, self.view) or ""
         turn, speaker = entry.fields.get("turn", ""), entry.fields.get("speaker", "")
         return TurnRef(
@@ -263,10 +256,8 @@ class Lineage:
         return sorted(self._places(_SUPERSEDED, seq), key=lambda place: -place.seq)
 
     def stale(self) -> tuple[StaleDependent, ...]:
-        """Return everything live that depends on a superseded line, by place, for a person to look at.
-
-        An entry depends on the lines that it was drawn from, a summary on those that `aux.from` names.
-        """
+        """Return everything live that depends on a superseded line, by place: an entry on the lines that it
+        was drawn from, a summary on those that `aux.from` names."""
         stale = (
             StaleDependent(where, one, seq, heir)
             for seq, heir in self._heirs_of_archived().items()
@@ -297,8 +288,6 @@ class Lineage:
             lines = set(self._rows.seqs(query, _DRAWN, _QUOTED, origin)).difference(seqs)
             seqs += [line for line in lines if (one := self.entry(line)) and origin in drawn_from(one)]
         return places
-
-    # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
     def _traced(self, kind: str, seq: int) -> list[str]:
         query = f"select distinct d.name from trace t {_JOINED} where kind = ? and seq = ?"
@@ -331,9 +320,6 @@ def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None
     return Lineage(view.bare(), {name: told for name, told in read.items() if name not in (changed or ())})
 
 
-# ── rows of documents ───────────────────────────────────────────────────────────────────────────
-
-
 def _taken_in(view: View, index: Index) -> Lines:
     """Take in documents that changed; return what a view may ask from now on."""
     lines = index.lines(view)
@@ -364,7 +350,6 @@ def _taken_in(view: View, index: Index) -> Lines:
 
 
 def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
-    """Return a document's rows, without its number."""
     if document.id.startswith(JOURNAL):
         receipt = parse_receipt(document)
         return _traces(receipt), _mentions(receipt, document)
@@ -393,7 +378,6 @@ def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
 
 
 def _standing(document: Document) -> Iterator[_Trace]:
-    """Yield the rows of a document of signed lines."""
     from infinimem.store.render import described
 
     if document.id.startswith(TOPICS):
@@ -438,5 +422,4 @@ def session_of(place: Located, view: View) -> str | None:
 
 
 def at(place: Located) -> str:
-    """Return document and line."""
     return f"{place.doc_id}:{place.start_line}"

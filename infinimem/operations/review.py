@@ -9,7 +9,7 @@ is void: shown once, then dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -63,7 +63,7 @@ def awaiting(library: Library) -> tuple[ReviewItem, ...]:
     rows = []
     for proposal in library.proposals():
         move = _here(proposal.move, view)
-        void = _edited(proposal.marks, (move.seq, move.by), view) or _void(move, view)
+        void = _void(move, proposal.marks, view)
         was, text = _where(move.seq, view)
         item, now = str(proposal.receipt), archive_of(move.to)
         by = (move.by, *_where(move.by, view))
@@ -72,7 +72,6 @@ def awaiting(library: Library) -> tuple[ReviewItem, ...]:
 
 
 def drop_void(library: Library, rows: Sequence[ReviewItem]) -> None:
-    """Drop what cannot be done any more."""
     if void := [row for row in rows if row.void]:
         with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
             _drop(library, void)
@@ -106,14 +105,12 @@ def _where(seq: int | None, view: View) -> tuple[str, str]:
     return (f"{place.doc_id}:{place.start_line}", place.text) if place else ("", "")
 
 
-def _edited(marks: Mapping[int, str], seqs: Collection[int | None], view: View) -> str:
-    places = (view.entry(seq) for seq in seqs if seq is not None)
-    edited = (p.seq for p in places if p and marks.get(p.seq, "") not in ("", mark(p.text)))
-    return next((f"line {seq} was edited since" for seq in edited), "")
-
-
-def _void(move: Move, view: View) -> str:
-    place = view.entry(move.seq)
+def _void(move: Move, marks: Mapping[int, str], view: View) -> str:
+    """Return why it cannot be done any more, or ""; `marks` are of the lines as they were."""
+    place, survivor = view.entry(move.seq), view.entry(move.by) if move.by is not None else None
+    for one in filter(None, (place, survivor)):
+        if marks.get(one.seq, "") not in ("", mark(one.text)):
+            return f"line {one.seq} was edited since"
     if place is None:
         return "the line is gone"
     if law.is_archive(place.doc_id):

@@ -55,11 +55,8 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
 
 
 def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
-    """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first.
-
-    A record, or a model's file, is one as a whole: a later change depends on the earlier one. LibraryError if
-    this one was taken back already.
-    """
+    """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first. A
+    record, or a model's file, is one as a whole. LibraryError if this one was taken back already."""
     taken = undone_by(receipts)
     if by := taken.get(wanted.label):
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
@@ -183,10 +180,8 @@ def _document_before(
     untouched: bool,
     anew: bool,
 ) -> Document | None:
-    """Return a document as it was; where it went on since, with what the receipt did not do.
-
-    With `anew` a `forget` changed it since, and its derived text is made anew.
-    """
+    """Return a document as it was; where it went on since, with what the receipt did not do. Its derived text
+    is made `anew` if a `forget` changed it since."""
     rows = receipt.rows
     came = {row.seq for row in rows if row.now == back.doc_id != row.was}
     left = {row.seq for row in rows if row.was == back.doc_id != row.now}

@@ -7,16 +7,13 @@ became of it; or evidence. Promise: a strategy asks models, but touches no file 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.spec import StrategySpec
 from infinimem.store.view import Applied, Outcome, Rejected, View
 
-if TYPE_CHECKING:
-    from infinimem.strategies.links import Topology
-
-__all__ = ["Applied", "Event", "Linked", "Outcome", "Plans", "Rejected", "Strategy"]
+__all__ = ["Applied", "Event", "Linked", "Outcome", "Plans", "Rejected", "Strategy", "Topology"]
 
 Event = Literal["append", "due", "consolidate"]
 """Why `tick` is called: new entries are about to be appended, were appended, or someone asked for it."""
@@ -72,6 +69,17 @@ class Strategy(Protocol):
     def check(self, view: View) -> list[Finding]:
         """The strategy's own invariants, for `doctor`."""
         ...
+
+
+class Topology(NamedTuple):
+    """What stands around a node; `cut` where there is more of it.
+
+    `data` is as JSON has it: "root", "nodes" (the root first, then by hop) and every link between two of
+    them as "links".
+    """
+
+    data: Mapping[str, Any]
+    cut: bool
 
 
 @runtime_checkable

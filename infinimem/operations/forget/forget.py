@@ -7,10 +7,14 @@ Source: docs/FORMAT.md, Forget, Rename.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Sequence
+import shlex
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from infinimem.errors import DocumentNotFound, LibraryError, UsageError
@@ -18,13 +22,23 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Receipt
-from infinimem.operations.forget import BEGUN, residue
-from infinimem.operations.forget.redaction import Candidate, Choice, Wanted, choose, readings, redact
-from infinimem.operations.forget.residue import Residue, Texts, git_advice
+from infinimem.operations.forget import BEGUN
+from infinimem.operations.forget.redaction import (
+    Candidate,
+    Choice,
+    Texts,
+    Wanted,
+    choose,
+    named_ids,
+    readings,
+    redact,
+    tombstoned,
+)
+from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
-from infinimem.store import receipts, withheld
-from infinimem.store.commit import Conflict, recheck, recover
-from infinimem.store.files import digest
+from infinimem.store import receipts, sequence, state, withheld
+from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck, recover
+from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
 from infinimem.store.plans import violations
@@ -32,8 +46,20 @@ from infinimem.store.render import Rendered, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
 from infinimem.store.state import Changes
 from infinimem.store.view import View
+from infinimem.user_folders import caches, user_folder
 
 T = TypeVar("T")
+GIT, STATE = ".git", ".infinimem/"
+EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
+"""Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
+models in a library belongs here; in the user's cache folder they go with it."""
+_CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
+"""In the name of a conflict (commit.py): that of the old bytes."""
+_SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", sequence.DOUBTFUL}
+_SILENT |= {sequence.MARK, sequence.GIVEN}
+"""What holds no text of any line."""
+_NAMED = (CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)
+"""Where documents have names that tell something."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
 
 
@@ -76,20 +102,18 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     done = redact(view, choice, receipts.next_number(view))
     found = _report(library, view, choice, done)
     first = {(p.seq, p.text): p for p in reversed(choice.lines)}  # quotations only where they read otherwise
-    quoted = (JOURNAL, residue.STATE)
+    quoted = (JOURNAL, STATE)
     lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
     rows = (Candidate(p.seq, p.doc_id if p.start_line else "-", p.start_line, p.text) for p in lines)
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
-    left = residue.left(library.files, after, choice.texts, preview=True)
+    left = find_residue(library.files, after, choice.texts, preview=True)
     return replace(found, rows=(*rows, *choice.unsigned), left=left)
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
-    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
-
-    As `preview_forget`; if the disk refuses (LibraryError), nothing was forgotten, or all is next time.
-    """
+    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
+    refuses (LibraryError), nothing was forgotten, or all is next time."""
     return _locked(library, lambda view: _forget(library, view, wanted))
 
 
@@ -106,12 +130,12 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
         known, gone = library.seen_lines(), ", ".join(found.records)
         notes = [f"records deleted, with all links to them: {gone}"] if gone else []
         notice: Changes = {seq: None for seq in rest.seqs if seq in known}
-        residue.set_aside(library.files, rest.seqs)
+        set_aside(library.files, rest.seqs)
         written.append(_write(library, view, done, receipts.FORGET, notice, notes))
         view = _look(library)  # what someone saved meanwhile is taken out of their version, too
         rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
         rest = replace(rest, texts=choice.texts)
-    left = residue.left(library.files, view, choice.texts)
+    left = find_residue(library.files, view, choice.texts)
     return replace(found, files=(), left=left, receipt=written[0] if written else None)
 
 
@@ -143,7 +167,7 @@ def _write(
     library.files.replace(BEGUN, b"")  # durably: from now on `finish` is to be done
     receipt = library.commit(done, view, library.of_people(op), notes, notice)
     recover(library.files)
-    residue.finish(library.files)
+    finish(library.files)
     return receipt
 
 
@@ -172,11 +196,106 @@ def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
     return choice
 
 
-# ── rename ──────────────────────────────────────────────────────────────────────────────────────
+def set_aside(files: Files, seqs: Collection[int]) -> None:
+    """Take lines out of what awaits a person: proposals go, a version of a document gets tombstones."""
+    waiting = withheld.proposals(files)
+    withheld.drop(files, {(p.receipt, p.move.seq) for p in waiting if {p.move.seq, p.move.by} & {*seqs}})
+    for path in [f"{CONFLICTS}/{name}" for name in files.names(CONFLICTS)]:
+        lines = (files.read(path, MAX_OWNED) or b"").decode("utf-8", "surrogateescape").split("\n")
+        if (new := [*tombstoned(lines, seqs)]) != lines:
+            bare = _CHECKSUM.sub("", path)
+            files.replace(bare, "\n".join(new).encode("utf-8", "surrogateescape"))
+            if bare != path:
+                files.remove(path)
+
+
+def finish(files: Files) -> None:
+    """Drop what may still hold the texts, where that was begun, under the lock; nothing is under way. It
+    needs to know no text, so that whoever opens the library after a crash can finish it."""
+    if not files.exists(BEGUN):
+        return
+    clear_displaced(files)
+    for path in [f"{folder}/{name}" for folder in EMPTIED for name in files.names(folder)]:
+        files.remove(path)
+    if files.exists(sequence.INTENT):
+        files.remove(sequence.INTENT)
+    state.compact(files)
+    for staged in [path for path in _paths(files.root) if path.name == STAGED]:
+        files.remove(staged.relative_to(files.root).as_posix(), durable=False)
+    root = user_folder("cache")
+    if root is not None and not root.is_symlink():
+        with suppress(OSError):  # moved first: who is building one finds no place for what it read before
+            root.rename(root.with_name(f"{root.name}.{os.getpid()}.gone"))
+    for cache in caches():
+        if not cache.is_symlink():
+            shutil.rmtree(cache, ignore_errors=True)
+    files.remove(BEGUN)
+
+
+@dataclass(frozen=True)
+class Residue:
+    """What holds some of the words still, why that is so, and what to do."""
+
+    path: str
+    why: str
+
+
+def find_residue(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple[Residue, ...]:
+    """Files and names in which any of it stands; for a preview only what a `forget` will not touch."""
+    found, names = [], set[str]()
+    for doc_id in sorted(one for one in named_ids(view) if one.startswith(_NAMED)):
+        stem = doc_id.rpartition("/")[2]
+        document = view.document(doc_id) if doc_id in view else Document.empty(doc_id)
+        called = {stem, stem.replace("-", " "), document.title, *aliases_of(document)}
+        called |= {str(document.header.values.get("session", ""))}
+        told = (document.summary, *(heading.title for heading in document.headings), *called)
+        if any(map(texts.within, called)):
+            where = "its name" if doc_id in view else "it is gone, but receipts name it"
+            change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
+            found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
+            names |= called - {""}
+        elif doc_id.startswith((CURRENT, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
+            found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
+    listed, own = {one.path for one in found}, (f"{CURRENT}.md", *folders().owned, STATE, "/")
+    places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
+    if not preview:
+        places |= {str(path): path for cache in caches() for path in _paths(cache)}
+    for name, path in places.items():
+        ours, data = name.startswith(own), None
+        if name in _SILENT or f"{name}/" in own or (ours and preview):
+            continue
+        if name not in listed and texts.within(path.name):
+            found.append(Residue(name, "its name: rename or delete it"))
+        with suppress(LibraryError, OSError):
+            data = path.read_bytes() if name.startswith("/") else files.read(name, MAX_OWNED)
+        if data and texts.within(data, names if ours else ()):
+            whose = "a model's own file" if name.startswith(MEMORIES) else "a person's note"
+            whose = "not taken out" if ours else whose
+            found.append(Residue(name, f"{whose}: edit {'or delete ' * name.startswith((STATE, '/'))}it"))
+    return tuple(sorted(found, key=lambda one: one.path))
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(name for name in inner if name != GIT)
+        yield from (Path(folder, name) for name in (*inner, *sorted(names)))
+
+
+def git_advice(root: Path, paths: Iterable[str]) -> str:
+    """What to do about these files in git's history; "" where the library lies in no repository."""
+    top = next((folder for folder in (root, *root.parents) if (folder / GIT).exists()), None)
+    if top is None or not (listed := sorted(paths)):
+        return ""
+    options = " ".join(f"--path {shlex.quote((root / path).relative_to(top).as_posix())}" for path in listed)
+    return (
+        "git keeps what earlier commits held, here and in every clone; its history was not touched. To"
+        " rewrite it: commit, copy the library somewhere safe, run"
+        f" `git filter-repo --force --invert-paths {options}` in {shlex.quote(str(top))}, copy the files"
+        " back, commit, push with --force, and have everyone clone anew"
+    )
 
 
 def rename(library: Library, name: str, new: str) -> Renamed:
-    """As `Memory.rename`."""
     return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
 
 
@@ -204,7 +323,7 @@ def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
     receipt = _write(library, view, done, receipts.RENAME, notice, ())
     view = _look(library)
     texts = Texts((), called - {new, new.casefold()}, readings(view, library.seen_lines()), whole=True)
-    left = residue.left(library.files, view, texts)
+    left = find_residue(library.files, view, texts)
     files = {f"{doc_id}.md" for doc_id in (*names, *done.documents)}
     return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), files))
 
@@ -215,7 +334,7 @@ def _resolved(view: View, name: str) -> str:
     try:
         found = view.resolve(name)
     except DocumentNotFound:
-        if found not in residue.named_ids(view):
+        if found not in named_ids(view):
             raise
     if found.startswith((TOPICS, ARCHIVE, EVIDENCE, MEMORIES)) and view.initialised:
         return found

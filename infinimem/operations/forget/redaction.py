@@ -7,18 +7,19 @@ versions of it in receipts go, and so do records of the same turns. Names stay a
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 
 from infinimem import spec, tokens
 from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry
+from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
 from infinimem.model import CURRENT, Located, ReceiptRow
-from infinimem.operations.forget.residue import Texts, named_ids, numbered, tombstoned
 from infinimem.operations.provenance import recorded, session_of
 from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
@@ -27,7 +28,7 @@ from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.render import HEADER_KEYS, Rendered, described, headed, is_emptied
-from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 
 OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
@@ -37,6 +38,118 @@ _NUMBERS = re.compile(
     r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+(?:-[0-9a-f]{6})?\)$"
 )
 """Lines that the program writes whatever was said: times and seqs."""
+
+SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
+"""A longer sentence of a text is looked for by itself, a shorter text not at all; one of fewer bytes only
+where it is no part of a word."""
+_SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b")
+_END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
+_WORD = re.compile(r"[^\W_]{4,}")
+_HEX = re.compile(rb"[0-9a-f]+")
+_DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
+_FORMAT = Path(__file__).with_name("format.txt").read_bytes()
+"""Words that files hold whatever was said: they, years and small numbers are not looked for."""
+
+
+class Texts:
+    """What is to be nowhere; what another line says in its own right stays, and is not looked for.
+
+    Args:
+        said: in the lines that go, without their signatures.
+        words: what was asked for: what a pattern found in them, a session, a name.
+        others: every reading of the lines that stay.
+        whole: the words count as whole words alone.
+    """
+
+    def __init__(
+        self, said: Sequence[str], words: Iterable[str], others: Sequence[Located], whole: bool = False
+    ) -> None:
+        texts = {form for text in said for piece in _pieces(text) for form in _forms(piece)}
+        asked = {form for word in words for form in {*_forms(word), slug(word).encode()} if len(form) > 1}
+        telling = {form for form in texts | asked if form not in _FORMAT and not _DATE.fullmatch(form)}
+        alone = {form for form in texts if len(form) < BOUNDED}
+        alone |= {form for form in asked if whole or len(form) < SHORTEST or _HEX.fullmatch(form)}
+        self._look_for(telling & alone, telling - alone)
+        self.repeated = [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
+        """Lines that stay and say some of it in their own right."""
+        own = _lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in self.repeated))
+        again = {form for form in telling & alone if _whole([form]).search(own)}
+        telling -= again | {form for form in telling - alone if form in own}
+        self._look_for(telling & alone, telling - alone)
+        self._rare = _words("\n".join(said)).difference(*(_words(one.text) for one in others))
+
+    def hinted(self, text: str) -> bool:
+        """Whether a longer word of it stands there that no line has which stays."""
+        return not self._rare.isdisjoint(_words(text))
+
+    def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
+        self._words, self._long = _whole(alone), sorted(long)
+        self._keys: dict[bytes, list[bytes]] = {}
+        self._size = min(map(len, long), default=1)
+        for form in self._long:
+            self._keys.setdefault(form[: self._size], []).append(form)
+
+    def within(self, data: bytes | str, names: Iterable[str] = ()) -> bool:
+        """Whether any of it stands there, but for these names."""
+        data = _lowered(data)
+        for name in names:
+            data = data.replace(_lowered(name), b"")
+        if len(self._long) < 64:
+            found = any(form in data for form in self._long)
+        else:  # of many it is passed through once for all of them
+            begins = ((at, self._keys.get(data[at : at + self._size], ())) for at in range(len(data)))
+            found = any(data.startswith(form, at) for at, forms in begins for form in forms)
+        return found or self._words.search(data) is not None
+
+
+def _whole(words: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Finds any of them where it is no part of a word."""
+    either = b"|".join(sorted(map(re.escape, words))) or b"(?!)"
+    return re.compile(rb"(?<![\w\x80-\xff])(?:%b)(?![\w\x80-\xff])" % either)
+
+
+def _pieces(text: str) -> set[str]:
+    """A text, and each of its lines and sentences that is long enough to be nobody else's."""
+    parts = {part.strip() for part in (*_END.split(text), *text.split("\n"))}
+    whole = {text.strip()} if len(text.strip()) >= SHORTEST else set[str]()
+    return whole | {part for part in parts if len(part) > SENTENCE}
+
+
+def _forms(piece: str) -> set[bytes]:
+    """How it reads in a document, a header, a table, a signature or JSON, or on one line; in lower case."""
+    written = {piece, piece.replace("\n", "\n  "), " ".join(piece.split()), piece.replace("|", "\\|")}
+    written |= {json.dumps(piece, ensure_ascii=plain)[1:-1] for plain in (False, True)}
+    return {_lowered(form) for form in written}
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _lowered(data: bytes | str) -> bytes:
+    text = data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+    return text.casefold().encode("utf-8", "surrogateescape")
+
+
+def numbered(line: str) -> int | None:
+    """The number that a line begins with, be its signature whole or damaged."""
+    match = _SEQ.match(line)
+    return int(match[1]) if match else None
+
+
+def tombstoned(lines: Iterable[str], seqs: Collection[int], continued: bool = True) -> Iterator[str]:
+    """Lines with tombstones, in a diff their rows, for those that carry a forgotten seq; if `continued`, with
+    the indented and blank lines after them."""
+    side = None
+    for line in lines:
+        head = line[:2] if line[:2] in ("+>", "->") else ""
+        text = line[len(head) :]
+        if (seq := numbered(text)) in seqs and seq:
+            side = head if continued else None
+            yield f"{head[0]}@{seq}" if head else tombstone(seq) + "\r" * text.endswith("\r")
+        elif head != side or (text.strip() and not text.startswith("  ")):
+            side = None
+            yield line
 
 
 @dataclass(frozen=True)
@@ -67,9 +180,6 @@ class Choice:
     lines: tuple[Located, ...]
     unsigned: tuple[Candidate, ...]
     texts: Texts
-
-
-# ── the choice ──────────────────────────────────────────────────────────────────────────────────
 
 
 def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> Choice:
@@ -155,7 +265,11 @@ def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int
     return frozenset(found.intersection(place.seq for place in lines))
 
 
-# ── documents ───────────────────────────────────────────────────────────────────────────────────
+def named_ids(view: View) -> set[str]:
+    """Ids of the documents that are there, or that a receipt names."""
+    told = recorded(view).receipts
+    was = {row.was for one in told for row in one.rows}
+    return was.union(view.ids("all"), (file[0] for one in told for file in one.files))
 
 
 def redact(view: View, choice: Choice, number: int) -> Rendered:
@@ -267,9 +381,6 @@ def _name(document: Document) -> str:
     return stem.replace("-", " ") if document.title in ("", MARK) else document.title
 
 
-# ── receipts ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
@@ -312,9 +423,6 @@ def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Ite
             title, key = heading_title(text), _KEY.match(text)
             row = row[:2] + (f"{'#' * title[0]} " if title else key[0] if key else "") + MARK
         yield row
-
-
-# ── records ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def without_records(

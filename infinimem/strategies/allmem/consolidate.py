@@ -46,8 +46,7 @@ from infinimem.strategies.allmem.spec import (
 from infinimem.strategies.records import asking, strategy
 from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, number_of
-from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, changed, puts
 from infinimem.terms import query_terms
 
 _CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from infinimem.settings import Harmless
-from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec
 
 _PLANNED = 10
 """Units of which one is split, merged or updated."""
@@ -112,25 +112,6 @@ PAPER: Mapping[str, object] = {
 }
 """All other defaults are the paper's (F.4), or chosen where it lost a number."""
 
-_ABLATIONS = (
-    "visibility=false split=false merge=false update=false hops=0 recovery_links=false type_priority=false"
-).split()
-_VARIANTS = (
-    "confidence_split=0.95:confidence_merge=0.95 every_sessions=0:every_hours=168 degree_version=4".split()
-)
-_OURS = (
-    "successors_first=false likeness=0 describe_turns=1:context_turns=0 words=0:floor=0 by_time=true:beside=0"
-).split()
-_SWEPT = "anchors=5 anchors=20 candidates=20 candidates=80 final=8 final=32".split()
-_GROUPS = {
-    "allmem-ablations": ("allmem-paper", *(f"allmem-paper:{one}" for one in (*_ABLATIONS, *_VARIANTS))),
-    "allmem-own": ("allmem", *(f"allmem:{one}" for one in (*_ABLATIONS, *_OURS))),
-    "allmem-sweep": ("allmem-paper", *(f"allmem-paper:{one}" for one in _SWEPT)),
-    "five": ("allmem-paper", "allmem"),
-    "five-answers": ("allmem-paper", "allmem"),
-}
-"""All-Mem in its paper's form with one thing left out (Table 10) or as it may be too (C.4, C.6, B.7); in ours
-likewise, or with what is ours left out; and with other budgets of reading (section 4.3)."""
 _NAMES = [field.name for field in fields(AllmemSettings)]
 
 SPEC = StrategySpec(
@@ -145,11 +126,6 @@ SPEC = StrategySpec(
     readers=("topology",),
     estimate=estimate,
     presets={"paper": {"allmem": PAPER}},
-    methods={  # that reader asks no model
-        "allmem": Way("allmem", None, "topology"),
-        "allmem-paper": Way("allmem", None, "topology", preset="paper"),
-    },
-    groups=_GROUPS,
     reads=frozenset(_NAMES[_NAMES.index("anchors") :]),  # those of reading stand last
     near=True,
 )

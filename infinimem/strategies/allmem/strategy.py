@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -39,7 +39,6 @@ from infinimem.strategies.allmem.spec import (
     AllmemSettings,
 )
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import Reached, expand, replacements
 from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records import asking
 from infinimem.strategies.records.asking import IN_VAIN, Descriptor, descriptor, unreadable
@@ -54,7 +53,7 @@ from infinimem.strategies.records.record import (
     number_of,
     record_id,
 )
-from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.record_store import Reached, RecordStore, expand, replacements
 from infinimem.strategies.records.strategy import RecordStrategy, edited, links, settled
 
 DESCRIBE = task(
@@ -208,11 +207,9 @@ class AllMem(RecordStrategy):
             return sum(map(tokens.count, shown))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> UnitSearch:
-        """Turns by rank, or a block of units' evidence. Calls no model."""
-        return UnitSearch(view, held, query, budget, self.own)
+        return UnitSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How large surface, archive and buffer are."""
         bank = view.derived(RecordStore.load)
         waiting = view.derived(buffered)
         return {
@@ -229,7 +226,6 @@ class AllMem(RecordStrategy):
         }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
-        """What does not hold (consolidate.py)."""
         return faults(store, only, settings=self.own)
 
 
@@ -291,9 +287,8 @@ class UnitSearch(RecordSearch[AllmemSettings]):
     The parts of a unit are its cosine and, unless `words` is 0, what search makes of its turns.
     """
 
-    def __init__(self, view: View, records: Records, query: str, budget: int, own: AllmemSettings) -> None:
-        super().__init__(view, records, query, budget, own, None)
-        self._words = self._shares() if own.words else {}
+    def open_turns(self) -> Iterable[int]:
+        return self.view.unfiled()
 
     def by_rank(self) -> Evidence:
         """Turns by rank: by the best score of a unit that shows them, then by its rank (Eq. 37 to 40)."""
@@ -399,12 +394,13 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         own = round(parts["cosine"] + self.own.words * parts.get("words", 0.0), DIGITS)
         return min(own, parts.get("successor", own))
 
-    def _shares(self) -> dict[str, float]:
+    @cached_property
+    def _words(self) -> Mapping[str, float]:
         """Units by what search makes of their turns, as a share of the best; the best first.
 
         A turn whose unit was archived speaks for those that stand for it.
         """
-        store, scores = self.store, self.turn_scores
+        store, scores = self.store, self.turn_scores if self.own.words else {}
         best = next(iter(scores.values()), 0.0)
         shares: dict[str, float] = {}
         for seq, score in scores.items() if best > 0 else ():

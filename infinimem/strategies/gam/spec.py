@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from infinimem.settings import Harmless, HarmlessIf
-from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec
 
 _TOPIC = 8  # turns, about (Table 10 of the paper)
 CANDIDATES = 5
@@ -75,25 +75,6 @@ def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, in
 
 
 _READS = "anchors network neighbours rerank beta_time beta_role beta_conf drill final"
-_CHANGES = (
-    "network=false network=false:beta_conf=1 beta_time=1:beta_role=1:beta_conf=1 drill=false "
-    "partition=turn partition=session partition=window partition=window:window=512 "
-    "partition=turns partition=turns:window=5"
-).split()
-_SWEPT = (
-    *(f"beta_{factor}={beta}" for factor in ("role", "time") for beta in (1.0, 1.2, 1.6, 2.0)),
-    *(f"beta_conf={beta}" for beta in (1.0, 1.4, 1.6, 2.0)),
-    *(f"anchors={most}:final={most}" for most in (5, 15, 20, 40)),
-)
-_GROUPS = {
-    "gam-ablations": ("gam-paper", *(f"gam-paper:{change}" for change in _CHANGES)),
-    "gam-own": ("gam", "gam:rerank=cosine", "gam:cues=model", *(f"gam:{change}" for change in _CHANGES)),
-    "gam-sweep": ("gam-paper", *(f"gam-paper:{change}" for change in _SWEPT)),
-    "five": ("gam-paper", "gam"),
-    "five-answers": ("gam-paper", "gam"),
-}
-"""GAM with one thing left out or changed: in the paper's form (Tables 3 and 6, Figure 3) and in ours; and
-with other values (Figure 5, Appendix D.2)."""
 
 PAPER: Mapping[str, Mapping[str, object]] = {
     "gam": {"relations": "pairs", "rerank": "cosine", "cues": "model", "neighbours": 1000},
@@ -114,8 +95,6 @@ SPEC = StrategySpec(
     readers=("drill",),
     estimate=estimate,
     presets={"paper": PAPER},
-    methods={"gam": Way("gam", None, "drill"), "gam-paper": Way("gam", None, "drill", preset="paper")},
-    groups=_GROUPS,
     reads=frozenset((*_READS.split(), "block_tokens", "cross_encoder")),
     sparse=True,
     near=True,

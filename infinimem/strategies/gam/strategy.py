@@ -31,32 +31,26 @@ from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.spec import CANDIDATES, KIND, SPEC, GamSettings
-from infinimem.strategies.links import either_way
 from infinimem.strategies.readers.pipeline import pack, ranked, size
 from infinimem.strategies.records.asking import (
     EMPTY,
     Asker,
     Descriptor,
     descriptor,
+    ended_by,
     named,
     narrated,
+    open_turns,
+    open_until,
+    segments,
     shown_descriptor,
     shown_turns,
+    silence,
 )
 from infinimem.strategies.records.evidence import Records, RecordSearch
-from infinimem.strategies.records.record import (
-    DEGRADED,
-    UNVERIFIED,
-    Link,
-    Record,
-    Ref,
-    moment,
-    number_of,
-)
-from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Link, Record, Ref, moment, number_of
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, either_way
 from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, links, run
-from infinimem.strategies.segment import ended_by, open_turns, open_until, segments, silence
-from infinimem.strategies.vector_index import VectorIndex
 
 Turns = Sequence[Located]
 
@@ -150,7 +144,6 @@ class Gam(RecordStrategy):
         return TopicSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How much is active, and how large the network is."""
         store = view.derived(RecordStore.load)
         active = _active(view)
         return {
@@ -208,7 +201,6 @@ def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[Re
 
 
 def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
-    """Where a rule cuts that knows no topics."""
     most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition)
     said = 0
     for at, turn in enumerate(turns, 1):
@@ -302,12 +294,6 @@ def is_verified(topic: Record) -> bool:
 
 class TopicSearch(RecordSearch[GamSettings]):
     """What is found for one question; a turn in no topic is verified: nobody told it in other words."""
-
-    def __init__(
-        self, view: View, records: Records, query: str, budget: int, own: GamSettings, llm: LLM
-    ) -> None:
-        super().__init__(view, records, query, budget, own)
-        self._llm = llm
 
     @property
     def by_vectors(self) -> bool:
@@ -424,7 +410,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         """The turns that tell a time that the question asks for: by a light prompt, of the nearest (section
         4.1), or by rule, as where no reply is of use."""
         near = [*turns.values()][:CUED] if by_model else []
-        data = Asker(self._llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
+        data = Asker(self.llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
         if data:
             return named(data["turns"], turns)
         if not (read_dates(self.query)[0] or asks("when", self.query)):

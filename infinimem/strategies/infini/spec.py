@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from infinimem.settings import Harmless, Portion
-from infinimem.spec import PROMPT, StrategySpec, Way
+from infinimem.spec import PROMPT, StrategySpec
 
 
 @dataclass(frozen=True)
@@ -72,27 +72,6 @@ SPEC = StrategySpec(
     settings=InfiniSettings,
     presets={"paper": PAPER},
     estimate=estimate,
-    methods={
-        "infini": Way("infini", None, "agent"),
-        "infini-h": Way("infini", "hybrid", "hybrid"),
-        "infini-summary": Way("infini", "summary", "summary"),
-        "infini-bm25": Way("infini", "bm25", "bm25"),
-        "infini-retrieve": Way("infini"),
-        "infini-turns": Way("infini", draws=False),
-        "infini-search": Way("infini", "search", draws=False),
-        "infini-paper": Way("infini", None, "agent", preset="paper"),
-        "infini-paper-h": Way("infini", "hybrid", "hybrid", preset="paper"),
-        "infini-paper-summary": Way("infini", "summary", "summary", preset="paper"),
-    },
-    groups={
-        "five": ("infini-retrieve", "infini-paper", "infini-turns"),
-        "five-answers": ("infini", "infini-h", "infini-paper", "infini-paper-h", "infini-turns"),
-        "infini-ablations": (
-            *("infini-paper", "infini-paper-h", "infini-paper-summary", "infini-paper-h:maintenance=false"),
-            *(f"infini-paper-h:markdown_length={length}" for length in (1000, 3000, 7000, 9000)),
-            *("infini-paper-h:shows=lines", "infini-paper-h:grouping=extract", "infini", "infini-h"),
-        ),
-    },
     takes=("search", "reader"),
     reads=frozenset({"shows"}),
 )

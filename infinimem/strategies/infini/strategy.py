@@ -55,8 +55,7 @@ from infinimem.strategies.readers.pipeline import (
     spread,
     with_beside,
 )
-from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
-from infinimem.strategies.segment import ends_exchange
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, ends_exchange, unreadable
 from infinimem.terms import query_terms
 
 PORTION = 4
@@ -139,7 +138,11 @@ class Infini:
                 raise
 
     def _tick(self, view: View, event: Event) -> Plans:
-        if not self.is_due(view, event):
+        # staleness is looked at before new entries come in; the released code fires above the threshold of
+        # equation 1, not at it
+        is_stale = event == "append" and view.buffer_age >= self.own.stale_seconds
+        is_large = tokens.exceeds(view.buffer.body, self.own.current_threshold)
+        if not (is_stale or is_large or event == "consolidate"):
             return
         if places := movable(view.buffer, view):
             count = len(places)
@@ -162,14 +165,6 @@ class Infini:
         if self.own.rewrite == "free":
             most = None if event == "consolidate" else PORTION * documents.TOGETHER
             yield from documents.retell(view, self._asker, most)
-
-    def is_due(self, view: View, event: Event) -> bool:
-        """Tell whether the buffer is to be emptied; staleness is looked at before new entries come in. The
-        released code fires above the threshold of equation 1, not at it."""
-        if event == "consolidate":
-            return True
-        stale = event == "append" and view.buffer_age >= self.own.stale_seconds
-        return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
     def consolidation(self, view: View, count: int) -> Plan:
         """Plan where so many first lines of the buffer go (algorithm 1, lines 14-22). Without maintenance
@@ -221,7 +216,6 @@ class Infini:
         return size + sum(2 * tokens.count(row.id) for row in rows)
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How full the buffer is."""
         return {
             "buffer": {
                 "entries": len(view.buffer.entries),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from infinimem.settings import Harmless, HarmlessIf, Least
-from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec
 
 _CALLS = 0.4
 """Calls an exchange, which the thresholds are set for (section 4.2 of the paper; `strategy.py`)."""
@@ -57,29 +57,6 @@ def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int,
     return calls, calls * PROMPT + shown, calls * 3 * REPLY
 
 
-_CHANGES = (
-    "k_sub=0 k_epi=0:k_sem=10 k_sem=0 k_epi=0:k_sem=0 refine=direct:k_epi=0:k_sem=10 theta_count=6 units=raw "
-    "refine_merged=true"
-).split()
-_SWEPT = (
-    *(f"theta_count={count}" for count in (3, 4, 6, 7)),
-    *(f"theta_sim={theta}" for theta in (0.5, 0.6, 0.65, 0.75, 0.8)),
-    *(f"k_sub={most}" for most in (0, 5, 15, 20)),
-    *(f"k_epi={most}" for most in (1, 3, 7, 10)),
-)
-_GROUPS = {
-    "recmem-ablations": ("recmem-paper", *(f"recmem-paper:{change}" for change in _CHANGES)),
-    "recmem-own": (
-        "recmem",
-        *(f"recmem:{change}" for change in ("rank=cosine", "supersede=false", *_CHANGES)),
-    ),
-    "recmem-sweep": ("recmem-paper", *(f"recmem-paper:{change}" for change in _SWEPT)),
-    "five": ("recmem-paper", "recmem"),
-    "five-answers": ("recmem-paper", "recmem"),
-}
-"""RecMem with one thing left out or changed: the paper's form (Figure 2) and ours; and with other values
-(Figures 4 and 5; those of theta_sim are for an embedder of the paper's kind)."""
-
 PAPER: Mapping[str, object] = {"rank": "cosine", "k_sub": 10, "supersede": False}
 """All other defaults are the paper's for casual talk."""
 TASKS: Mapping[str, object] = {"talk": "tasks", "theta_count": 4}
@@ -102,11 +79,6 @@ SPEC = StrategySpec(
         "paper-tasks": {"recmem": {**PAPER, **TASKS}},
         "tasks": {"recmem": TASKS},
     },
-    methods={
-        "recmem": Way("recmem", None, "tiers"),  # that reader asks no model
-        "recmem-paper": Way("recmem", None, "tiers", preset="paper"),
-    },
-    groups=_GROUPS,
     reads=frozenset(("k_sub", "k_epi", "k_sem", "units", "rank")),
     sparse=True,
     near=True,

@@ -6,7 +6,7 @@ Source: All-Mem, Appendix D.5 (evidence attached to selected units).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -15,13 +15,13 @@ from typing import Generic, TypeVar
 from infinimem.index.pieces import Pieces
 from infinimem.index.search import searcher
 from infinimem.index.vectors import Matrix
+from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Retrieved, Stage
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import MOST, Trace, pack, size
 from infinimem.strategies.records.record import Quote, Ref, moment
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
@@ -38,7 +38,7 @@ class RecordSearch(ABC, Generic[Own]):
     Args:
         records: those of the snapshot, and where they lie.
         budget: tokens of all texts together; a quarter of it at most is for what no record holds.
-        open_turns: see `_without_record`.
+        llm: is asked for an answer's evidence alone.
     """
 
     def __init__(
@@ -48,14 +48,30 @@ class RecordSearch(ABC, Generic[Own]):
         query: str,
         budget: int,
         own: Own,
-        open_turns: Iterable[int] | None = (),
+        llm: LLM,
     ) -> None:
-        self.view, self.query, self.own = view, query, own
+        self.view, self.query, self.own, self.llm = view, query, own, llm
         self.store, self.index = records
         self.trace = Trace()
         self.trace.add(Stage("query", (query,)))
-        self._others = _without_record(view, self.store, query, budget, open_turns)
+        self._others = pack(self._without_record(), budget // 4)
         self.budget = budget - size(self._others)
+
+    def open_turns(self) -> Iterable[int]:
+        """Return the seqs of turns in no record that are found by words, unless the search does it itself."""
+        return ()
+
+    def _without_record(self) -> Iterator[Retrieved]:
+        """By words: open turns, unreadable records' files, and people's notes."""
+        view, unread, waiting = self.view, self.store.unread, set(self.open_turns())
+        if lost := {seq for one in unread.values() for seq in one.turns}:
+            waiting |= lost - {ref.seq for record in self.store.records.values() for ref in record.refs}
+        if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
+            return
+        for item in searcher(view).entries(self.query, MOST):
+            is_open = item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs)
+            if view.is_note(item.doc_id) or item.doc_id in unread or is_open:
+                yield item
 
     @property
     def by_vectors(self) -> bool:
@@ -201,26 +217,3 @@ def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
         else:
             found.append((start, end))
     return tuple(found)
-
-
-# ── the library's search ────────────────────────────────────────────────────────────────────────
-
-
-def _without_record(
-    view: View, store: RecordStore, query: str, budget: int, open_turns: Iterable[int] | None
-) -> list[Retrieved]:
-    """By words: open turns (all that wait, if None), unreadable records' files, and people's notes."""
-    unread = store.unread
-    waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
-    if lost := {seq for one in unread.values() for seq in one.turns}:
-        waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
-    if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
-        return []
-    found = (
-        item
-        for item in searcher(view).entries(query, MOST)
-        if view.is_note(item.doc_id)
-        or item.doc_id in unread
-        or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
-    )
-    return pack(found, budget // 4)

@@ -154,11 +154,6 @@ def record_id(prefix: str, number: int, suffix: int = 0) -> str:
     return f"{prefix}-{number:06d}" + (f"-{suffix:02d}" if suffix else "")
 
 
-def prefix_of(name: str) -> str:
-    """The prefix of an id: what stands before its number."""
-    return name.partition("-")[0]
-
-
 @lru_cache(maxsize=1 << 16)
 def number_of(name: str) -> tuple[int, int]:
     """Number and suffix (0 for none) of a record.
@@ -314,7 +309,6 @@ def parse(document: Document, spec: StrategySpec) -> Record | Finding:
 
 
 def _prose(body: str) -> str:
-    """What stands above the first quotation."""
     lines = body.split("\n")
     end = next((at for at, line in enumerate(lines) if line.startswith(">")), len(lines))
     return clean_prose("\n".join(lines[:end]))

@@ -18,14 +18,20 @@ from infinimem.model import AGAIN, Evidence, Finding, Plan, Put, RejectedReply
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec
 from infinimem.store.view import Outcome, Rejected, View, whole
-from infinimem.strategies.base import Plans
-from infinimem.strategies.links import Topology, around
+from infinimem.strategies.base import Plans, Topology
 from infinimem.strategies.readers.pipeline import READERS, collect
 from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import ANEW, Record, fits, is_record_id
-from infinimem.strategies.records.record_store import RecordStore, changed, puts
-from infinimem.strategies.vector_index import Loaded, VectorIndex
+from infinimem.strategies.records.record_store import (
+    Loaded,
+    RecordStore,
+    VectorIndex,
+    changed,
+    either_way,
+    expand,
+    puts,
+)
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
 """Says what is wrong with a record, and what helps."""
@@ -215,6 +221,38 @@ def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
     if not found or found[0][1] <= 0:
         raise LibraryError(f"no {kind} is about {wanted[:80]!r}; try other words")
     return found[0][0]
+
+
+def around(
+    graph: RecordStore,
+    root: str,
+    hops: int,
+    cap: int,
+    kinds: Sequence[str],
+    label: Callable[[str], str],
+    visible: Callable[[str], bool],
+) -> Topology:
+    """Return what is within some hops of a node, links being followed either way, at most `cap` nodes.
+
+    Links of these kinds are followed and shown; where the cap cuts, those named first are kept.
+    """
+    both_ways = partial(either_way, graph, kinds=kinds)
+    reached = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
+    hop_of = {found.node: found.hop for found in reached[:cap]}
+    nodes = [
+        {"id": node, "label": label(node), "visible": visible(node), "hop": hop}
+        for node, hop in hop_of.items()
+    ]
+    links = [
+        {"from": node, "to": link.to, "type": link.kind, "weight": link.weight}
+        for node in hop_of
+        for link in graph.links(node)
+        if link.to in hop_of and link.kind in kinds
+    ]
+    return Topology({"root": root, "nodes": nodes, "links": links}, len(reached) > cap)
+
+
+# ── what a strategy derives from ─────────────────────────────────────────────────────────────────
 
 
 class RecordStrategy(ABC):

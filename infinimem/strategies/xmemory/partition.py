@@ -22,8 +22,7 @@ from infinimem.spec import Kind
 from infinimem.store.view import View
 from infinimem.strategies.records.asking import Asker, one_liner
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of
-from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import VectorIndex
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.xmemory.spec import FACT, SPEC, THEMES, VERSION, XmemorySettings
 
 Rows = NDArray[np.float64]
@@ -228,7 +227,6 @@ class ThemePartition:
 
     @cached_property
     def _all(self) -> Table:
-        """All themes as they are now."""
         sizes = np.array([*map(len, self.themes.values())], np.int64)
         free = np.array([name not in self._fixed for name in self.themes], bool)
         centres = np.array([self._known[name].centre for name in self.themes])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from infinimem.settings import Harmless, HarmlessIf, Portion, Signed
-from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec
 
 _BLOCK = 9
 """Turns of a block, about."""
@@ -117,20 +117,6 @@ PAPER: Mapping[str, object] = {
 }
 """All other defaults are the paper's, or those of its code, as Z is (`normaliser`)."""
 
-_ABLATIONS = (
-    "represent=false:gate=none gate=none represent=false merge=false:split=false split=false "
-    "merge=false theme_max=14 theme_max=10 theme_max=8"
-).split()
-_VARIANTS = "normaliser=max share=6 coverage=0.8 gain_min=-0.4".split()
-_OURS = "gate=loss normaliser=total share=1 rank=cosine records=false".split()
-_GROUPS = {
-    "xmemory-ablations": ("xmemory-paper", *(f"xmemory-paper:{one}" for one in (*_ABLATIONS, *_VARIANTS))),
-    "xmemory-own": ("xmemory", *(f"xmemory:{one}" for one in (*_ABLATIONS, *_OURS))),
-    "five": ("xmemory-paper", "xmemory"),
-    "five-answers": ("xmemory-paper", "xmemory"),
-}
-"""xMemory with one thing left out or changed: in its paper's form (Figure 3, Tables 6 and 8) and in ours."""
-
 SPEC = StrategySpec(
     name="xmemory",
     strategy="infinimem.strategies.xmemory.strategy:XMemory",
@@ -146,11 +132,6 @@ SPEC = StrategySpec(
     readers=("hierarchy",),
     estimate=estimate,
     presets={"paper": {"xmemory": PAPER}},
-    methods={
-        "xmemory": Way("xmemory", None, "hierarchy"),
-        "xmemory-paper": Way("xmemory", None, "hierarchy", preset="paper"),
-    },
-    groups=_GROUPS,
     reads=frozenset(_NAMES[_NAMES.index("pool") :]),  # those of reading stand last
     sparse=True,
     near=True,

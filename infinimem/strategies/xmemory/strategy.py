@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import ModelNotConfigured, escape
 from infinimem.grounding.sentences import day_of, fits
-from infinimem.llm.base import CUT, LLM, Reply, in_order
+from infinimem.llm.base import CUT, Reply, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import Candidate, Evidence, Finding, Located, Plan, RejectedReply, Stage
 from infinimem.store.records import stem
@@ -32,19 +32,21 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack, ranked, size
 from infinimem.strategies.records.asking import (
     Asker,
+    Segment,
+    Segmented,
     bare,
     narrated,
     narrative,
     new_facts,
     one_liner,
+    open_turns,
+    segments,
     shown_turns,
 )
 from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref, number_of
-from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
-from infinimem.strategies.segment import Segment, Segmented, open_turns, segments
-from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.partition import DIGITS, bounded, group, homes, members
 from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, THEMES, XmemorySettings, scaled
 from infinimem.terms import query_terms
@@ -339,13 +341,8 @@ Probe = tuple[float, bool, bool]
 class ThemeSearch(RecordSearch[XmemorySettings]):
     """What is found for one question; the gate asks the model."""
 
-    def __init__(
-        self, view: View, records: Records, query: str, budget: int, own: XmemorySettings, llm: LLM
-    ) -> None:
-        is_open = (turn.seq for turns in open_turns(view).values() for turn in turns)
-        super().__init__(view, records, query, budget, own, is_open)
-        self._llm = llm
-        self._themes = view.derived(members)
+    def open_turns(self) -> Iterable[int]:
+        return (turn.seq for turns in open_turns(self.view).values() for turn in turns)
 
     def by_rank(self) -> Evidence:
         """Turns by the best of the facts and episodes that show them; asks no model."""
@@ -394,11 +391,12 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
 
     def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
         """Themes of what is near to the question, and then facts of these themes."""
-        own, theme_of, themes = self.own, homes(self._themes), list[Candidate]()
+        own, known, themes = self.own, self.view.derived(members), list[Candidate]()
+        theme_of = homes(known)
         names = [one.id for one in self.nearest(FACT.folder, own.pool)]
         if own.represent:
             near = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
-            themes = self._picked(near, own.themes, len(self._themes))
+            themes = self._picked(near, own.themes, len(known))
             self.trace.add(Stage("themes", found=tuple(themes)))
             taken = {one.id for one in themes}
             among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]
@@ -476,7 +474,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         """The episodes that one call chooses by their titles; names that it makes up are dropped."""
         named = {f"e{at}": self.store.records[one.id] for at, one in enumerate(episodes, 1)}
         rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in named.items()]
-        reply = self._llm.complete(GATE, {**context, "episodes": rows})
+        reply = self.llm.complete(GATE, {**context, "episodes": rows})
         if reply.data is None:
             first = tuple(Candidate(one.id) for one in episodes[:FALLBACK])
             return Stage("gate", found=first, failure=reply.failure or "")
@@ -497,7 +495,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
     def _uncertainty(self, context: Mapping[str, Any], *episodes: Candidate) -> float | None:
         """H of the answer to what a model is shown; another than the reader, where one is named (4.1)."""
         asked = replace(GUESS, model=self.own.gate_model)
-        return uncertainty(self._llm.complete(asked, {**context, "episodes": self._rows(episodes)}))
+        return uncertainty(self.llm.complete(asked, {**context, "episodes": self._rows(episodes)}))
 
     def _by_words(self, facts: Iterable[Candidate], episodes: Iterable[Candidate]) -> Iterator[Probe]:
         """Episodes while they add a word of the question; with messages where these add one."""

@@ -17,14 +17,12 @@ from infinimem.model import Candidate, Evidence, Located, Plan, Stage
 from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.links import either_way
 from infinimem.strategies.readers.pipeline import pack
-from infinimem.strategies.records.asking import Asker, narrated, one_liner
+from infinimem.strategies.records.asking import Asker, ended_by, narrated, one_liner, open_turns
 from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref
-from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.record_store import RecordStore, either_way
 from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, run
-from infinimem.strategies.segment import ended_by, open_turns
 from toy_memory.spec import DIGESTS, DigestSettings
 from toy_memory.tasks import NAME
 
@@ -56,7 +54,7 @@ class Digests(RecordStrategy):
 
     def search(self, view: View, held: Records, query: str, budget: int) -> DigestSearch:
         """One question's search."""
-        return DigestSearch(view, held, query, budget, self.own)
+        return DigestSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many digests, and turns in none."""
