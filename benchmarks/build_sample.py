@@ -22,7 +22,7 @@ from typing import Any
 
 from infinimem import Turn, open_memory
 from infinimem.cli.demo import CONVERSATION
-from infinimem.grounding.when import day_of, settled
+from infinimem.grounding.sentences import day_of, settled
 from infinimem.importers import read_turns
 from infinimem.strategies.infini.documents import keep_summaries
 from infinimem.testing import ScriptedLLM

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from infinimem.evaluation import judge
+from infinimem.evaluation import metrics
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
@@ -26,7 +26,7 @@ TIERS = replace(tasks.ANSWER, variables=tasks.ANSWER.variables | {"episodes", "f
 """As RecMem's reader has it asked (`Evidence.apart`)."""
 
 ALL = (
-    *(*tasks.ALL, TIERS, *judge.ALL, SEGMENT),
+    *(*tasks.ALL, TIERS, *metrics.TASKS, SEGMENT),
     *(
         one
         for module in (

@@ -15,8 +15,7 @@ from fault_work import copy as copied
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem.markdown.document import Document
-from infinimem.markdown.scan import item_start
+from infinimem.markdown.document import Document, item_start
 from infinimem.markdown.signature import text_start
 from infinimem.operations.doctor import examine, repair
 from infinimem.store.library import Library

@@ -20,10 +20,9 @@ from fleet_library import psycopg as psycopg
 
 from infinimem import Turn
 from infinimem.errors import InfinimemError, LibraryError, UsageError
-from infinimem.fleet import places
+from infinimem.fleet import home
 from infinimem.fleet.fleet import Fleet, open_fleet, to_lines
-from infinimem.fleet.head import unpack
-from infinimem.fleet.home import MAX_OBJECT, ulid
+from infinimem.fleet.home import MAX_OBJECT, ulid, unpack
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 
@@ -211,8 +210,8 @@ def test_forgetting_covers_head_inbox_and_every_cache(
     with other.open("anna"):  # it is in use meanwhile
         done = fleet.forget("anna", match="heliotrope")
         assert done.receipt is not None and not done.left
-    monkeypatch.setattr(places, "SWEEP", 0)
-    monkeypatch.setattr(places, "KEPT", 0)  # ten minutes later
+    monkeypatch.setattr(home, "SWEEP", 0)
+    monkeypatch.setattr(home, "KEPT", 0)  # ten minutes later
     for one in (fleet, other, another(fleet, tmp_path / "killed")):
         one.append("bert", [turn(3)])
         drain(one)

@@ -8,7 +8,7 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.grounding.when import fits, mentions, settled, span_of, when_of
+from infinimem.grounding.sentences import fits, mentions, settled, span_of, when_of
 
 SAID = date(2023, 8, 27)  # a Sunday
 DAYS = st.dates(date(1900, 1, 1), date(2100, 12, 31))

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
-from infinimem.markdown.document import Document
-from infinimem.markdown.scan import ListItem
+from infinimem.markdown.document import Document, ListItem
 
 
 @given(IDS, st.binary() | DOCUMENTS)

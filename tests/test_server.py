@@ -13,7 +13,7 @@ from openai import OpenAI
 from server import HastyClient
 
 from infinimem import Turn, open_memory
-from infinimem.evaluation.judge import JUDGE
+from infinimem.evaluation.metrics import JUDGE
 from infinimem.llm import tasks
 from infinimem.llm.base import Failure, Task
 from infinimem.llm.tasks import ANSWER

@@ -17,8 +17,7 @@ from starlette.testclient import TestClient
 from trusting import write_trusted
 
 from infinimem.memory import Memory, open_memory
-from infinimem.web.app import FORMS, PAGES, Live, make_app
-from infinimem.web.guard import MAX_FORM, Session
+from infinimem.web.app import FORMS, MAX_FORM, PAGES, Live, Session, make_app
 from infinimem.web.site import Site
 
 HOST = "127.0.0.1:8000"

@@ -15,7 +15,7 @@ from infinimem.cli.options import Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.methods.spec import GROUPS
+from infinimem.evaluation.spec import GROUPS
 from infinimem.results import counted
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def bench(
 
 
 def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> dict[str, Any]:
-    from infinimem.evaluation.judge import indifferent
+    from infinimem.evaluation.metrics import indifferent
     from infinimem.evaluation.report import write_report
 
     options.out.say(f"{counted(size.questions, 'question')} to ask, {size}")
@@ -164,8 +164,7 @@ def _show(out: Output, table: dict[str, Any], told: str) -> None:
 
 def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
-    from infinimem.evaluation.database import OtherRun
-    from infinimem.evaluation.runner import Run
+    from infinimem.evaluation.runner import OtherRun, Run
 
     first = f"bench-{name}-{date.today().isoformat()}"
     for number in itertools.count(1):

@@ -38,8 +38,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     from infinimem.serving.http import listen, names, serve
-    from infinimem.web.app import Live, make_app
-    from infinimem.web.guard import ENTER, Session
+    from infinimem.web.app import ENTER, Live, Session, make_app
     from infinimem.web.site import Site
 
     address = f"127.0.0.1:{port}"

@@ -63,7 +63,7 @@ class Found:
 @dataclass(frozen=True)
 class Ingested:
     """What writing one case cost (tokens by phase, seconds on the clock) and left: tokens of each document
-    made, bytes on disk, and what became of what was said (methods/library.py: written_of)."""
+    made, bytes on disk, and what became of what was said (methods.py: written_of)."""
 
     method: str
     case: str

@@ -17,10 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from infinimem.errors import FleetError, LibraryError, ModelError, UsageError
+from infinimem.fleet import home as store
 from infinimem.fleet.due import LEASE, Due
-from infinimem.fleet.head import Head, demand, folder_files, pack
-from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
-from infinimem.fleet.places import SWEEP, Places, brought_in, write_out
+from infinimem.fleet.home import SWEEP, Head, Home, Moved, Places, checked, ulid
 from infinimem.llm.base import LLM
 from infinimem.llm.openai_client import connect
 from infinimem.llm.replies import Cached
@@ -97,8 +96,8 @@ class Fleet:
         for turn in said:
             check_turn(turn)
         data = to_lines(_marked(turn, f"{key or name}.{n}", bool(key)) for n, turn in enumerate(said))
-        if len(data) > MAX_OBJECT:
-            raise FleetError(f"these turns have more than {MAX_OBJECT >> 20} MiB; append them in parts")
+        if len(data) > store.MAX_OBJECT:
+            raise FleetError(f"these turns have more than {store.MAX_OBJECT >> 20} MiB; append them in parts")
         self.home.append(library, name, data)
         try:
             self.due.mark(library)
@@ -114,19 +113,19 @@ class Fleet:
 
         def newer(known: str) -> Head | None:
             head = self.home.fetch(library, known)
-            return head and demand(head, library)
+            return head and store.demand(head, library)
 
         self._places.sweep()
         with self._places.taken(checked(library), newer) as place:
             yield open_memory(place.tree, model=self._llm, read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox, with its arguments; caches lose it after places.KEPT."""
+        """`Memory.forget` for head and inbox, with its arguments; caches lose it after home.KEPT."""
 
         waits = True
         while waits:  # all that was said is recorded first
             _, waits = self._changed(checked(library), lambda memory: None)
-        before = demand(self.home.fetch(library), library)
+        before = store.demand(self.home.fetch(library), library)
         try:
             done, _ = self._changed(library, lambda memory: memory.forget(**wanted))
             assert done is not None
@@ -140,7 +139,7 @@ class Fleet:
 
     def export(self, library: str, folder: Path) -> None:
         """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`."""
-        write_out(demand(self.home.fetch(checked(library)), library), folder)
+        store.write_out(store.demand(self.home.fetch(checked(library)), library), folder)
 
     def import_(self, library: str, folder: Path) -> int:
         """Bring a folder in, as a new library or with what was changed in it since `export` wrote it; return
@@ -149,10 +148,10 @@ class Fleet:
         def attempt() -> int:
             head = self.home.fetch(checked(library))
             assert head is not None
-            files = brought_in(head, folder)
+            files = store.brought_in(head, folder)
             paths = files.keys() | head.files.keys()
             if changed := sum(files.get(path) != head.files.get(path) for path in paths):
-                self.home.commit(library, pack(files, ulid(), head.taken), head.etag)
+                self.home.commit(library, store.pack(files, ulid(), head.taken), head.etag)
                 self.append(library, ())
             return changed
 
@@ -215,7 +214,7 @@ class Fleet:
                 except ModelError as error:
                     failed = error
                 if new or failed or done is not None:
-                    data = pack(folder_files(place.tree), ulid(), taken)
+                    data = store.pack(store.folder_files(place.tree), ulid(), taken)
                     head = Head(self.home.commit(library, data, head.etag), taken=taken)
                 place.head = head
             if failed:
@@ -253,7 +252,7 @@ class Fleet:
     def _blank(self) -> Head:
         with TemporaryDirectory() as folder:
             init(Path(folder), trust=True)
-            return Head(files=folder_files(Path(folder)))
+            return Head(files=store.folder_files(Path(folder)))
 
 
 def _anew(library: str, attempt: Callable[[], T]) -> T:

@@ -1,27 +1,164 @@
-"""Where the libraries are: an object store, which decides races. One conditional PUT is the commit point.
+"""Where the libraries are: in an object store, which decides races, and in folders of this machine.
 
-    PREFIX/LIBRARY/head.zip             the library (head.py), replaced with If-Match, made if none is there
+One conditional PUT is the commit point:
+
+    PREFIX/LIBRARY/head.zip             the library, replaced with If-Match, made if none is there
     PREFIX/LIBRARY/inbox/ULID.jsonl     turns that were appended and are not drawn from yet, create-only
     PREFIX/LIBRARY/refused/ULID.jsonl   what was in the inbox and is none, moved out of the others' way
 
-Knows names and bytes, nothing of what they mean. Each of its errors is one line that says what to do.
+A head is a library's folder in a zip, stored and sorted: the same folder gives the same bytes. Its header is
+the comment of the zip: the commit's name, and the names of the inbox objects whose turns are in it. Anybody
+may have put bytes into the store, so they are checked. Each error is one line that says what to do.
+
+    CACHE/processes/P/lock              held by a process as long as it lives
+                      T/                a library: a head as it was fetched or committed
+    DIR/.infinimem/exported             of one written out for a person: which head, a checksum of each file
+
+No two processes share a folder, nor do two callers in one: who works on a library takes a folder of it, or
+has a new one written, and gives it back as a head, or never. What the killed leave, the next one deletes.
+What a person changed goes onto the head as it is by then, file by file.
 """
 
 from __future__ import annotations
 
+import fcntl
+import io
+import json
+import os
 import re
 import secrets
+import shutil
+import stat
+import threading
 import time
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
 
 from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
 from obstore.store import S3Store
 
-from infinimem.errors import FleetError, LibraryError, UsageError
-from infinimem.fleet.head import MAX_HEAD, Head, unpack
+from infinimem.errors import FleetError, LibraryError, NotALibrary, UsageError
+from infinimem.settings import SETTINGS
+from infinimem.store import sequence, state
+from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
+from infinimem.store.folders import explained, is_inside
+from infinimem.user_folders import delete_cache
+
+# ── heads ───────────────────────────────────────────────────────────────────────────────────────
+
+MAX_HEAD, MAX_FILES = 256 << 20, 300_000
+"""Bytes of a head, and files in it; a larger library is not for a fleet."""
+EXPORTED = ".infinimem/exported"
+_MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
+_BESIDE = tuple(f"{state.PATH}-{end}" for end in state.BESIDE)
+_HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock", *_BESIDE)
+_HERE_BELOW = (".git/", ".infinimem/tasks/", ".infinimem/displaced/", ".infinimem/tx/")
+
+
+@dataclass(frozen=True)
+class Head:
+    """A library as it stands in the store: its contents by path, and the inbox objects whose turns are in it.
+    `etag` is "" for one that is not there; `version` is the object's, where the store keeps versions."""
+
+    etag: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
+    version: str | None = None
+
+
+def demand(head: Head | None, library: str) -> Head:
+    """Return the head of a library; LibraryError if there is none."""
+    if head is None or not head.etag:
+        raise LibraryError(f"there is no library {library} yet; append to it, and let a worker run")
+    return head
+
+
+def of_machine(path: str) -> bool:
+    """Whether a path of a library is a matter of the machine that it lies on, or of git: no head has it."""
+    return path in _HERE or path.startswith(_HERE_BELOW) or path.rpartition("/")[2] == STAGED
+
+
+def folder_files(root: Path) -> dict[str, bytes]:
+    """Return what goes into a head, as in `Head.files`; LibraryError for a link, or what is no file."""
+    files, found = Files(root), dict[str, bytes]()
+    for folder, folders, names in os.walk(root):
+        below = Path(folder).relative_to(root)
+        for path in ((below / name).as_posix() for name in (*folders, *names)):
+            kind = (root / path).lstat().st_mode
+            if stat.S_ISDIR(kind) or of_machine(path):
+                continue
+            data = files.read(path, MAX_OWNED) if stat.S_ISREG(kind) else None
+            if data is None:
+                raise LibraryError(f"{path} is a link or no file; a head holds files alone, move it away")
+            found[path] = data
+    if sequence.MARK in found:  # exactly: what this machine reserved ahead stays here
+        found[sequence.MARK] = b"%d\n" % (sequence.last(files) or 0)
+    return found
+
+
+def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes:
+    """Return the bytes of a head, under a name that no other commit has; LibraryError if it is too large, or
+    a name cannot be written."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as made:
+        for path, data in sorted(files.items()):
+            info = zipfile.ZipInfo(path, _DATE)
+            info.create_system, info.external_attr = 3, (stat.S_IFREG | 0o644) << 16
+            try:
+                made.writestr(info, data)
+            except UnicodeEncodeError:
+                raise LibraryError(f"{path!r} cannot be named in a head; rename it") from None
+        made.comment = "\n".join((_MAGIC, commit, *sorted(taken))).encode()
+    if out.tell() > MAX_HEAD:
+        raise LibraryError(f"the library has more than {MAX_HEAD >> 20} MiB; a fleet holds smaller ones")
+    return out.getvalue()
+
+
+def unpack(data: bytes, etag: str, version: str | None = None) -> Head:
+    """Return a head from bytes that anybody may have written; LibraryError says why it is none."""
+    try:
+        if data.count(_ENTRY) > MAX_FILES:
+            raise LibraryError(f"the head is refused: it has more than {MAX_FILES} files")
+        with zipfile.ZipFile(io.BytesIO(data)) as found:
+            magic, *header = found.comment.decode("ascii", "replace").split("\n")
+            if magic != _MAGIC:
+                raise LibraryError("the head is a zip, but not one of a fleet")
+            _check(found.infolist(), len(data))
+            files = {info.filename: found.read(info) for info in found.infolist()}
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError, RuntimeError):
+        raise LibraryError("the head is no zip, or damaged") from None
+    return Head(etag, files, frozenset(header[1:]), version)
+
+
+def _check(entries: Sequence[zipfile.ZipInfo], size: int) -> None:
+    if sum(info.file_size for info in entries) > size:
+        raise LibraryError("the head says more than it holds: its files are packed, or lie on each other")
+    files, seen = {info.filename for info in entries}, set[str]()
+    for info in entries:
+        name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
+        if info.orig_filename != name or not is_inside(name) or "\\" in name:
+            why = "leads out of the folder"
+        elif of_machine(name):
+            why = "is a matter of one machine"
+        elif kind not in (0, stat.S_IFREG):
+            why = "is a link, a folder or a device"
+        elif info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+            why = "is packed"
+        elif name in seen or not files.isdisjoint(map(str, PurePosixPath(name).parents)):
+            why = "is there twice, or lies below a file"
+        else:
+            seen.add(name)
+            continue
+        raise LibraryError(f"the head is refused: {name[:200]!r} {why}")
+
+
+# ── the store ───────────────────────────────────────────────────────────────────────────────────
 
 MAX_OBJECT = 16 << 20
 """Bytes of an inbox object."""
@@ -160,3 +297,154 @@ class Home:
             elif re.search(r"40[13] (Forbidden|Unauthorized)", said):
                 why = "the store refuses the key; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             raise FleetError(f"{self.url}, {what}: {why}") from error
+
+
+# ── folders here ────────────────────────────────────────────────────────────────────────────────
+
+SWEEP, KEPT = 60.0, 600.0
+"""Seconds between two looks for what can go; for which a folder stays that nobody uses. What was forgotten is
+gone then from each: one that is used is the new head."""
+
+
+def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
+    """Write a head's files to an empty folder."""
+    for path, data in files.items():
+        at = tree / path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_bytes(data)
+    if sequence.MARK in files:
+        sequence.settle(Files(tree))  # a head is whole: nothing of it was torn when another machine stopped
+
+
+def write_out(head: Head, folder: Path) -> None:
+    """Write a head to a folder that is new or empty; LibraryError if it is neither, or the disk refuses."""
+    with explained("make", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise LibraryError(f"{folder} is not empty; name a new folder")
+        lay_out(head.files, folder)
+    sums = {path: digest(data) for path, data in head.files.items()}
+    Files(folder).stage(EXPORTED, json.dumps({"etag": head.etag, "files": sums}, indent=0).encode())
+
+
+def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
+    """Return what the head becomes by a folder that `write_out` wrote, or where there is none by any library.
+    LibraryError if it was not written out from this library, or a file was changed in both."""
+    found = folder_files(folder)
+    if SETTINGS not in found:
+        raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")
+    try:
+        before = json.loads(Files(folder).read(EXPORTED, MAX_OWNED) or b"{}")
+        etag, sums = before.get("etag"), dict(before.get("files", {}))
+    except (AttributeError, ValueError, TypeError, RecursionError):
+        etag, sums = None, {}
+    if etag == head.etag or not head.etag:
+        return found
+    if etag is None:
+        raise LibraryError(
+            f"there is such a library; only what was exported from it comes back, not {folder}"
+        )
+    mine = {path for path in found.keys() | sums.keys() if digest(found.get(path)) != sums.get(path, "-")}
+    both = [
+        path
+        for path in sorted(mine)
+        if digest(head.files.get(path)) != sums.get(path, "-") and head.files.get(path) != found.get(path)
+    ]
+    if both or sequence.MARK in mine:
+        what = "what infinimem notes" if sequence.MARK in mine else both[0]
+        raise LibraryError(f"{what} was changed in {folder} and in the fleet; export anew, and edit that")
+    others = {path: data for path, data in head.files.items() if path not in mine}
+    return others | {path: found[path] for path in mine & found.keys()}
+
+
+@dataclass
+class Place:
+    """A folder and the head that it is, without its files; one without an ETag is not given back."""
+
+    tree: Path
+    head: Head
+    used: float = 0.0
+
+
+class Places:
+    """The folders of this process, in `cache`, for its owner alone; LibraryError if they cannot be made."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache, self._lock = cache.absolute() / "processes", threading.Lock()
+        self._free: dict[str, list[Place]] = {}
+        self._looked = -SWEEP
+        with explained("make", cache):
+            self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._own = Path(mkdtemp(dir=self._cache))
+            self._held = os.open(self._own / "new", os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+            (self._own / "new").rename(self._own / "lock")  # nobody sees it free
+
+    def close(self) -> None:
+        """Delete them; none is in use."""
+        _delete_all(self._own)
+        os.close(self._held)
+
+    @contextmanager
+    def taken(self, library: str, newer: Callable[[str], Head | None]) -> Iterator[Place]:
+        """Give a folder that is a library's head, the caller's alone; `newer` gives its head, None if
+        known."""
+        with self._lock:
+            free = self._free.pop(library, [])
+            place = free.pop() if free else None
+            if free:
+                self._free[library] = free
+        try:
+            if head := newer(place.head.etag if place else ""):
+                with explained("write", self._own):
+                    stale, place = place, Place(Path(mkdtemp(dir=self._own)), Head())
+                    if stale:
+                        _delete(stale.tree)
+                    lay_out(head.files, place.tree)
+                    state.check(Files(place.tree), claim=True)
+                place.head = replace(head, files={})
+            assert place is not None
+            yield place
+        finally:
+            if place and place.head.etag:
+                place.used = time.monotonic()
+                with self._lock:
+                    self._free.setdefault(library, []).append(place)
+            elif place:
+                _delete(place.tree)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the time of the block, which the killed leave for the next sweep."""
+        with explained("make", self._own):
+            made = TemporaryDirectory(dir=self._own, ignore_cleanup_errors=True)
+        with made as folder:
+            yield Path(folder)
+
+    def sweep(self) -> None:
+        """Delete what is unused, and what the dead left. Once in SWEEP."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked < SWEEP:
+                return
+            self._looked = now
+            unused = [name for name, free in self._free.items() if now - free[0].used > KEPT]
+            places = [place for name in unused for place in self._free.pop(name)]
+        for place in places:
+            _delete(place.tree)
+        for lock in self._cache.glob("*/lock"):
+            with suppress(FileNotFoundError, BlockingIOError), lock.open("r+b") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _delete_all(lock.parent)
+
+
+def _delete_all(process: Path) -> None:
+    """The folder of a process; the lock goes last, so that nothing is left that nobody finds."""
+    for tree in process.glob("*/"):
+        _delete(tree)
+    shutil.rmtree(process, ignore_errors=True)
+
+
+def _delete(tree: Path) -> None:
+    delete_cache(str(tree))
+    shutil.rmtree(tree, ignore_errors=True)

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from infinimem.grounding.sentences import any_of, common_terms, listed, split_speaker
-from infinimem.grounding.when import tells_of_past
+from infinimem.grounding.sentences import any_of, common_terms, listed, split_speaker, tells_of_past
 from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES, Entry
 from infinimem.terms import fold, tokens

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name, day_of, day_of_header, is_day
+from infinimem.markdown.document import fences, heading_title
 from infinimem.markdown.header import read_header
-from infinimem.markdown.scan import fences, heading_title
 from infinimem.model import Turn
 
 _ITEM = re.compile(r" {0,3}(?:[-*+]|(\d{1,9})[.)])(?:\s+(.*)|$)")

@@ -2,7 +2,7 @@
 replies. Their wording
 stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
-Those of a strategy stand in its own tasks.py, those of the bench in evaluation/judge.py.
+Those of a strategy stand in its own tasks.py, those of the bench in evaluation/metrics.py.
 
 Ids in variables and replies are short strings ("12" for seq 12): models copy them more faithfully than
 line text, and code moves what they name (STRATEGIES: reference rewriting).

@@ -81,12 +81,8 @@ def sound(text: str) -> str:
 
 def visible(text: str, turned: bool = True) -> str:
     """Escape, as `\\x1b`, each character that moves a cursor, changes colours, ends a line where none ends or
-    hides. Tabs and newlines stay.
-
-    Args:
-        turned: whether bidi controls may stand, as right-to-left scripts use them: a model reads in the order
-            of the characters, but a screen shows them in another.
-    """
+    hides; tabs and newlines stay. `turned`: whether bidi controls may stand, as right-to-left scripts use
+    them: a model reads in the order of the characters, but a screen shows them in another."""
     if text.isascii() and text.isprintable():
         return text
     unseen = _UNSEEN if turned else _UNSEEN_OR_TURNED

@@ -98,17 +98,14 @@ def read_header(lines: Sequence[str]) -> Header:
 def edit_header(
     lines: Sequence[str], end: int, changes: Mapping[str, str | None], newline: str = "\n"
 ) -> tuple[list[str], Header]:
-    """Set or remove some top-level keys, and return the physical lines and the header.
+    """Set or remove some top-level keys, and return the physical lines and the header. ValueError if it has a
+    problem, or would have one afterwards, or another key would change.
 
     Args:
-        lines: all physical lines of the document, without "\\n" (a CRLF line keeps its "\\r").
-        end: number of lines of the header as it stands, 0 to create one.
+        lines: of the document, without "\\n" (a CRLF line keeps its "\\r"); `end` of them are the header.
         changes: key to YAML text (from `quote` or `flow`; further lines must be indented), or to None to
             remove the key. New keys come last, in this order.
         newline: "\\n" or "\\r\\n", the document's.
-
-    Raises:
-        ValueError: the header has a problem, or would have one afterwards, or another key would change.
     """
     eol = newline[:-1]
     if not end and all(value is None for value in changes.values()):
@@ -170,11 +167,7 @@ def flow(value: Value) -> str:
 
 
 def _load(lines: Sequence[str]) -> dict[str, Any]:
-    """Return the values of a header, its delimiters included.
-
-    Raises:
-        ValueError: it is too long, or holds what a header may not.
-    """
+    """Return the values of a header with its delimiters; ValueError says why it may not be one."""
     if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")
     if not lines:

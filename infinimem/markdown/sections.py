@@ -9,8 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from infinimem.markdown.document import Document
-from infinimem.markdown.scan import Heading
+from infinimem.markdown.document import Document, Heading
 from infinimem.tokens import estimate
 
 PARTITION_TOKENS = 400
@@ -37,12 +36,8 @@ def partitions(
     what stands before the first is a block too. A block over `limit` tokens is cut where a paragraph, an
     entry or a list item begins; one that is longer by itself stays whole. A title with nothing under it
     opens the block that follows. A document whose header does not parse is a plain note, read from line 1.
-
-    Args:
-        document: any document.
-        limit: tokens, as `count` counts them.
-        count: tokens of a text. By default an estimate, so that the blocks of a document hang on nothing
-            else, and a library is cut as fast as it is read.
+    `count` gives the tokens of a text: by default an estimate, so that the blocks of a document hang on
+    nothing else, and a library is cut as fast as it is read.
     """
     cut: list[Partition] = []
     starts: list[int] | None = None

@@ -39,12 +39,9 @@ _FIRST = ("seq", "time", "source")
 
 
 def parse_entry(line: str) -> Entry | None:
-    """Return the entry that `line` is, or None.
-
-    Args:
-        line: a physical line without its end; or several joined by newlines, where those after the first
-            are continuations, indented by two spaces or blank. Keys may stand in any order.
-    """
+    """Return the entry that `line` is, or None: a physical line without its end, or several joined by
+    newlines, where those after the first are continuations, indented by two spaces or blank. Keys may stand
+    in any order."""
     shown = sound(line)
     match = _SIGNATURE.match(shown)
     if match is None:
@@ -130,10 +127,8 @@ def format_entry(
     """Return the line (of multi-line text the lines, joined by newlines) of a new entry, in canonical order.
 
     `text` and values are cleaned; a line break in a value becomes a space. No text can forge an entry: what
-    follows its first line is indented.
-
-    Raises:
-        ValueError: `seq` is not positive, `source` unknown, a key of `fields` no key or an argument's name.
+    follows its first line is indented. ValueError if `seq` is not positive, `source` unknown, a key of
+    `fields` no key or an argument's name.
     """
     if seq < 1 or source not in SOURCES:
         raise ValueError(f"seq {seq}, source {source!r}: a seq is positive, a source is one of {SOURCES}")
@@ -189,11 +184,7 @@ def format_seqs(seqs: Iterable[int]) -> str:
 
 
 def parse_seqs(text: str) -> tuple[int, ...]:
-    """Read `12-15+19` as `(12, 13, 14, 15, 19)`; the inverse of `format_seqs`.
-
-    Raises:
-        ValueError: not a list of seqs, or more than MAX_SEQS of them.
-    """
+    """Read `12-15+19` as `(12, 13, 14, 15, 19)`; ValueError if it is no list of at most MAX_SEQS."""
     if _SEQ.match(text):
         return (int(text),)
     seqs: list[int] = []

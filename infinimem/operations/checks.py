@@ -15,10 +15,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
-from infinimem.grounding.when import day_of, is_outdated
-from infinimem.markdown.document import Document
+from infinimem.grounding.sentences import day_of, is_outdated
+from infinimem.markdown.document import Document, fences
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.scan import fences
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Finding, Level, Located, Receipt
 from infinimem.operations.git import uncommitted

@@ -1,20 +1,27 @@
 """The addresses of the pages, as an ASGI application, and what changes while they are open, told by
 server-sent events. Each address gives HTML, and with .json what the command line gives with --json.
+
+Who may see them: the one browser that opened the link, by a name of ours. The link works once and its token
+stands in no later address; a request that writes carries a token that no other site knows; nothing on a page
+runs, loads or is sent elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from threading import Lock, Thread
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -22,9 +29,9 @@ from starlette.staticfiles import StaticFiles
 from infinimem.errors import DocumentNotFound, InfinimemError, LibraryError, ModelError, UsageError
 from infinimem.log import log
 from infinimem.memory import Memory
+from infinimem.serving.http import refused, reply
 from infinimem.watch import watch
 from infinimem.web import pages
-from infinimem.web.guard import Guard, Session
 from infinimem.web.site import Asked, Moved, Page, Site, served
 
 ALIVE = 15.0  # seconds after which a page is told that nothing changed: so one that is gone is noticed
@@ -53,6 +60,128 @@ FORMS: Mapping[str, Handler] = {
     "/forget": pages.forget,
 }
 """What is done, by the address that a form is sent to."""
+
+
+# ── who may see them ────────────────────────────────────────────────────────────────────────────
+
+ENTER = "/enter"
+MAX_FORM = 64 * 1024  # bytes of a form
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "referrer-policy": "same-origin",  # with no-referrer a browser would send forms without their Origin
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_PLAIN = {**HEADERS, "content-type": "text/plain; charset=utf-8"}
+_ENTERED = '<!doctype html><title>infinimem</title><meta http-equiv="refresh" content="0; url=/">'
+"""Not a redirect: with one the cookie would be left out where the link stood on a page of another site, such
+as a terminal in the browser."""
+_LINK_USED = "this link was used already, or is not this server's; run infinimem web again for another one"
+
+
+class Session:
+    """The one browser that a server serves: the link carries a token, each form another, the cookie the port
+    in its name, for a browser keeps cookies by host alone."""
+
+    def __init__(self, port: int) -> None:
+        self.token, self.csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._name, self._cookie = f"infinimem-{port}", secrets.token_urlsafe(32)
+        self._opened = False
+        self.used: Callable[[], object] = lambda: None  # called when the link was opened
+
+    def enter(self, query: bytes) -> str | None:
+        """Return the cookie for who comes with the token, once; None for everyone else."""
+        given = dict(parse_qsl(query.decode("latin-1"))).get("token", "")
+        if self._opened or not _same(given, self.token):
+            return None
+        self._opened = True
+        self.used()
+        return f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
+
+    def knows(self, headers: Collection[tuple[bytes, bytes]]) -> bool:
+        """Return whether a request carries the cookie."""
+        sent = (value.decode("latin-1") for name, value in headers if name.lower() == b"cookie")
+        return any(_same(cookie_parser(one).get(self._name, ""), self._cookie) for one in sent)
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+class Guard:
+    """An ASGI application before another one: lets the session's requests through, to one of our names, with
+    their forms as scope["form"]; if read-only, none that writes."""
+
+    def __init__(self, app: Any, session: Session, names: Collection[str], read_only: bool) -> None:
+        self._app = app
+        self._session = session
+        self._names = names
+        self._read_only = read_only
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            return
+        why: tuple[int, str] | None = None
+        if status := refused(scope["headers"], self._names):
+            why = status, "this server is not called so, or not from there"
+        elif scope["path"] == ENTER:
+            await self._enter(scope, send)
+            return
+        elif not self._session.knows(scope["headers"]):
+            why = 401, "open the link that infinimem web printed, in one browser"
+        elif scope["method"] not in ("GET", "HEAD"):
+            why = await self._form(scope, receive)
+        if why:
+            await reply(send, *why, _PLAIN)
+            return
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+    async def _enter(self, scope: Any, send: Any) -> None:
+        page = {**HEADERS, "content-type": "text/html", "referrer-policy": "no-referrer"}
+        if not self._session.knows(scope["headers"]):
+            cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
+            if cookie is None:
+                await reply(send, 403, _LINK_USED, _PLAIN)
+                return
+            page["set-cookie"] = cookie
+        await reply(send, 200, _ENTERED, page)
+
+    async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
+        """Read the form of a request that would write; return why it may not pass, or None."""
+        if self._read_only:
+            return 403, "this memory is served read-only"
+        if scope["method"] != "POST":
+            return 405, "pages are read by GET and changed by POST"
+        body = b""
+        try:
+            async for part in Request(scope, receive).stream():
+                body += part
+                if len(body) > MAX_FORM:
+                    return 413, "the form is too long"
+        except ClientDisconnect:
+            return 400, "the form did not arrive whole"
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        if not _same(form.pop("csrf", ""), self._session.csrf):
+            return 403, "the form is not of a page of this server; reload the page and try again"
+        scope["form"] = form
+        return None
+
+
+# ── what is answered ────────────────────────────────────────────────────────────────────────────
 
 
 class Live:

@@ -1,34 +1,36 @@
-"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent."""
+"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent.
+
+A document is shown as blocks to read: headings, facts with the lines that they superseded, what people wrote.
+Every line that says something stands in one; in what people wrote, HTML, links and images are text.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from hashlib import sha256
+from html import escape
 from itertools import combinations, groupby
 from math import cos, pi, sin
 from pathlib import Path
 from typing import Any
 
-from infinimem import tokens
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from infinimem import results, tokens
 from infinimem.errors import LibraryError, UsageError
 from infinimem.hooks.recall import Recall
 from infinimem.index.search import searcher
-from infinimem.model import Receipt
+from infinimem.markdown.characters import visible
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import text_start
+from infinimem.model import Located, Receipt
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Lineage, recorded, successor
+from infinimem.operations.provenance import Lineage, recorded, session_of, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
-from infinimem.results import (
-    answer_json,
-    asked_for,
-    forgotten_json,
-    history_json,
-    log_json,
-    receipt_json,
-    summary,
-)
 from infinimem.store.plans import by_name, topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
@@ -37,7 +39,6 @@ from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.prose import PAGE, around, blocks, fact, none, sessions
 from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
 
 LATELY = 6  # changes and lines on the home page
@@ -53,6 +54,12 @@ FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
 NODES, LINKS = 40, 120  # of a map, at most: those with most in common
 WIDTH, RADIUS = 900, 270  # of the drawing, in its own units
+PAGE = 400  # lines of a document on a page
+AROUND = 3  # turns before and after one that are shown with it
+_LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.disable(["html_block", "html_inline", "link", "image", "autolink", "reference", "entity"])
+_MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,7 +76,7 @@ def home(asked: Asked) -> Page:
     stamps = view.stored.stamps if view.stored and not view.initialised else {}
     saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
     shown = {
-        "receipts": [(one, summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
+        "receipts": [(one, results.summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
         "awaiting": status["lines_awaiting_review"],
@@ -97,8 +104,8 @@ def document(asked: Asked) -> Page | Moved:
     records = recorded(view)
     places = found.entries_in(start, start + PAGE - 1)
     lines_of = {
-        "former": none if said or gone else records.superseded,
-        "drawn": records.drawn if said else none,
+        "former": None if said or gone else records.superseded,
+        "drawn": records.drawn if said else None,
     }
     facts = {place.start_line: fact(place, **lines_of) for place in places}
     headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
@@ -131,7 +138,7 @@ def line(asked: Asked) -> Page:
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
     }
-    return Page("line.html", history_json(events), shown)
+    return Page("line.html", results.history_json(events), shown)
 
 
 def search(asked: Asked) -> Page:
@@ -177,7 +184,7 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str, bool]]:
     """Return a text in pieces, and whether each is a word that was asked for."""
     found, at = [], 0
-    for start, end in asked_for(text, terms, words):
+    for start, end in results.asked_for(text, terms, words):
         found += [(text[at:start], False), (text[start:end], True)]
         at = end
     return [(piece, hit) for piece, hit in [*found, (text[at:], False)] if piece]
@@ -193,10 +200,11 @@ def timeline(asked: Asked) -> Page:
     topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
-        (day, [(one, summary(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
+        (day, [(one, results.summary(one)) for one in of])
+        for day, of in groupby(some, lambda one: one.time[:10])
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
-    return Page("timeline.html", log_json(some), {**shown, "topics": topics})
+    return Page("timeline.html", results.log_json(some), {**shown, "topics": topics})
 
 
 def receipt(asked: Asked) -> Page:
@@ -207,12 +215,12 @@ def receipt(asked: Asked) -> Page:
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
-        "summary": summary(one),
+        "summary": results.summary(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
         "undo": undoing(asked, one),
     }
-    return Page("receipt.html", receipt_json(one) or {}, shown)
+    return Page("receipt.html", results.receipt_json(one) or {}, shown)
 
 
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
@@ -354,14 +362,14 @@ def forget(asked: Asked) -> Page:
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
     done = asked.memory.forget([seq_of(name)])
-    return Page("forgotten.html", forgotten_json(done), {"done": done})
+    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
     going = asked.memory.forget([seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
-    return Page("forgetting.html", forgotten_json(going, planned=True), shown)
+    return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
 
 
 def asking(asked: Asked) -> Page:
@@ -383,7 +391,7 @@ def ask(asked: Asked) -> Page:
         "cited": cited,
         "quoted": asked.memory.llm.name == "offline",
     }
-    return Page("ask.html", answer_json(found), shown)
+    return Page("ask.html", results.answer_json(found), shown)
 
 
 def moments(asked: Asked) -> list[str]:
@@ -395,3 +403,158 @@ def _question(asked: Asked, question: str, moment: str) -> dict[str, Any]:
     days = moments(asked)
     at = days.index(moment) if moment in days else len(days)
     return {"question": question, "moments": days, "at": at, "found": None, "day_asked": moment}
+
+
+# ── documents to read ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A signed line, with what it superseded and what that had superseded (the newest first), and of a turn
+    the lines that were drawn from it."""
+
+    seq: int
+    text: str
+    doc_id: str
+    line: int
+    time: str
+    when: str
+    speaker: str
+    source: str
+    role: str
+    signature: str
+    former: tuple[Fact, ...] = ()
+    drawn: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands together: a heading, whose level on the page is below that of its title, 1; or facts; or
+    what people wrote, as HTML."""
+
+    line: int = 0
+    title: str = ""
+    level: int = 2
+    facts: tuple[Fact, ...] = ()
+    html: str = ""
+
+
+LinesOf = Callable[[int], Sequence[Located]]
+"""Gives lines by one that they were drawn from, or that stands for them."""
+
+
+def fact(place: Located, former: LinesOf | None = None, drawn: LinesOf | None = None) -> Fact:
+    """Show a line; `former` and `drawn` are what provenance's `superseded` and `drawn` give."""
+    entry = place.entry
+    first = entry.line.partition("\n")[0]
+    return Fact(
+        entry.seq,
+        entry.text,
+        place.doc_id,
+        place.start_line,
+        entry.time or "",
+        entry.fields.get("when", ""),
+        entry.fields.get("speaker", ""),
+        entry.source,
+        entry.role,
+        first[: text_start(first)].strip(),
+        tuple(map(fact, _before(place, former))) if former else (),
+        tuple(map(fact, drawn(place.seq))) if drawn else (),
+    )
+
+
+def _before(place: Located, former: LinesOf) -> list[Located]:
+    """Return what a line superseded, and what that had; a person may have written a circle."""
+    found, ahead = {place.seq: place}, [place.seq]
+    while ahead:
+        older = [one for one in former(ahead.pop()) if one.seq not in found]
+        found |= {one.seq: one for one in older}
+        ahead += [one.seq for one in older]
+    del found[place.seq]
+    return sorted(found.values(), key=lambda one: -one.seq)
+
+
+def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Block]:
+    """Return the blocks of a page of a document that begins at line `start`; `facts` are its signed lines, by
+    the number of their first one."""
+    headings = {heading.line: heading for heading in document.headings}
+    end = min(start + PAGE - 1, len(document.lines))
+    found: list[Block] = []
+    run: list[str] = []
+    inside = 0  # the last line of the fact or heading that is being passed
+
+    def close(after: int) -> None:
+        if any(run):
+            found.append(Block(html=_html(run, after - len(run))))
+        run.clear()
+
+    for at in range(max(start, document.header_end + 1), end + 1):
+        if at <= inside:
+            continue
+        if one := facts.get(at):
+            close(at)
+            inside = at + one.text.count("\n")
+            before = found.pop().facts if found and found[-1].facts else ()
+            found.append(Block(facts=(*before, one)))
+        elif heading := headings.get(at):
+            close(at)
+            inside = at + heading.rows - 1
+            found.append(Block(at, heading.title, min(heading.level + 1, 6)))
+        else:
+            run.append(visible(document.text_line(at), turned=False))
+    close(end + 1)
+    return found
+
+
+def _html(lines: Sequence[str], first: int) -> str:
+    """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
+    what begins at a line, the first of which is given, is called after it."""
+    text = "\n".join(lines)
+    tokens = _MARKDOWN.parse(text) if len(text) <= _LONGEST else []
+    begins: dict[int, Token] = {}
+    for token in tokens:
+        token.attrs.pop("style", None)  # the pages' policy allows none
+        if token.type == "fence":
+            token.content, token.info = f"{token.info.strip()}\n{token.content}".lstrip("\n"), ""
+        line = first + token.map[0] if token.map else 0
+        if line and token.type != "inline":
+            token.attrSet("dir", "auto")
+            begins.setdefault(line, token).attrSet("id", f"L{line}")
+        for child in token.children or ():
+            if child.type in ("softbreak", "hardbreak"):
+                line += 1
+                ends = "<br>" if child.type == "hardbreak" else ""
+                child.type, child.content = "html_inline", f'{ends}\n<span id="L{line}"></span>'
+    shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
+    if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
+        return f'<pre dir="auto" id="L{first}">{escape(text)}</pre>'
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
+
+
+def around(view: View, seq: int) -> tuple[Fact, ...]:
+    """Return a turn with those before and after it in its document."""
+    place = view.entry(seq)
+    if place is None:
+        return ()
+    turns = view.document(place.doc_id).entries
+    at = next(n for n, one in enumerate(turns) if one.seq == seq)
+    return tuple(
+        fact(one, drawn=recorded(view).drawn) for one in turns[max(0, at - AROUND) : at + AROUND + 1]
+    )
+
+
+def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Yield conversations, each with who spoke, when, and how many of its turns were drawn from."""
+    records = recorded(view)
+    for doc_id in ids:
+        turns = view.document(doc_id).entries
+        speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
+        yield {
+            "id": doc_id,
+            "session": (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE),
+            "time": turns[0].entry.time if turns else "",
+            "first": turns[0].text if turns else "",
+            "speakers": list(speakers),
+            "turns": len(turns),
+            "drawn": sum(bool(records.drawn(one.seq)) for one in turns),
+        }

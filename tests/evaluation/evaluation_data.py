@@ -10,9 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from infinimem.evaluation.database import FILE
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.evaluation.runner import Request
+from infinimem.evaluation.runner import FILE, Request
 from infinimem.llm.offline import OfflineClient
 from infinimem.model import Turn, Usage
 

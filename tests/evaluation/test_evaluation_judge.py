@@ -8,7 +8,7 @@ from typing import Any
 
 from cases import each
 
-from infinimem.evaluation.judge import indifferent, judge
+from infinimem.evaluation.metrics import indifferent, judge
 from infinimem.evaluation.model import Question
 from infinimem.llm.offline import OfflineClient
 from infinimem.testing import ScriptedLLM

@@ -12,10 +12,9 @@ from cases import each
 from evaluation_data import case
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.methods.library import Making, method
-from infinimem.evaluation.methods.means import Embedders, Means
-from infinimem.evaluation.methods.spec import NAMES, parse, parse_all
+from infinimem.evaluation.methods import Embedders, Making, Means, method
 from infinimem.evaluation.model import Method
+from infinimem.evaluation.spec import NAMES, parse, parse_all
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.database import FILE, opened
 from infinimem.evaluation.model import Drawn, Found, Ingested, Question, Result
 from infinimem.evaluation.report import write_report
+from infinimem.evaluation.runner import FILE, opened
 
 
 def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:

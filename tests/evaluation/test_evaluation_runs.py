@@ -13,9 +13,8 @@ import pytest
 from evaluation_data import Small, request, results
 
 from infinimem.errors import ModelUnavailable, UsageError
-from infinimem.evaluation.database import FILE
 from infinimem.evaluation.report import write_report
-from infinimem.evaluation.runner import Ended, Run
+from infinimem.evaluation.runner import FILE, Ended, Run
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM

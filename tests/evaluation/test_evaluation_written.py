@@ -9,7 +9,7 @@ from typing import Any
 from evaluation_data import Small, case, request
 
 from infinimem import open_memory
-from infinimem.evaluation.methods.library import written_of
+from infinimem.evaluation.methods import written_of
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
 from infinimem.model import Turn

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets.beam import Beam
-from infinimem.evaluation.datasets.exports import FactConsolidation, LoCoMo, LongMemEval
+from infinimem.evaluation.datasets.exports import Beam, FactConsolidation, LoCoMo, LongMemEval
 from infinimem.evaluation.datasets.notes import Notes
 from infinimem.evaluation.model import Benchmark
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.reading import Quota
+from infinimem.evaluation.datasets.exports import Quota
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions

@@ -18,8 +18,15 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from infinimem.grounding.sentences import any_of, common_terms, listed, sentences
-from infinimem.grounding.when import day_of, settled, tells_of_past
+from infinimem.grounding.sentences import (
+    any_of,
+    common_terms,
+    day_of,
+    listed,
+    sentences,
+    settled,
+    tells_of_past,
+)
 from infinimem.terms import STOP_WORDS, fold, tokens
 
 WORDS, LONGEST = 60, 1000

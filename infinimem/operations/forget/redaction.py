@@ -16,9 +16,8 @@ from itertools import chain
 from pathlib import Path
 
 from infinimem import spec, tokens
-from infinimem.markdown.document import Document
+from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.scan import heading_title
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
 from infinimem.model import CURRENT, Located, ReceiptRow
 from infinimem.operations.provenance import recorded, session_of

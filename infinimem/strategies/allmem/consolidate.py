@@ -25,7 +25,7 @@ from math import log
 from typing import Any, Literal, NamedTuple
 
 from infinimem import tokens
-from infinimem.grounding.when import day_of, fits
+from infinimem.grounding.sentences import day_of, fits
 from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import LLM, Reply, Task, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from infinimem import tokens
-from infinimem.grounding.when import day_of, fits
+from infinimem.grounding.sentences import day_of, fits
 from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import Reply, in_order
 from infinimem.llm.tasks import MAYBE, TEXT, TEXTS, list_of, task

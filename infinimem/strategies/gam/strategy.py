@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from infinimem.embedders.local import cross_encoder
-from infinimem.grounding.sentences import asks
-from infinimem.grounding.when import day_of, mentions
+from infinimem.grounding.sentences import asks, day_of, mentions
 from infinimem.index.questions import asked_of, nameless, read_dates
 from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import CUT, LLM, in_order

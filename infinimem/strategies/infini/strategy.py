@@ -30,8 +30,7 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
-from infinimem.grounding.sentences import asks, sentences
-from infinimem.grounding.when import day_of, fits
+from infinimem.grounding.sentences import asks, day_of, fits, sentences
 from infinimem.index.search import searcher
 from infinimem.llm.base import CUT, LLM, Failure, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, shown, task

@@ -14,8 +14,7 @@ from infinimem import terms, tokens
 from infinimem.grounding import claims
 from infinimem.llm.base import LLM, Task
 from infinimem.markdown.characters import clean_text, normalised, one_line
-from infinimem.markdown.document import Document
-from infinimem.markdown.scan import heading_title
+from infinimem.markdown.document import Document, heading_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug

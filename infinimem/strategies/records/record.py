@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from infinimem.grounding.when import span_of
+from infinimem.grounding.sentences import span_of
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import MAX_BYTES, flow, quote

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import ModelNotConfigured, escape
-from infinimem.grounding.when import day_of, fits
+from infinimem.grounding.sentences import day_of, fits
 from infinimem.llm.base import CUT, Reply, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import Candidate, Evidence, Finding, Located, Plan, RejectedReply, Stage

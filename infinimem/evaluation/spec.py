@@ -84,10 +84,6 @@ class Spec:
         return _UNFIT.sub("_", ":".join((first, *settings, *linked)))
 
     @property
-    def takes_embedder(self) -> bool:
-        return self.name in OWN or "embedder" in BASELINES[self.name]
-
-    @property
     def parsed(self) -> Settings:
         return parse_settings(self.toml().encode(), f"method {self.name}")
 

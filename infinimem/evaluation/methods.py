@@ -1,0 +1,576 @@
+"""What is compared: readers over a library made from a history, and baselines over the bare turns.
+
+Methods that differ only in how they read share a library: it is made once, and what that cost is told of each
+of them. The baselines rank the turns in a plain way, and answer from them like everything else:
+
+none      nothing            full     every turn, in its order
+recent    the newest turns   grep     turns that hold most words of the question, as they are written
+bm25      Okapi BM25         fts5     SQLite's full-text index
+dense     nearest vectors of "speaker: text"
+hybrid    bm25 and dense, by reciprocal rank
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import threading
+import time
+import weakref
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infinimem import answer as answering
+from infinimem import tokens
+from infinimem.embedders.base import text_key
+from infinimem.embedders.local import connect
+from infinimem.errors import ModelNotConfigured, UsageError
+from infinimem.evaluation.datasets.notes import first_line
+from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
+from infinimem.evaluation.spec import BASELINES, LENGTHS, Spec
+from infinimem.evaluation.spending import Booked, Spending
+from infinimem.grounding.sentences import day_of, mentions
+from infinimem.index.vectors import Vectors
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.memory import Memory, open_memory
+from infinimem.model import CURRENT, Entry, Evidence, Retrieved, Turn
+from infinimem.settings import EMBEDDERS, configuration
+from infinimem.store.spec import ARCHIVE, TOPICS
+from infinimem.strategies.readers.pipeline import Search, pack, search
+from infinimem.terms import STOP_WORDS, analyzer, fold
+from infinimem.user_folders import delete_cache
+
+if TYPE_CHECKING:
+    from infinimem.embedders.base import Embedder
+
+ALL = 1 << 30
+"""Tokens: more than any history has."""
+_LOCAL = ("static", "minilm")
+"""What stands in for an embedder that nobody named, the first that is installed; else words alone."""
+_KEPT = 1 << 26
+"""Numbers that are kept of vectors, 256 MB: those of some 170,000 turns by a small model."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What methods work with; libraries are made in the folder `work`, by the model `keeper`."""
+
+    work: Path
+    keeper: LLM
+    answerer: LLM
+    judge: LLM
+    embedders: Embedders
+    spending: Spending
+
+
+# ── vectors ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Embedders:
+    """Connects to embedders by name ("openai/MODEL" with one), to each once; threads may share them.
+
+    `name` is the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
+    """
+
+    def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
+        self._spending = spending or Spending()
+        self._settings = configuration().settings.embedder
+        self.name = name or (self._settings.name if self._settings.name != "lexical" else None)
+        self._lock = threading.RLock()
+        self._known: dict[str, Embedder] = {}
+        self._vectors: dict[str, Vectors] = {}
+
+    def memory(self, name: str | None) -> Embedder | None:
+        """The embedder of a library; None where neither the method nor the run names one."""
+        wanted = name or self.name
+        return self._of(wanted) if wanted else None
+
+    def of(self, spec: Spec) -> Embedder | None:
+        """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
+        if spec.way is not None:
+            return self.memory(spec.embedder)
+        takes = "embedder" in BASELINES[spec.name]
+        return self._of(spec.embedder or self.name or self._fallback) if takes else None
+
+    def vectors(self, spec: Spec) -> Vectors:
+        """The vectors of a baseline, in memory: histories of a data set share sessions, and methods texts."""
+        embedder = self.of(spec)
+        assert embedder is not None
+        with self._lock:
+            known = self._vectors.get(embedder.name)
+            if known is None or known.rows.matrix.size > _KEPT:
+                known = self._vectors[embedder.name] = Vectors(None, embedder)
+            return known
+
+    def _of(self, name: str) -> Embedder:
+        with self._lock:
+            if name not in self._known:
+                kind, _, model = name.partition("/")
+                if model and kind in EMBEDDERS and kind != "openai":
+                    raise UsageError(
+                        f"the embedder {kind!r} has one model only; write {kind!r}, without a slash"
+                    )
+                found = connect(kind, replace(self._settings, model=model or None))
+                counts = hasattr(found, "usage")
+                self._known[name] = Booked(found, self._spending) if counts else found
+            return self._known[name]
+
+    @cached_property
+    def _fallback(self) -> str:
+        for name in _LOCAL:
+            try:
+                self._of(name)
+            except ModelNotConfigured:
+                continue
+            return name
+        return "lexical"
+
+
+# ── answers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Found, ...]:
+    """Pieces of evidence as they are scored: by the turns that they hold or cite."""
+    return tuple(
+        Found(
+            item.text,
+            tuple(dict.fromkeys(turn_of[seq] for seq in item.origin if seq in turn_of)),
+            tokens.count(item.text),
+        )
+        for item in items
+    )
+
+
+def drawn(
+    heard: Heard,
+    question: Question,
+    now: str,
+    evidence: Evidence,
+    turn_of: Mapping[int, str],
+    budget: int,
+    search: Search | None = None,
+) -> Drawn:
+    """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
+    answered = answering.answer(heard, question.text, evidence, now, budget, search)
+    cited = {"cited": [citation.text for citation in answered.citations]}
+    steps = (*map(asdict, answered.evidence.trace), cited)
+    return Drawn(found_of(answered.evidence.items, turn_of), answered.text, steps, heard.failed)
+
+
+class Heard(Wrapper):
+    """The answerer, heard out and held to a length (spec.py: Spec) where the method names one: where
+    its reply is unusable `answer` quotes a line, and that may be right."""
+
+    failed: str | None = None
+
+    def __init__(self, llm: LLM, spec: Spec) -> None:
+        super().__init__(llm)
+        self._length = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        if task.name == tasks.ANSWER.name:
+            task = replace(task, variables=task.variables | self._length.keys())
+            variables = {**variables, **self._length}
+        reply = self._llm.complete(task, variables)
+        unusable = reply.data is None or not str(reply.data.get("answer", "")).strip()
+        self.failed = (reply.failure or "EMPTY") if unusable else None
+        return reply
+
+
+def now_of(case: Case, question: Question) -> str:
+    """The date of a question; where it has none, that of the last turn."""
+    times = (turn.time for turn in reversed(case.turns) if turn.time)
+    return (question.asked or next(times, ""))[:10]
+
+
+# ── baselines ───────────────────────────────────────────────────────────────────────────────────
+
+RRF_K = 60
+"""Source: reciprocal rank fusion, Cormack and others 2009."""
+
+_WORD = re.compile(r"\w+")
+_SOURCES = {"user": "user", "assistant": "AI"}
+
+Ranker = Callable[[str], Sequence[int]]
+"""From a question to positions of turns, best first."""
+
+
+class Baseline:
+    """A method without a memory (evaluation/model.py: Method)."""
+
+    def __init__(self, spec: Spec, means: Means) -> None:
+        self._spec = spec
+        self._means = means
+
+    def ingest(self, case: Case) -> Ingested:
+        """Take in a history: rank functions are made, no language model is called."""
+        began = time.perf_counter()
+        self._case = case
+        self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
+        with self._means.spending.account() as usage:  # vectors may be paid for
+            self._rank = _ranker(self._spec, case.turns, self._means)
+        seconds = time.perf_counter() - began
+        return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
+
+    def retrieve(self, question: Question) -> Drawn:
+        return Drawn(found_of(self._items(question), self._turn_of))
+
+    def answer(self, question: Question, budget: int) -> Drawn:
+        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec)
+        if self._spec.name == "none":
+            variables = {"question": question.text, "evidence": [], "now": now}
+            reply = heard.complete(tasks.ANSWER, variables)  # `answer` would not ask it
+            text = str(reply.data["answer"]).strip() if reply.data else ""
+            return Drawn((), text, ({"cited": []},), heard.failed)
+        items = self._items(question)
+        if self._spec.name == "full":
+            budget = ALL
+        else:
+            longest: dict[str, int] = {}  # with its speaker, so that nothing packed is cut off afterwards
+            for item in items:
+                longest[item.text] = max(tokens.count(said(item)), longest.get(item.text, 0))
+            items = pack(items, budget, longest.__getitem__)
+        if self._spec.name == "recent":  # read in the order in which it was said
+            items = items[::-1]
+        return drawn(heard, question, now, Evidence(tuple(items)), self._turn_of, budget)
+
+    def _items(self, question: Question) -> list[Retrieved]:
+        ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))
+        return [
+            Retrieved(
+                turn.session or "turns",
+                seq,
+                seq,
+                turn.text,
+                1 / rank,
+                seqs=(seq,),
+                origin=(seq,),
+                time=turn.time,
+                source=_SOURCES.get(turn.role, "tool"),
+                speaker=turn.speaker,
+            )
+            for rank, (seq, turn) in enumerate(ranked, 1)
+        ]
+
+
+def said(turn: Turn | Retrieved) -> str:
+    """A turn as an answerer is shown it."""
+    return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
+
+
+def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
+    language = str(spec.settings.get("search", {}).get("language", "english"))
+    if spec.name == "full":
+        return lambda question: range(len(turns))
+    if spec.name == "recent":
+        return lambda question: range(len(turns) - 1, -1, -1)
+    if spec.name == "grep":
+        return _grep(turns)
+    if spec.name == "bm25":
+        return _bm25(turns, language)
+    if spec.name == "fts5":
+        return _fts5(turns)
+    if spec.name == "dense":
+        return _dense(
+            turns, means.embedders.vectors(spec), spec.counts.get("chunk", 0), spec.counts.get("top")
+        )
+    if spec.name == "hybrid":
+        return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
+    return lambda question: ()
+
+
+def _grep(turns: Sequence[Turn]) -> Ranker:
+    """Turns by how many of the question's words they hold as written, any case; ties as they were said."""
+    texts = [fold(said(turn)) for turn in turns]
+
+    def rank(question: str) -> Sequence[int]:
+        words = _words(question)
+        held = [sum(word in text for word in words) for text in texts]
+        return sorted((at for at, count in enumerate(held) if count), key=lambda at: (-held[at], at))
+
+    return rank
+
+
+def _words(question: str) -> list[str]:
+    """As they are written, in small letters; without function words, unless there are no others."""
+    every = list(dict.fromkeys(_WORD.findall(fold(question))))
+    return [word for word in every if word not in STOP_WORDS] or every
+
+
+def _fts5(turns: Sequence[Turn]) -> Ranker:
+    """SQLite's bm25() over words stemmed by Porter, any of the words of the question."""
+    base = sqlite3.connect(":memory:", check_same_thread=False)
+    base.execute("CREATE VIRTUAL TABLE t USING fts5(said, content='', tokenize='porter unicode61')")
+    base.executemany("INSERT INTO t(rowid, said) VALUES (?, ?)", enumerate(map(said, turns)))
+    lock = threading.Lock()
+
+    def rank(question: str) -> Sequence[int]:
+        wanted = " OR ".join(f'"{word}"' for word in _words(question))
+        with lock:
+            found = base.execute("SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank, rowid", (wanted,))
+            return [at for (at,) in found]
+
+    weakref.finalize(rank, base.close)
+    return rank
+
+
+def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
+    """Okapi BM25 with its package's parameters, over stemmed words of speaker and text."""
+    words = analyzer(language)
+    rows = [words.tokens(said(turn)) for turn in turns]
+    bags = [frozenset(row) for row in rows]
+    if not any(bags):
+        return lambda question: ()
+    from rank_bm25 import BM25Okapi
+
+    engine = BM25Okapi(rows)
+
+    def rank(question: str) -> Sequence[int]:
+        terms = words.query_terms(question)
+        scores = engine.get_scores(terms)
+        found = [at for at, bag in enumerate(bags) if not bag.isdisjoint(terms)]
+        return sorted(found, key=lambda at: (-round(float(scores[at]), 6), at))
+
+    return rank
+
+
+def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
+    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
+
+    Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
+    """
+    chunks: list[list[int]] = []
+    room = 0
+    for at, turn in enumerate(turns):
+        length = max(tokens.count(said(turn)), 1) if size else 1
+        if length > room:
+            chunks.append([])
+            room = size
+        chunks[-1].append(at)
+        room -= length
+    texts = ["\n".join(said(turns[at]) for at in chunk) for chunk in chunks]
+    known = vectors.add(texts)
+    at_rows = known.places(map(text_key, texts))
+    rows = known.matrix[at_rows]
+
+    def rank(question: str) -> Sequence[int]:
+        scores = rows @ vectors.embedder.embed([question], "query")[0]
+        best = sorted(range(len(chunks)), key=lambda chunk: (-round(float(scores[chunk]), 6), chunk))
+        return [at for chunk in best[:top] for at in chunks[chunk]]
+
+    return rank
+
+
+def _fused(*rankers: Ranker) -> Ranker:
+    def rank(question: str) -> Sequence[int]:
+        scores: defaultdict[int, float] = defaultdict(float)
+        for ranker in rankers:
+            for place, at in enumerate(ranker(question), 1):
+                scores[at] += 1 / (RRF_K + place)
+        return sorted(scores, key=lambda at: (-round(scores[at], 9), at))
+
+    return rank
+
+
+# ── libraries ───────────────────────────────────────────────────────────────────────────────────
+
+_SETTINGS = "infinimem.toml"
+_LIMIT = 50
+"""Sections; the tool `search` gives no more."""
+
+
+def method(spec: Spec, means: Means, making: Making) -> Method:
+    if spec.way is None:
+        return Baseline(spec, means)
+    kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
+    return kind(spec, means, making)
+
+
+class LibraryMethod:
+    """A reader over a library (evaluation/model.py: Method)."""
+
+    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
+        assert spec.way is not None
+        self._way = spec.way
+        self._spec = spec
+        self._means = means
+        self._making = making
+
+    def ingest(self, case: Case) -> Ingested:
+        made = self._making.make(self._spec, case)
+        self._case = case
+        self._memory = self._making.open(self._spec, case)
+        self._turn_of = {
+            place.entry.seq: place.entry.fields["turn"]
+            for place in self._memory.view.entries("evidence")
+            if "turn" in place.entry.fields
+        }
+        written = written_of(self._memory, case) if self._spec.draws else {}
+        return replace(made, method=self._spec.text, written=written)
+
+    def retrieve(self, question: Question) -> Drawn:
+        evidence = self._read(question, self._way.ranked_by, ALL)
+        return Drawn(found_of(evidence.items, self._turn_of), steps=asdict(evidence)["trace"])
+
+    def answer(self, question: Question, budget: int) -> Drawn:
+        evidence = self._read(question, self._way.answered_by, budget)
+        now = now_of(self._case, question)
+        more = search(self._memory.view, question.text, self._way.answered_by or "")
+        heard = Heard(self._means.answerer, self._spec)
+        return drawn(heard, question, now, evidence, self._turn_of, budget, more)
+
+    def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
+        if reader is None:
+            return self._memory.retrieve(question.text, budget)
+        return self._memory.read(question.text, reader, budget)
+
+
+class NotesSearch(LibraryMethod):
+    """The `search` tool over a folder of notes, as an agent calls it: nothing is recorded."""
+
+    def ingest(self, case: Case) -> Ingested:
+        """Write the notes out and index them; UsageError if the case has none."""
+        if not case.notes:
+            raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
+        folder = self._making.folder(self._spec, case)
+        for name, data in {**case.notes, _SETTINGS: self._spec.toml().encode()}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        self._blocks: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        for turn in case.turns:
+            assert turn.speaker is not None and turn.turn is not None
+            self._blocks[turn.speaker].append((first_line(turn.turn), turn.turn))
+        began = time.perf_counter()
+        embedder = self._means.embedders.memory(self._spec.embedder)
+        self._tools = open_memory(folder, model=self._means.keeper, trust=True, embedder=embedder).tools
+        self._tools.search(case.questions[0].text)  # indexes
+        seconds = time.perf_counter() - began
+        return Ingested(self._spec.text, case.name, seconds=seconds, turns=len(case.turns))
+
+    def retrieve(self, question: Question) -> Drawn:
+        """The hits, each as the block that its lines are from."""
+        found = []
+        for hit in self._tools.search(question.text, _LIMIT)["hits"]:
+            blocks = self._blocks[hit["doc_id"]]
+            block = blocks[bisect(blocks, hit["start_line"], key=lambda block: block[0]) - 1][1]
+            found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))
+        return Drawn(tuple(found))
+
+    def answer(self, question: Question, budget: int) -> Drawn:
+        """As `retrieve`: the tool answers nothing."""
+        return self.retrieve(question)
+
+
+class Making:
+    """Makes the libraries of a run, each by one thread."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._locks: dict[Path, threading.Lock] = {}
+        self._made: dict[Path, Ingested] = {}
+
+    def folder(self, spec: Spec, case: Case) -> Path:
+        return self._means.work / spec.library / case.name
+
+    def make(self, spec: Spec, case: Case) -> Ingested:
+        """Make the library, unless this start of the run has; one of an earlier start is made anew, of the
+        replies that were kept."""
+        folder = self.folder(spec, case)
+        with self._locks.setdefault(folder, threading.Lock()):
+            if (made := self._made.get(folder)) is None:
+                self.remove(spec, case)
+                made = self._made[folder] = self._make(spec, case, folder)
+        return made
+
+    def open(self, spec: Spec, case: Case) -> Memory:
+        """Open a library with all settings of a method."""
+        folder = self.folder(spec, case)
+        with self._locks.setdefault(folder, threading.Lock()):
+            return self._open(spec, folder, building=False)
+
+    def remove(self, spec: Spec, case: Case) -> None:
+        folder = self.folder(spec, case)
+        self._made.pop(folder, None)
+        delete_cache(str(folder.absolute()))
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _make(self, spec: Spec, case: Case, folder: Path) -> Ingested:
+        began = time.perf_counter()
+        with self._means.spending.account() as spent:
+            memory = self._open(spec, folder, building=True)
+            if spec.draws:
+                memory.observe(case.turns)
+                memory.consolidate()
+            else:
+                memory.record(case.turns)
+        return Ingested(
+            spec.text,
+            case.name,
+            usage=dict(sorted(spent.items())),
+            sizes=tuple(row.tokens for row in memory.view.catalog(folder=TOPICS)),
+            disk=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+            seconds=time.perf_counter() - began,
+            turns=len(case.turns),
+        )
+
+    def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+        embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
+        model = self._means.keeper if building else self._means.answerer
+        return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
+
+
+# ── what became of what was said ────────────────────────────────────────────────────────────────
+
+
+def written_of(memory: Memory, case: Case) -> dict[str, Any]:
+    """Counts of a library that was just made from a case; no judge is needed.
+
+    Returns:
+        gold: different turns that hold the evidence of its questions; uncited: those of them, by id, that
+        nothing cites. entries: lines of CURRENT and topics that were drawn from turns; verbatim: those that
+        repeat their turn's words. discarded: lines that were archived; undone: those of them that stand in
+        CURRENT or a topic again. relative: entries whose words name a time by its distance from the day on
+        which they were said; dated: those that have `when`; unsettled: those without it whose words can mean
+        more than one.
+    """
+    view = memory.view
+    turns = {place.seq: place.entry.fields.get("turn") for place in view.entries("evidence")}
+    gold = frozenset(turn for question in case.questions for turn in question.turns)
+    cited = {turns.get(seq) for seq in view.cited}
+    live = [place for place in view.entries() if place.doc_id == CURRENT or place.doc_id.startswith(TOPICS)]
+    moves = (row for receipt in memory.receipts() for row in receipt.rows)
+    discarded = {row.seq for row in moves if row.now.startswith(ARCHIVE)}
+    extracted = [place.entry for place in live if place.entry.origin]
+    times = [label for entry in extracted for label in _times(entry)]
+    return {
+        "gold": len(gold),
+        "uncited": sorted(gold - cited),
+        "entries": len(extracted),
+        "verbatim": sum(entry.fields.get("by") != "model" for entry in extracted),
+        "discarded": len(discarded),
+        "undone": sum(place.seq in discarded for place in live),
+        **{label: times.count(label) for label in ("relative", "dated", "unsettled")},
+    }
+
+
+def _times(entry: Entry) -> list[str]:
+    """What an entry counts as: nothing where its words name no day but its own, or name it whole."""
+    said = day_of(entry.time)
+    found = [] if said is None else mentions(entry.text, said)
+    found = [one for one in found if one.spans != ((said, said),) and not set("0123456789") & set(one.words)]
+    if not found:
+        return []
+    if "when" in entry.fields:
+        return ["relative", "dated"]
+    is_settled = len({one.spans for one in found}) == 1 and len(found[0].spans) == 1
+    return ["relative"] if is_settled else ["relative", "unsettled"]

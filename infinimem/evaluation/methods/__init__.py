@@ -1,1 +1,0 @@
-"""What is compared: the project's own readers over one library, and baselines over the bare turns."""
