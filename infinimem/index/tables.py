@@ -38,7 +38,7 @@ from infinimem.store.lines import SAID, Lines
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
-LAYOUT = 1
+LAYOUT = 2
 """Of rows and their terms: raise it when they change, and they are made anew."""
 TAIL = 64
 """Rows that are not in tantivy, or there and gone, before it is told."""
@@ -49,7 +49,7 @@ SLOW = 1000
 
 SAID_PART = GROUPS.index("evidence")
 """The group of what was said."""
-_TABLES = ("row", "called", "dead", "moved", "file", "ranking")
+_TABLES = ("row", "called", "dead", "moved", "doubt", "file", "ranking")
 _SCHEMA = """
 create table row(
     id integer primary key autoincrement, doc integer not null, line integer not null, start integer not null,
@@ -64,6 +64,8 @@ create index called_key on called(key);
 create index called_doc on called(doc);
 create table dead(id integer primary key);
 create table moved(seq integer primary key);
+create table doubt(doc integer not null, line integer not null);
+create index doubt_doc on doubt(doc);
 create table file(name text primary key, size integer not null, crc integer not null) without rowid;
 create table ranking(
     made_for text not null, folder text not null, state integer not null, mark integer not null,
@@ -71,7 +73,8 @@ create table ranking(
 create trigger row_dies after delete on row when old.id <= (select mark from ranking)
     begin insert into dead values(old.id); end;
 create trigger document_dies after delete on document
-    begin delete from row where doc = old.id; delete from called where doc = old.id; end;
+    begin delete from row where doc = old.id; delete from called where doc = old.id; delete from doubt
+    where doc = old.id; end;
 create trigger line_moves after delete on line
     begin insert or ignore into moved values(old.seq); end;
 create index if not exists document_unranked on document(id) where ranked = 0
@@ -297,6 +300,8 @@ class Tables:
             document = reader.read(name, Stamp(*stamp))
             if document is None:  # it was saved meanwhile, or cannot be read; then it is looked at again
                 continue
+            db.execute("delete from row where line in (select line from doubt where doc = ?)", (doc,))
+            db.execute("delete from doubt where doc = ?", (doc,))
             query = f"select start, id from line l where doc = ? and {_NO_ROW}"
             lines = dict(db.execute(query, (doc,)).fetchall())
             db.execute("delete from row where doc = ? and line <= 0", (doc,))
@@ -396,14 +401,16 @@ union select c.line, c.doc from below b join cite c on c.origin = b.seq
 
 
 def _doubt(db: sqlite3.Connection) -> None:
-    """Drop the rows of entries that say what stood beside a line that is new, or gone: they are made anew.
+    """Note the rows of entries that say what stood beside a line that is new, or gone: they are made anew.
+
+    They stand as long as their document cannot be read because it is being written.
 
     These are the turns next to it, what was drawn from any of them, and what was drawn from that.
     """
     if db.execute("select 1 from row limit 1").fetchone():
         doubted = db.execute(_DOUBTED).fetchall()
-        lines = [(line,) for line, _ in doubted if line]  # 0 for a whole document, a record
-        db.executemany("delete from row where line = ?", lines)
+        lines = [(doc, line) for line, doc in doubted if line]  # 0 for a whole document, a record
+        db.executemany("insert into doubt values(?, ?)", lines)
         db.executemany("update document set ranked = 0 where id = ?", {(doc,) for _, doc in doubted})
     db.execute("delete from moved")
 
