@@ -49,7 +49,12 @@ def _checked(
 
     @wraps(function)
     def call(self: "Toolbox", /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        given = signature(function).bind(self, *args, **kwargs).arguments
+        taken = signature(function)
+        try:
+            given = taken.bind(self, *args, **kwargs).arguments
+        except TypeError as error:
+            names = ", ".join(list(taken.parameters)[1:])
+            raise TypeError(f"{function.__name__}() takes {names}: {error}") from None
         return self.call(function.__name__, {name: value for name, value in given.items() if name != "self"})
 
     return call

@@ -181,7 +181,7 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
 def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
     """The model that keeps memories, the one that answers, the one that grades; each may stand in for the
     next. The options that name them are taken out of `how`."""
-    from infinimem.llm.openai_client import connect
+    from infinimem.llm.connect import connect
     from infinimem.settings import configuration
 
     answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))
