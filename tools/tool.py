@@ -313,7 +313,7 @@ def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
         yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > first])
 
 
-def numbered(hit: Result) -> Iterator[tuple[int, str]]:
+def numbered(hit: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """The lines of a hit with their numbers; 0 for the "…" between two runs of them."""
     texts = iter(hit["snippet"].split("\n"))
     for first, last in hit.get("ranges") or [(hit["start_line"], hit["end_line"])]:
