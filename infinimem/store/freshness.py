@@ -24,6 +24,7 @@ import threading
 import time
 import warnings
 import weakref
+from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -111,8 +112,14 @@ class DocumentStates:
             oversized.pop(doc_id, None)
             if stamp is not None:
                 (oversized if stamp.size > limit(doc_id) else stamps)[doc_id] = stamp
-        are_same = all((doc_id in stamps) == (doc_id in self.stamps) for doc_id in news)
-        ids = self.ids if are_same else tuple(sorted(stamps))
+        gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
+        came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
+        ids = self.ids
+        if came or gone:  # to sort 100,000 anew takes 20 ms
+            sorted_ids = [doc_id for doc_id in ids if doc_id not in gone] if gone else list(ids)
+            for doc_id in came:
+                insort(sorted_ids, doc_id)
+            ids = tuple(sorted_ids)
         return DocumentStates(ids, stamps, oversized, steps=(*self.steps, (self.key, news))[-STEPS:])
 
 
