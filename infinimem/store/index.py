@@ -321,7 +321,10 @@ class Index:
             now = state_of(Path(self._root), f"{name}.md")
             if now in (known[1], stamp):
                 return now == stamp
-        return stamp is not None and stamp.mtime_ns >= known[1].mtime_ns  # of two old states the later
+        if stamp is None:
+            return False
+        # of two old states the later; in one tick of the clock files grow
+        return (stamp.mtime_ns, stamp.size) > (known[1].mtime_ns, known[1].size)
 
     def _refresh(self, db: sqlite3.Connection) -> list[str]:
         """Look at what other processes took in; return the documents."""
