@@ -31,7 +31,7 @@ from infinimem.index.pieces import GROUPS, NEIGHBOURS, Pieces, Row
 from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, table_of
 from infinimem.log import log
 from infinimem.markdown.document import Document
-from infinimem.store.files import Files
+from infinimem.store.files import MAX_FILE, Files
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.index import Index
 from infinimem.store.lines import SAID, Lines
@@ -446,9 +446,13 @@ class Current:
                 return None
             stamp = Stamp(*row)
         try:
-            if stored.stamps.get(name) == stamp == state_of(self._files.root, f"{name}.md"):
+            is_shown = stored.stamps.get(name) == stamp
+            if is_shown and stamp == state_of(self._files.root, f"{name}.md"):
                 return stored.read(name)
-            data, there = self._files.read_stamped(f"{name}.md", stamp.size)
+            data, there = self._files.read_stamped(f"{name}.md", MAX_FILE if is_shown else stamp.size)
         except LibraryError:
             return None
-        return Document.parse(name, data) if data is not None and there == stamp else None
+        if data is None or there == stamp:
+            return None if data is None else Document.parse(name, data)
+        known = view.document(name) if is_shown else None  # what somebody appended to says that still
+        return known if known and data.startswith(known.to_bytes() or b"-") else None
