@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_library import SAID, SYSTEMS
 from cli_runner import Shell
 from fake_server import FakeServer, chat, serve
 
@@ -27,15 +28,6 @@ from infinimem.user_folders import user_folder
 
 KEY = "sk-test-4Xk9vQ2mT7"
 SECRET = "I moved to Lisbon in March."
-SYSTEMS = ("infini", "allmem", "gam", "recmem", "xmemory")
-SAID = (
-    ("Ana", "I moved to Lisbon with my cat Olive in March."),
-    ("Ben", "My sister Rita visits me on 14 June with her children."),
-    ("Ana", "I am allergic to peanuts, so no satay for me."),
-    ("Ben", "I run ten kilometres every Sunday along the river."),
-    ("Ana", "I moved to Porto with my cat Olive in May."),
-    ("Ben", "My running shoes are worn out, I run every Sunday."),
-)
 TURNS = tuple(
     Turn(text, speaker=who, session=f"s{day}", time=f"2025-03-0{day}T09:{minute:02}")
     for day in (1, 2, 3)
