@@ -37,7 +37,6 @@ WAKING = 1.5
 start of the session missed."""
 IDLE = 1800.0  # seconds without a question after which the process that answers ends
 LONGEST_MESSAGE = 1 << 20  # bytes of a question, and of its answer
-FORMAT = "claude-code"
 STILL, WRITTEN = 0.5, 5.0
 """Seconds without a change after which a log counts as written, and that it is waited for at most: it is
 written behind the session's back."""
@@ -225,7 +224,7 @@ def remember(library: Path, transcript: Path, create: bool = False) -> int:
     place = rendezvous(library)
     with held(place.remembering, wait=True) if place else nullcontext():
         memory = open_memory(library, create=create)
-        recorded = sum(len(memory.record(batch)) for batch in survey(transcript, FORMAT).batches())
+        recorded = sum(len(memory.record(batch)) for batch in survey(transcript, "claude-code").batches())
         left = memory.library.settings.hooks.daily_tokens - memory.spent_today()
         if left > 0:  # what is only recorded is drawn from on another day
             memory.observe((), max_tokens=left)

@@ -84,9 +84,9 @@ def _common() -> frozenset[str]:
     return common_terms() - _terms(" ".join((*DAYS, *MONTHS)))
 
 
-@cache
-def _list(name: str) -> re.Pattern[str]:
-    return re.compile(any_of(name), re.IGNORECASE)
+@lru_cache(1 << 16)  # of the newest lines the same is asked at each prompt, and it takes a second for 8,000
+def _is_like(name: str, text: str) -> bool:
+    return bool(re.search(any_of(name), text, re.IGNORECASE))
 
 
 def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
@@ -162,7 +162,7 @@ class Recall:
             wanted, starts = self._memory.view.settings.hooks.recall, event.hook_event_name == "SessionStart"
             if starts and event.source != "resume":
                 self.missed(event)
-            prompt = said(event.prompt)
+            prompt = "" if wanted == "start" else said(event.prompt)
             if wanted == "off" or (wanted == "first" and (starts or not prompt)):
                 return ""
             hits = list[Hit]()
@@ -248,8 +248,8 @@ class Recall:
         for place, here in self._lines(cwd):
             entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
             is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(view, entry)
-            part = STANDING if here and _list("standing").search(entry.text) else ""
-            part = part or (CONSTRAINT if is_own and _list("constraints").search(entry.text) else "")
+            part = STANDING if here and _is_like("standing", entry.text) else ""
+            part = part or (CONSTRAINT if is_own and _is_like("constraints", entry.text) else "")
             if part and room[part]:
                 room[part] -= 1
                 row = _row(entry.text, entry.time, entry.source, entry.fields.get("speaker"))
@@ -331,14 +331,13 @@ def _unfit(
         return "an assistant said it"
     if text.rstrip().endswith("?"):
         return "it only asks"
-    if len(text.split()) < FEW and _list("acknowledgements").match(text):
+    if len(text.split()) < FEW and re.match(any_of("acknowledgements"), text, re.I):
         return "it only takes note"
-    if _list("over").search(text):
+    if _is_like("over", text):
         return "it says that it is over"
-    if (not here or about_oneself(text)) and not _list("constraints").search(text):
+    if (not here or about_oneself(text)) and not _is_like("constraints", text):
         for matter in SENSITIVE:
-            delicate = _list(f"sensitive {matter}")
-            if delicate.search(text) and not delicate.search(prompt):
+            if _is_like(f"sensitive {matter}", text) and not _is_like(f"sensitive {matter}", prompt):
                 return f"about {matter}, which the prompt is not"
     return ""
 
