@@ -97,9 +97,16 @@ def test_what_cannot_be_changed_safely_is_left_with_what_to_paste(
     ran = shell("--json", "connect", agent, "--yes")
     assert (ran.code, texts(home)) == (0, before)
     assert "put this in: " in ran.json["rows"][0]["state"]
+    undone = shell(
+        "--json", "connect", agent, "--undo", "--yes"
+    )  # nor is a server taken out that is another's
+    assert (undone.json["rows"][0]["state"], texts(home)) == ("unchanged", before)
 
 
-def test_only_what_is_installed_is_named(shell: Shell) -> None:
+def test_only_what_is_installed_is_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no agent program is found" in shell("connect").out
+    assert shell("connect").err == ""
+    monkeypatch.setattr("infinimem.cli.serving.find_spec", lambda _: None)
+    assert "pip install 'infinimem[mcp]'" in shell("connect").err
     assert "is not installed" in shell("connect", "codex").err
     assert "is unknown" in shell("connect", "emacs").err

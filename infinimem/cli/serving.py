@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING
@@ -120,14 +121,14 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
     out, arguments = options.out, ["mcp"]
     if options.library:
         arguments += ["--library", str(Path(options.library).absolute())]
+    if not (undo or find_spec("mcp")):
+        out.say("the server lacks packages; run: pip install 'infinimem[mcp]'")
     known = connecting.agents(arguments, Path.home())
     if unknown := [one for one in agent if not known.get(one)]:
         why = "is not installed" if unknown[0] in known else f"is unknown; there are {', '.join(known)}"
         raise UsageError(f"{unknown[0]} {why}")
     rows = []
-    for one in (known[name] for name in (agent or known)):
-        if one is None:
-            continue
+    for one in filter(None, (known[name] for name in agent or known)):
         try:
             before, after = connecting.change(one, undo)
             state = "unchanged" if before == after else "shown"
@@ -172,10 +173,9 @@ def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
     memory = open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE)
     recalled = Recall(memory).preview(prompt or "", str(folder))
     if out.result(recalled):
-        hits = [Hit(**line) for line in recalled["lines"]]
         rows = [
             (hit.why or hit.part, ", ".join(hit.words), f"{hit.score:.2f}", hit.where, hit.text)
-            for hit in hits
+            for hit in (Hit(**line) for line in recalled["lines"])
         ]
         if why and rows:
             out.table(("why", "words", "score", "where", "line"), rows)

@@ -37,7 +37,7 @@ class Program:
 
     @property
     def kept(self) -> Path:
-        """Where the text of before is."""
+        """Where the text of before is, empty if there was no file; without it nothing was added."""
         return self.file.with_name(self.file.name + KEPT)
 
     @property
@@ -68,8 +68,10 @@ def change(agent: Program, undo: bool = False) -> tuple[str | None, str | None]:
     if not undo:
         return before, _edited(agent, before)
     kept = _read(agent.kept)
-    if before is None or before == _edited(agent, kept):
-        return before, kept if before is not None else None
+    if kept is None or before is None:  # nothing was added, or it is gone
+        return before, before
+    if before == _edited(agent, kept):
+        return before, kept or None
     return before, _edited(agent, before, remove=True)  # it was changed since
 
 
@@ -77,8 +79,8 @@ def write(agent: Program, before: str | None, after: str | None, undo: bool = Fa
     """Write a change, if the file is still as it was `before`; a link stays one."""
     if _read(agent.file) != before:
         raise UsageError(f"{agent.file} has changed meanwhile; run it again")
-    if not undo and before is not None:
-        _write(agent.kept, before, agent.file)
+    if not undo:
+        _write(agent.kept, before or "", agent.file)
     if after is None:
         agent.file.unlink(missing_ok=True)
     else:

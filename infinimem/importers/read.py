@@ -441,7 +441,7 @@ class Again:
     """Notes that are imported, held against what was recorded of them; `gone` are turns that they lost."""
 
     def __init__(self, contents: Contents, view: View) -> None:
-        self._view, self._archived = view, _archived(view)
+        self._view, self._archived = view, _archived(view) if contents else frozenset[int]()
         known: dict[str, dict[bytes, list[int]]] = {}
         for doc_id in view.below(EVIDENCE) if contents else ():
             document = view.document(doc_id)
