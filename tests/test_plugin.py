@@ -50,9 +50,11 @@ def test_the_manifest_is_the_packages() -> None:
     manifest = read(PLUGIN / ".claude-plugin" / "plugin.json")
     assert set(manifest) <= MANIFEST
     assert NAME.fullmatch(manifest["name"])
-    assert manifest["name"] == project()["name"]
-    assert manifest["version"] == project()["version"]
-    assert manifest["license"] == project()["license"]
+    for path in (".claude-plugin/plugin.json", ".codex-plugin/plugin.json", "plugin.json"):
+        own = read(PLUGIN / path)
+        assert [own[name] for name in ("name", "version", "license")] == [
+            project()[name] for name in ("name", "version", "license")
+        ]
     assert set(manifest["author"]) <= {"name", "email", "url"}
     assert manifest["author"]["name"]
     # Nothing but the manifest lies in its folder; components lie beside it, where they are looked for.
@@ -97,6 +99,7 @@ def test_the_server_is_a_command_of_ours() -> None:
     servers = read(PLUGIN / ".mcp.json")["mcpServers"]
     assert list(servers) == ["infinimem"]
     server = servers["infinimem"]
+    assert read(PLUGIN / "mcp.json")["mcpServers"]["infinimem"] == {"type": "stdio", **server}
     assert set(server) == {"command", "args"}
     assert server["command"] in project()["scripts"]
     assert server["args"] == ["mcp"]
