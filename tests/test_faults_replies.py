@@ -83,9 +83,8 @@ def check(run: Run, root: Path, before: list[tuple[int, str]]) -> None:
     assert not set(before) - set(lines(view)), "a line was lost or changed"
     uncited, unanswered = {place.seq for place in view.uncited()}, set(run.memory.unanswered())
     assert unanswered <= uncited, "a turn is asked for though something tells of it"
-    if (
-        waiting := uncited - unanswered
-    ):  # a model that failed so often in a row is asked no more, until next time
+    waiting = uncited - unanswered
+    if waiting:  # a model that failed so often in a row is asked no more until the next call
         assert all(plan.unanswered for plan in run.plans[-IN_VAIN:]), "a turn is told of nowhere"
         assert min(waiting) > max(unanswered) and waiting <= set(view.pending(run.llm.name))
     for scope in ("default", "archive", "evidence"):
@@ -95,9 +94,8 @@ def check(run: Run, root: Path, before: list[tuple[int, str]]) -> None:
     for scope in ("default", "archive"):
         for place in view.entries(scope):  # type: ignore[arg-type]
             assert (wrong := invented(place.entry, view)) is None, f"{place.entry.line}: {wrong}"
-    assert {place.seq for place in view.entries("evidence")} <= view.cited | run.passed_over() | set(
-        run.memory.unanswered()
-    )
+    known = view.cited | run.passed_over() | unanswered | waiting
+    assert {place.seq for place in view.entries("evidence")} <= known
 
 
 def invented(entry: Entry, view: View) -> str | None:
