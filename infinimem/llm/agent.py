@@ -60,7 +60,7 @@ class Agent:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """See `LLM.complete`; raises ReplyAwaited."""
-        raise ReplyAwaited([(task, variables)])
+        raise ReplyAwaited([])
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,8 @@ class Desk:
             raise UsageError(f"tasks are for the model {AGENT!r}; --model or INFINIMEM_MODEL names it")
         if (folder := self._replies()) is None:
             raise ModelNotConfigured(
-                "the agent's replies are kept nowhere; set replies_days under [llm], and a home folder"
+                "the agent's replies are kept nowhere, so its turns are recorded only;"
+                " set replies_days under [llm], and a home folder"
             )
         self._folder = folder
 
@@ -177,7 +178,7 @@ class Desk:
                 # what follows a consolidation is due though the buffer is empty
                 self._work(upto, ends, partial(self._begin, upto, "consolidate"))
             except ReplyAwaited as awaited:
-                return self._settle(self._client.put_down(self._folder, awaited.asked))
+                return self._settle([*dict.fromkeys(awaited.asked)])
             self._files.remove(RUN, durable=False)
             self._settle(())
             event = "due"
