@@ -251,6 +251,9 @@ def test_ask_gives_the_agent_the_evidence(tmp_path: Path) -> None:
     memory.record(said(1))
     answer = memory.ask("Where does Ana live?")
     assert "Ana: I moved to Lisbon with my cat Olive in March." in answer.text and answer.citations
+    assert memory.read("Where does Ana live?", "hybrid").items, "nobody is asked which documents to read"
+    with pytest.raises(UsageError, match="the question is empty"):
+        memory.ask(" ")
 
 
 def test_the_agent_on_the_command_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
