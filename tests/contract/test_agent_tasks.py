@@ -218,6 +218,11 @@ def test_a_request_that_is_damaged_is_written_anew(tmp_path: Path) -> None:
         path.write_text(damaged)
         (again,) = memory.tasks.go_on()
         assert again.text.partition("\n")[2] == task.text.partition("\n")[2]
+    file = tmp_path / "m/.infinimem/tasks/0001.md"
+    for claimed in ("soon", "2025-03-01T09:00:00"):
+        file.write_text(file.read_text().replace("claimed: ", f"claimed: {claimed}"))
+        memory.tasks.take()
+    assert memory.tasks.take(1)
     work_on(memory)
     assert len([*memory.view.entries()]) == 6
 
