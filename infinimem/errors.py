@@ -71,8 +71,8 @@ class ModelNotConfigured(ModelError):
 
 
 class ReplyAwaited(InfinimemError):
-    """The agent is the model and has not answered yet: `asked` are tasks and their variables, in order. What
-    was applied stays."""
+    """The agent is the model and has not answered yet: `asked` are keys of its requests, or tasks that
+    hold them, in order. What was applied stays."""
 
     def __init__(self, asked: Sequence[Any]) -> None:
         super().__init__("a reply of the agent is awaited; infinimem tasks next shows what for")

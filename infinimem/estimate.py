@@ -22,18 +22,11 @@ _OFFERED, _SUMMARIES, _SEARCHES = 200, 50, 4
 """Documents of which a model is told to select, and to search; requests of a search that answers nothing."""
 
 
-def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
-    """Return tokens for pending turns and `texts` to be observed; `anew`: for all that was ever recorded."""
+def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> Usage:
+    """Return the usage of pending turns and `texts`; `anew`: of all that was ever recorded."""
     turns = view.entries("evidence") if anew else view.uncited()
     sizes = [tokens.estimate(text) for text in (*(place.text for place in turns), *texts)]
-    return making(sum(sizes), len(sizes), view.settings, view.spec.name).tokens
-
-
-def for_agent(view: View) -> dict[str, int]:
-    """Return how many tasks an agent gets about pending turns, and their tokens with its replies."""
-    sizes = [tokens.estimate(place.text) for place in view.uncited()]
-    usage = making(sum(sizes), len(sizes), view.settings, view.spec.name)
-    return {"tasks": usage.calls, "tokens": usage.tokens, "turns": len(sizes)}
+    return making(sum(sizes), len(sizes), view.settings, view.spec.name)
 
 
 def tokens_a_turn(view: View) -> int:

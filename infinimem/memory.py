@@ -444,10 +444,14 @@ class Memory(Reader):
             UsageError: there is no such receipt, or the number is that of several.
             LibraryError: it cannot be undone, or others lean on it; the message says which.
         """
+        from infinimem.llm.agent import RUN
         from infinimem.operations.undo import undo
 
         self.library.demand_initialised()
-        return undo(self.library, receipt, together)
+        receipts = undo(self.library, receipt, together)
+        if self.library.files.lstat(RUN):  # else an agent's next reply would do the same again
+            self.library.files.remove(RUN, durable=False)
+        return receipts
 
     def forget(
         self,

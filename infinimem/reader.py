@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from infinimem.errors import UsageError
 from infinimem.llm.base import AGENT
 from infinimem.llm.replies import Cached
-from infinimem.model import Answer, Evidence, Usage
+from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
 from infinimem.store.view import View
 from infinimem.tools import Toolbox
@@ -90,9 +90,9 @@ class Reader:
         budget: int | None = None,
         sources: Collection[str] | None = None,
     ) -> Evidence:
-        """Return evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader
-        the model that answers may search for more, unless `[reader] agent` is "paper". The budget is tokens;
-        None takes `[reader] evidence_budget`; all else as `ask`."""
+        """Return evidence for an answer, as `ask` begins with it; may call the model, no agent. With the
+        agentic reader the model that answers may search for more, unless `[reader] agent` is "paper". The
+        budget is tokens; None takes `[reader] evidence_budget`; all else as `ask`."""
         return self._begin(self._seen(sources), question, reader, budget)
 
     def ask(
@@ -130,13 +130,12 @@ class Reader:
 
         before, day = self.llm.spent, now or self._clock().date().isoformat()
         view = self._seen(sources)
+        evidence, budget = self._begin(view, question, reader), view.settings.reader.evidence_budget
         if self.by_agent:
-            budget = view.settings.reader.evidence_budget
-            told = shown(question, self.retrieve(question, budget, sources), budget)
-            return Answer(told.text, told.citations, told.evidence.trace, Usage()), told.evidence
-        evidence = self._begin(view, question, reader)
-        more = search(view, question, self.chosen(reader))
-        made = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
+            made = shown(question, evidence, budget)
+        else:
+            more = search(view, question, self.chosen(reader))
+            made = answer(self.llm, question, evidence, day, budget, more)
         return Answer(made.text, made.citations, made.evidence.trace, self.llm.spent - before), made.evidence
 
     def _compared(self, question: str, now: str | None = None) -> Compared:
@@ -170,6 +169,8 @@ class Reader:
         if not question.strip():
             raise UsageError("the question is empty; ask something")
         limit = view.settings.reader.evidence_budget if budget is None else budget
+        if self.by_agent:
+            return self.strategy.retrieve(view, question, limit)
         return self.strategy.read(view, question, self.chosen(reader), limit)
 
     def _seen(self, sources: Collection[str] | None) -> View:

@@ -47,7 +47,7 @@ class Scripted:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         self.replies[tasks.render(task, variables).user] = self.rules.complete(task, variables).data
-        raise ReplyAwaited([(task, variables)])
+        raise ReplyAwaited([])
 
     def reply(self, text: str) -> str:
         """What it says to a task; of its parts by their numbers."""

@@ -90,11 +90,11 @@ def test_calls_that_took_no_tokens_leave_no_book(tmp_path: Path) -> None:
 
 def test_an_estimate_grows_with_what_is_to_be_done(memory: Memory) -> None:
     view = memory.view
-    assert estimate.for_turns(view) == 0
-    one, many = estimate.for_turns(view, ["a turn"]), estimate.for_turns(view, ["a turn"] * 50)
+    assert estimate.for_turns(view).tokens == 0
+    one, many = (estimate.for_turns(view, ["a turn"] * count).tokens for count in (1, 50))
     assert 0 < one < many
     memory.observe(TURNS)
-    assert estimate.for_turns(memory.view) == 0 < estimate.for_turns(memory.view, anew=True)
+    assert estimate.for_turns(memory.view).tokens == 0 < estimate.for_turns(memory.view, anew=True).tokens
     assert (
         0
         < estimate.for_question(memory.view, "Where?", "bm25")

@@ -22,7 +22,7 @@ from infinimem.cli.options import (
 )
 from infinimem.cli.output import Output
 from infinimem.errors import ReplyAwaited, UsageError
-from infinimem.estimate import for_agent, for_turns, tokens_a_turn
+from infinimem.estimate import for_turns, tokens_a_turn
 from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json, tasks_claimed, tasks_json, tasks_left
 from infinimem.spec import DEFAULT
@@ -125,7 +125,7 @@ def _waits(memory: Memory) -> str:
 def _estimate(
     options: Options, memory: Memory, texts: Iterable[str] = (), sorting: int = 0, anew: bool = False
 ) -> None:
-    size = sorting + for_turns(memory.view, texts, anew)
+    size = sorting + for_turns(memory.view, texts, anew).tokens
     options.out.result({"receipt": None, "estimate": size}, lambda: options.out.line(f"{size} tokens"))
 
 
@@ -269,8 +269,8 @@ def consolidate(
     try:
         with out.progress("Consolidating"):
             receipt = memory.consolidate(options.max_tokens)
-    except ReplyAwaited:
-        tasks = memory.tasks.open()
+    except ReplyAwaited as awaited:
+        tasks = awaited.asked
         data = {"receipt": None, "tasks": [tasks_json(one) for one in tasks]}
         out.result(data, lambda: out.line(tasks_left(tasks)))
         return
@@ -320,9 +320,9 @@ def tasks(context: click.Context, estimates: bool) -> None:
     options = context.find_root().ensure_object(Options)
     memory, out = options.writing(), options.out
     if estimates:
-        told = for_agent(memory.view)
-        say = f"up to {counted(told['tasks'], 'task')}, about {told['tokens']} tokens"
-        out.result(told, lambda: out.line(say))
+        size = for_turns(memory.view)
+        told = {"tasks": size.calls, "tokens": size.tokens, "turns": len(memory.view.uncited())}
+        out.result(told, lambda: out.line(f"up to {counted(size.calls, 'task')}, about {size.tokens} tokens"))
         return
     each, name = tokens_a_turn(memory.view), memory.library.spec.name
     if each > DEAR:

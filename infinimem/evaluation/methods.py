@@ -21,6 +21,7 @@ import weakref
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -125,11 +126,9 @@ class Embedders:
     @cached_property
     def _fallback(self) -> str:
         for name in _LOCAL:
-            try:
+            with suppress(ModelNotConfigured):
                 self._of(name)
-            except ModelNotConfigured:
-                continue
-            return name
+                return name
         return "lexical"
 
 

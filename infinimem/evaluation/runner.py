@@ -29,7 +29,7 @@ from infinimem.evaluation.metrics import grades, judge
 from infinimem.evaluation.model import Benchmark, Case, Ingested, Method, Question, Result
 from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
-from infinimem.llm.base import LLM, OFFLINE, in_order
+from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached
 from infinimem.model import Usage
 from infinimem.store.files import Files
@@ -97,13 +97,16 @@ class Ended:
 
 
 class Run:
-    """A run that is ready to start, or to go on. UsageError if a method or an embedder is wrong,
+    """A run that is ready to start, or to go on. UsageError if a method, a model or an embedder is wrong,
     ModelNotConfigured if an embedder's package or files are missing."""
 
     def __init__(self, request: Request, benchmark: Benchmark) -> None:
         self._request = request
         self._benchmark = benchmark
         self._lock = Lock()
+        self._models = {"keeper": request.keeper, "answerer": request.answerer, "judge": request.judge}
+        if AGENT in (llm.name for llm in self._models.values()):
+            raise UsageError("a bench needs models that answer at once; --model names one, or offline")
         self._specs = parse_all(request.methods)
         self._spending = Spending(request.max_tokens)
         self._embedders = Embedders(request.embedder, self._spending)
@@ -113,8 +116,7 @@ class Run:
     def estimate(self) -> Estimate:
         """Return what is still to be done and what it will take; UsageError in another run's folder."""
         request = self._request
-        models = {"keeper": request.keeper, "answerer": request.answerer, "judge": request.judge}
-        asked = [name for name, llm in models.items() if llm.name != OFFLINE]
+        asked = [name for name, llm in self._models.items() if llm.name != OFFLINE]
         embeds = [text for text, embedder in self._vectors.items() if isinstance(embedder, Booked)]
         found = Estimate(asked, request.budget, request.retrieval_only, embeds)
         with opened(request.out, self.config()) as rows:
@@ -130,8 +132,7 @@ class Run:
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
-            models = (request.keeper, request.answerer, request.judge)
-            keeper, answerer, judge = map(self._client, models)
+            keeper, answerer, judge = map(self._client, self._models.values())
             means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
             steps, self._failed = count(1), 0
             self._rows, self._means, self._making = rows, means, Making(means)
@@ -178,8 +179,7 @@ class Run:
 
     def _client(self, llm: LLM) -> LLM:
         """A client whose calls are booked, and whose replies are kept; the offline rules cost nothing."""
-        is_free = llm.name == OFFLINE
-        kept = llm if is_free else Cached(llm, self._request.out / REPLIES, self._request.run)
+        kept = llm if llm.name == OFFLINE else Cached(llm, self._request.out / REPLIES, self._request.run)
         return Metered(kept, self._spending)
 
     def _left(self, rows: Database) -> Iterator[_Left]:

@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from datetime import UTC, timedelta
+from functools import cached_property, partial
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -60,7 +60,7 @@ class Agent:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """See `LLM.complete`; raises ReplyAwaited."""
-        raise ReplyAwaited([(task, variables)])
+        raise ReplyAwaited([])
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class AgentTask:
         told = {at: json.loads(one.head.get("problems", "[]")) for at, one in self.open.items()}
         return told if all(told.values()) else {}
 
-    @property
+    @cached_property
     def text(self) -> str:
         """What the agent reads: the instructions once, unless it `follows`, and the material of each part;
         of one that mends what the agent said before only what is wrong."""
@@ -108,7 +108,7 @@ class AgentTask:
         given["parts"] = "".join(f"\n{text.rstrip()}\n" for text in told.values())
         return filled(resources.files(__package__).joinpath("agent.md").read_text("utf-8"), given).rstrip()
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         return tokens.count(self.text)
 
@@ -150,7 +150,8 @@ class Desk:
             raise UsageError(f"tasks are for the model {AGENT!r}; --model or INFINIMEM_MODEL names it")
         if (folder := self._replies()) is None:
             raise ModelNotConfigured(
-                "the agent's replies are kept nowhere; set replies_days under [llm], and a home folder"
+                "the agent's replies are kept nowhere, so its turns are recorded only;"
+                " set replies_days under [llm], and a home folder"
             )
         self._folder = folder
 
@@ -177,7 +178,7 @@ class Desk:
                 # what follows a consolidation is due though the buffer is empty
                 self._work(upto, ends, partial(self._begin, upto, "consolidate"))
             except ReplyAwaited as awaited:
-                return self._settle(self._client.put_down(self._folder, awaited.asked))
+                return self._settle([*dict.fromkeys(awaited.asked)])
             self._files.remove(RUN, durable=False)
             self._settle(())
             event = "due"
@@ -232,10 +233,10 @@ class Desk:
         with self._held():
             if after is None and not self.open():
                 self._go_on()
-            now, keys = self._clock(), self._read(after).keys if after else ()
+            now, keys = self._clock().astimezone(UTC), self._read(after).keys if after else ()
             known = kept(self._file(keys[0])) if keys else None
             for task in sorted(self.open(), key=lambda task: not task.problems):
-                free = not task.claimed or datetime.fromisoformat(task.claimed) <= now
+                free = task.claimed <= now.isoformat(timespec="seconds")
                 if task.number == number or (number is None and free):
                     task = self._written(replace(task, claimed=(now + CLAIM).isoformat(timespec="seconds")))
                     follows = known is not None and known.sections["Instructions"] == task.instructions

@@ -15,7 +15,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any
 
 from infinimem import tokens
-from infinimem.errors import ModelUnavailable, SpendingCapReached
+from infinimem.errors import ModelUnavailable, ReplyAwaited, SpendingCapReached
 from infinimem.llm.base import LLM, Nobody, Reply, Task, Wrapper
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import format_seqs
@@ -97,17 +97,24 @@ class Cached(Wrapper):
 
         Raises:
             SpendingCapReached: the cap is spent, and no reply is kept; nothing was sent.
+            ReplyAwaited: the agent's reply is; the request lies in the folder under the key that is `asked`.
         """
         folder = self._folder.get()
         if folder is None:
             reply = self._ask(task, variables)
         else:
             request = self._request(task, variables)
-            path = folder / f"{_key(request)}.md"
-            reply = _read(path, task) or self._ask(task, variables)
+            text = json.dumps(request, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            path = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.md"
+            try:
+                reply = _read(path, task) or self._ask(task, variables)
+            except ReplyAwaited as awaited:
+                self._is_grown = True
+                _write(path, *_told(task, request, Reply(None), variables))
+                raise ReplyAwaited([path.stem]) from awaited
             if reply.data is not None and not reply.kept:
                 self._is_grown = True
-                _write(path, *_told(task, request, reply))
+                _write(path, *_told(task, request, reply, variables))
         with self._lock:
             self.usage += reply.usage
             self.spent += Usage() if reply.kept else reply.usage
@@ -117,22 +124,6 @@ class Cached(Wrapper):
         if self._ceiling is not None and self.spent.tokens >= self._ceiling:
             raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
         return self._llm.complete(task, variables)
-
-    def put_down(self, folder: Path, asked: Iterable[tuple[Task, Mapping[str, Any]]]) -> list[str]:
-        """Write requests without a reply into the folder of replies; return their keys, each once."""
-        keys: dict[str, None] = {}
-        for task, variables in asked:
-            request = self._request(task, variables)
-            keys[key := _key(request)] = None
-            if not (folder / f"{key}.md").exists():
-                head, sections = _told(task, request, Reply(None))
-                if task.draws:
-                    head["turns"] = format_seqs(sorted(int(turn["id"]) for turn in variables["turns"]))
-                if problems := variables.get("problems"):
-                    head["problems"] = json.dumps(problems)
-                _write(folder / f"{key}.md", head, sections)
-                self._is_grown = True
-        return list(keys)
 
     def _request(self, task: Task, variables: Mapping[str, Any]) -> dict[str, Any]:
         """Return what decides the reply; how the server wants to be asked (Dialect) does not."""
@@ -195,11 +186,6 @@ def prune(folder: Path, days: float, size: float) -> None:
                     Path(path).unlink()
 
 
-def _key(request: Mapping[str, Any]) -> str:
-    text = json.dumps(request, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
 def _read(path: Path, task: Task) -> Reply | None:
     """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
     from infinimem.llm import tasks
@@ -221,13 +207,19 @@ def _read(path: Path, task: Task) -> Reply | None:
     return replace(reply, usage=usage, logprobs=logprobs, kept=True)
 
 
-def _told(task: Task, request: Mapping[str, Any], reply: Reply) -> tuple[dict[str, str], dict[str, str]]:
+def _told(
+    task: Task, request: Mapping[str, Any], reply: Reply, variables: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, str]]:
     instructions, material = request["messages"]
     head = {"task": task.name}
     head |= {name: one_line(str(request[name])) for name in ("model", "base_url", "run")}
     head |= {name: str(getattr(reply.usage, name)) for name in _TOOK}
     if reply.logprobs:
         head["logprobs"] = json.dumps(reply.logprobs)
+    if reply.data is None and task.draws:
+        head["turns"] = format_seqs(sorted(int(turn["id"]) for turn in variables["turns"]))
+    if reply.data is None and (problems := variables.get("problems")):
+        head["problems"] = json.dumps(problems)
     text = reply.text or ("" if reply.data is None else json.dumps(reply.data, ensure_ascii=False))
     shown = {"Reply": text, "Instructions": instructions, "Material": material}
     return head, {**shown, "Schema": json.dumps(request["schema"], indent=1)}

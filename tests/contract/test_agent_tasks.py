@@ -188,6 +188,57 @@ def test_a_split_that_was_cut_short_is_taken_up(tmp_path: Path) -> None:
     assert {one.op for one in memory.receipts()} == {"consolidate", "split"}
 
 
+def test_an_undo_ends_the_work_that_it_takes_back(tmp_path: Path) -> None:
+    """What was taken back stays so, whatever task is open, until somebody asks for it; no reply is lost."""
+    memory = by_agent(tmp_path / "m", "format = 1\n[infini]\nmarkdown_length = 60\nmerge_frequency = 0\n")
+    memory.record(said(1))
+    with suppress(ReplyAwaited):
+        memory.consolidate()
+    while not memory.receipts():
+        assert (task := memory.tasks.take())
+        assert memory.tasks.answer(task.number, reply_to(task.text)) == []
+    (split,) = memory.tasks.open()
+    memory.undo()
+    assert memory.tasks.go_on() == [] and memory.tasks.answer(split.number, reply_to(split.text)) == []
+    assert [one.op for one in memory.receipts()] == ["consolidate", "undo"]
+    with suppress(ReplyAwaited):
+        memory.consolidate()
+    assert [one.op for one in memory.receipts()][2:] == ["consolidate"], "of the replies that were kept"
+    work_on(memory)
+    assert [one.op for one in memory.receipts()][3:] == ["split"]
+
+
+def test_a_request_that_is_damaged_is_written_anew(tmp_path: Path) -> None:
+    """Whatever a crash or a hand left of a file in the cache, the work goes on."""
+    memory = by_agent(tmp_path / "m")
+    memory.record(said(1))
+    (task,) = memory.tasks.go_on()
+    (path,) = (user_folder("cache") or Path()).glob("*/replies/*/*.md")
+    for damaged in ("", path.read_text().replace("# Reply\n\n```\n\n", "# Reply\n\n```\nno JSON\n")):
+        path.write_text(damaged)
+        (again,) = memory.tasks.go_on()
+        assert again.text.partition("\n")[2] == task.text.partition("\n")[2]
+    file = tmp_path / "m/.infinimem/tasks/0001.md"
+    for claimed in ("soon", "2025-03-01T09:00:00"):
+        file.write_text(file.read_text().replace("claimed: ", f"claimed: {claimed}"))
+        memory.tasks.take()
+    assert memory.tasks.take(1)
+    work_on(memory)
+    assert len([*memory.view.entries()]) == 6
+
+
+def test_replies_that_nobody_used_for_a_week_go(tmp_path: Path) -> None:
+    """Also where the agent is the model: those of the work at hand stay, be they as old."""
+    by_agent(tmp_path / "m").record(said(1))
+    by_agent(tmp_path / "m").tasks.go_on()
+    (path,) = (user_folder("cache") or Path()).glob("*/replies/*/*.md")
+    unused = path.with_name(f"{'0' * 32}.md")
+    unused.write_text(path.read_text())
+    for one in (path, unused):
+        os.utime(one, (time.time() - 8 * 86400,) * 2)
+    assert by_agent(tmp_path / "m").tasks.go_on() and path.exists() and not unused.exists()
+
+
 # ── who is asked, and what is told ──────────────────────────────────────────────────────────────
 
 
@@ -205,6 +256,9 @@ def test_ask_gives_the_agent_the_evidence(tmp_path: Path) -> None:
     memory.record(said(1))
     answer = memory.ask("Where does Ana live?")
     assert "Ana: I moved to Lisbon with my cat Olive in March." in answer.text and answer.citations
+    assert memory.read("Where does Ana live?", "hybrid").items, "nobody is asked which documents to read"
+    with pytest.raises(UsageError, match="the question is empty"):
+        memory.ask(" ")
 
 
 def test_the_agent_on_the_command_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,7 @@ def test_an_estimate_starts_nothing(shell: Shell, data: str, monkeypatch: pytest
         ("bench factconsolidation --data {data}", 2, ""),
         ("bench longmemeval --data {data} --corrections {data}", 2, "corrections are known for locomo only"),
         ("bench locomo --data {data} --answerer small", 1, "needs a key"),
+        ("bench locomo --data {data} --model agent", 2, "models that answer at once"),
         ("bench locomo --data {data} --judge-url http://127.0.0.1:9/v1", 2, "name it, too, with --judge"),
     ],
 )
