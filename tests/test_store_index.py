@@ -176,3 +176,19 @@ def test_an_older_view_does_not_take_the_index_back(memory: Memory) -> None:
     assert searcher(newer).blocks("lamp 4")
     assert searcher(older).blocks("lamp 0")
     assert searcher(memory.library.view()).blocks("typed")
+
+
+def test_what_a_forget_deleted_is_not_held_open(memory: Memory) -> None:
+    """Open files stay on the disk, with what was forgotten in them, and are as many as a process may have."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("only Linux tells a process what it has open")
+    for turn in TURNS[4:]:
+        view = memory.library.view()
+        assert view.lines.highest and memory.tools.search("lamp")["hits"]
+        memory.forget([place.seq for place in view.entries("evidence")][-1:])
+        memory.observe([turn])
+        assert memory.tools.search("lamp")["hits"] and view.lines.highest
+        del view
+        links = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+        assert [path for path in links if "index.db" in path]
+        assert [path for path in links if "index.db" in path and path.endswith("(deleted)")] == []

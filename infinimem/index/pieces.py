@@ -176,12 +176,15 @@ class Pieces:
         part = GROUPS.index(group)
         blank = Row(0, doc, PASSAGE, 0, 0, 0, 0, part, 0, 0, 0, None, doc, b"", b"", "", "")
         if document.entries:
+            own = dict[int, str]()
             for place in document.entries:
                 if place.start_line in lines and not self._view.repeats(place):
-                    yield from self._entry(blank, place, lines[place.start_line], number)
+                    made = self._entry(blank, place, lines[place.start_line], number)
+                    own |= {row.start: row.own or "" for row in made if not row.piece}
+                    yield from made
             if document.has_prose or document.unsigned:
                 yield from self._passages(blank, document)
-            terms = self.terms_at(document, document.header.end + 1, len(document.lines))
+            terms = self.terms_at(document, document.header.end + 1, len(document.lines), own)
         else:
             rows, terms = self._blocks(blank, document)
             yield from rows
@@ -209,14 +212,17 @@ class Pieces:
             terms[0] = _joined([terms[0], *self._header_terms(document)])
         return list(zip(parts, terms, strict=True))
 
-    def terms_at(self, document: Document, start: int, end: int) -> str:
-        """Return the terms of some lines, joined by spaces; signatures as speaker and date."""
+    def terms_at(self, document: Document, start: int, end: int, own: Mapping[int, str] = {}) -> str:
+        """Return the terms of some lines, joined by spaces; signatures as speaker and date.
+
+        `own` are those of entries, by first line, that are known.
+        """
         if not document.entries_in(start, end):
             return self.words.joined_terms(document.text(start, end))
         return _joined(
             self.words.joined_terms(part)
             if isinstance(part, str)
-            else _joined([self.words.kept(part.entry.text), self._extra(part)])
+            else own.get(part.start_line) or _joined([self.words.kept(part.entry.text), self._extra(part)])
             for part in _parts(document, start, end)
         )
 
@@ -258,7 +264,7 @@ class Pieces:
             whole=number(turns[0].doc_id) if turns else blank.doc,
             beside=self._beside(place if place.doc_id.startswith(EVIDENCE) else next(iter(turns), None)),
         )
-        extra = self._extra(place)
+        extra = self._extra(place, turns)
         own = _joined([self.words.kept(entry.text), extra])
         return self._in_pieces(row, entry.text, own, around, extra)
 
@@ -303,13 +309,12 @@ class Pieces:
     def _header_terms(self, document: Document) -> Iterator[str]:
         return map(self.words.kept, said_in(document, *document.header.values))
 
-    def _extra(self, place: Located) -> str:
-        """Return terms of who said an entry, when, and what it refers to."""
-        entry, is_turn = place.entry, place.doc_id.startswith(EVIDENCE)
-        turns = () if is_turn else self.turns(self.origins(place))
+    def _extra(self, place: Located, turns: Sequence[Located] = ()) -> str:
+        """Return terms of who said an entry, when, and what it refers to; from its turns, if they are known."""
+        entry = place.entry
+        turns = () if place.doc_id.startswith(EVIDENCE) else turns or self.turns(self.origins(place))
         times = *entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)
-        speaker = entry.fields.get("speaker") if is_turn else self._speaker(place, turns)
-        return self._terms_of((speaker, entry.fields.get("refers")), times)
+        return self._terms_of((self._speaker(place, turns), entry.fields.get("refers")), times)
 
     def _terms_beside(self, words: tuple[str | None, ...], times: tuple[str | None, ...]) -> str:
         dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
@@ -424,9 +429,11 @@ def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
 
 def cuts(text: str) -> list[tuple[int, int]]:
     """Return where the pieces of a long text begin and end: with a line or a sentence, or else a word."""
+    if len(text) <= LONG:
+        return []
     size = max(PIECE * len(text) // len(text.encode("utf-8", "surrogatepass") or b" "), len(text) // 2000)
     at, spans = 0, list[tuple[int, int]]()
-    while at < len(text) > LONG:
+    while at < len(text):
         ends = (text.rfind(mark, at + size // 2, at + size) + 1 for mark in ("\n", ". ", " "))
         end = next(filter(None, ends), at + size) if at + size < len(text) else len(text)
         spans.append((at, end))

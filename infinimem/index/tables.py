@@ -38,7 +38,7 @@ from infinimem.store.lines import SAID, Lines
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
-LAYOUT = 2
+LAYOUT = 3
 """Of rows and their terms: raise it when they change, and they are made anew."""
 TAIL = 64
 """Rows that are not in tantivy, or there and gone, before it is told."""
@@ -64,8 +64,7 @@ create index called_key on called(key);
 create index called_doc on called(doc);
 create table dead(id integer primary key);
 create table moved(seq integer primary key);
-create table doubt(doc integer not null, line integer not null);
-create index doubt_doc on doubt(doc);
+create table doubt(doc integer not null, line integer not null, primary key(doc, line)) without rowid;
 create table file(name text primary key, size integer not null, crc integer not null) without rowid;
 create table ranking(
     made_for text not null, folder text not null, state integer not null, mark integer not null,
@@ -410,7 +409,7 @@ def _doubt(db: sqlite3.Connection) -> None:
     if db.execute("select 1 from row limit 1").fetchone():
         doubted = db.execute(_DOUBTED).fetchall()
         lines = [(doc, line) for line, doc in doubted if line]  # 0 for a whole document, a record
-        db.executemany("insert into doubt values(?, ?)", lines)
+        db.executemany("insert or ignore into doubt values(?, ?)", lines)
         db.executemany("update document set ranked = 0 where id = ?", {(doc,) for _, doc in doubted})
     db.execute("delete from moved")
 
@@ -450,9 +449,10 @@ class Current:
             if is_shown and stamp == state_of(self._files.root, f"{name}.md"):
                 return stored.read(name)
             data, there = self._files.read_stamped(f"{name}.md", MAX_FILE if is_shown else stamp.size)
+            known = view.document(name) if data and is_shown and there != stamp else None
         except LibraryError:
             return None
-        if data is None or there == stamp:
-            return None if data is None else Document.parse(name, data)
-        known = view.document(name) if is_shown else None  # what somebody appended to says that still
-        return known if known and data.startswith(known.to_bytes() or b"-") else None
+        if data is not None and there == stamp:
+            return Document.parse(name, data)
+        # what somebody appended to says that still
+        return known if data and known and known.lines and data.startswith(known.to_bytes()) else None

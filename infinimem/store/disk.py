@@ -48,10 +48,9 @@ class At(NamedTuple):
 
     def lstat(self) -> os.stat_result | None:
         """Return the state of what has the name, even if it is a link; None if nothing has."""
-        try:
+        with suppress(FileNotFoundError):
             return os.stat(self.name, dir_fd=self.folder.descriptor, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
+        return None
 
 
 def open_append(at: At) -> int:
@@ -199,10 +198,9 @@ def boot() -> str:
         call = ctypes.CDLL(None).sysctlbyname
         failed = call(b"kern.bootsessionuuid", name, ctypes.byref(size), None, ctypes.c_size_t(0))
         return "" if failed else name.value.decode("ascii", "replace")
-    try:
+    with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
+    return ""
 
 
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -22,6 +22,7 @@ from infinimem.errors import LibraryError, LockTimeout
 from infinimem.store import disk
 from infinimem.store.disk import At
 from infinimem.store.folders import (
+    MISSING_OK,
     FolderState,
     Stamp,
     explained,
@@ -139,12 +140,9 @@ class Files:
 
     def lstat(self, path: str) -> os.stat_result | None:
         """Return the state of what has that name, even if it is a link; None if nothing has."""
-        with explained("read", path):
-            try:
-                with located(self.root, path) as at:
-                    return at.lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+        with explained("read", path), MISSING_OK, located(self.root, path) as at:
+            return at.lstat()
+        return None
 
     def size(self, path: str) -> int:
         info = self.lstat(path)
@@ -241,12 +239,9 @@ class Files:
 
     def names(self, folder: str, begin: str = "") -> list[str]:
         """Return the names in a folder that begin so, sorted; none if there is no folder."""
-        with explained("list", folder):
-            try:
-                with opened(self.root, folder) as here, os.scandir(here.descriptor) as items:
-                    return sorted(item.name for item in items if item.name.startswith(begin))
-            except (FileNotFoundError, NotADirectoryError):
-                return []
+        with explained("list", folder), MISSING_OK, opened(self.root, folder) as here:
+            return sorted(item.name for item in os.scandir(here.descriptor) if item.name.startswith(begin))
+        return []
 
     def is_plain(self, path: str) -> bool:
         """Return whether a regular file has that name, reached without following a link."""

@@ -39,6 +39,7 @@ ENDINGS = (".md", ".markdown", ".mdown", ".mkd")
 LeftOut = Callable[[str], bool]
 """Whether a path, that of a folder with "/" at its end, is left out."""
 
+MISSING_OK = suppress(FileNotFoundError, NotADirectoryError)
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -215,12 +216,9 @@ def state_of(root: Path, path: str) -> Stamp | None:
     """Return the state of one file as `listed` would find it; None if there is no such document."""
     if not shows(path):
         return None
-    with explained("read", path):
-        try:
-            with located(root, path) as at:
-                info = at.lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+    info = None
+    with explained("read", path), MISSING_OK, located(root, path) as at:
+        info = at.lstat()
     return stamp_of(info) if info is not None and stat.S_ISREG(info.st_mode) else None
 
 

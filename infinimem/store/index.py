@@ -140,7 +140,7 @@ class Index:
         self._root, self._name = root, name
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._connections = list[sqlite3.Connection]()
+        self._connections = set[sqlite3.Connection]()
         weakref.finalize(self, _close, self._connections).atexit = False
         self._forget()
 
@@ -155,17 +155,29 @@ class Index:
         self._version = self._seen = -1
         self._inode = 0
 
+    def _drop(self) -> None:
+        """Close what no view asks just now, and know nothing."""
+        unused = self._connections - self._pinned
+        _close(unused)
+        self._connections -= unused
+        self._forget()
+
     # ── for views ───────────────────────────────────────────────────────────────────────────────
 
     def lines(self, view: Shown) -> Lines:
         """Take in what changed, and return what a view may ask from now on."""
-        return self.attempt(view, self._lines)
+        db = self.attempt(view, self.pinned)
+        lines = Lines(db)
+        weakref.finalize(lines, self.release, db).atexit = False
+        return lines
 
     def attempt(self, view: Shown, work: Callable[[], T]) -> T:
         """Take in what changed and do some work; again with an index made anew where that fails."""
         with self._lock, _uncollected():
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
+                _FORKED.update(self._connections)  # nor close it
+                self._connections.clear()
                 self._forget()
             for _ in range(2):
                 try:
@@ -177,7 +189,7 @@ class Index:
                     log.warning("the index is made anew (%s)", error)
                     self._discard()
             log.warning("the index cannot be kept; it is built in a temporary folder")
-            self._forget()
+            self._drop()
             self.folder = self._made()  # no space, no right to write, or another process writes for long
             try:
                 self._update(view)
@@ -197,7 +209,10 @@ class Index:
         """Return a connection in a read transaction that begins now; `release` takes it back."""
         if self._root is None:
             return self._opened()
-        db = self._idle.pop() if self._idle else self._connected()
+        try:
+            db = self._idle.pop()
+        except IndexError:  # not asked before: another thread may take the last
+            db = self._connected()
         db.execute("begin")
         db.execute("select version from meta").fetchone()
         self._pinned.add(db)
@@ -205,11 +220,16 @@ class Index:
 
     def release(self, db: sqlite3.Connection) -> None:
         """Take a connection back that `pinned` gave."""
-        if db in self._pinned and self._pid == os.getpid():  # else it is of an index that was deleted
-            self._pinned.discard(db)
-            with suppress(sqlite3.Error):
+        if self._pid != os.getpid() or db is self._db or db not in self._connections:
+            return
+        with suppress(sqlite3.Error):
+            if db in self._pinned:
+                self._pinned.discard(db)
                 db.rollback()
                 self._idle.append(db)
+            else:  # of an index that was deleted: what a `forget` took out is to leave the disk
+                self._connections.discard(db)
+                db.close()
 
     @cached_property
     def folder(self) -> Path | None:
@@ -225,19 +245,13 @@ class Index:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
-    def _lines(self) -> Lines:
-        db = self.pinned()
-        lines = Lines(db)
-        weakref.finalize(lines, self.release, db).atexit = False
-        return lines
-
     # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
     def _connected(self) -> sqlite3.Connection:
         folder = self.folder
         path = str(folder / "index.db") if folder else ":memory:"
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-        self._connections.append(db)
+        self._connections.add(db)
         for pragma in ("synchronous=off", "trusted_schema=off", "mmap_size=268435456"):
             db.execute(f"pragma {pragma}")
         while True:  # no waiting for a lock is built into this
@@ -254,10 +268,9 @@ class Index:
 
     def _found(self) -> int:
         """Return the inode of index.db; 0 if it is not there."""
-        try:
+        with suppress(OSError):
             return os.lstat(f"{self.folder}/index.db").st_ino
-        except OSError:
-            return 0
+        return 0
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
@@ -274,8 +287,7 @@ class Index:
 
     def _discard(self) -> None:
         folder = self.folder if self._db is None or self._found() == self._inode else None
-        _close([db for db in (self._db, *self._idle) if db is not None])
-        self._forget()
+        self._drop()
         for path in folder.glob("index.db*") if folder else ():
             with suppress(OSError):
                 path.unlink()
@@ -285,7 +297,7 @@ class Index:
     def _update(self, view: Shown) -> None:
         """Make the rows say what a view's files do, as far as they still read so."""
         if self._db is not None and self._root is not None and self._found() != self._inode:
-            self._forget()  # a `forget` deleted it, or somebody else
+            self._drop()  # a `forget` deleted it, or somebody else
             self.__dict__.pop("folder", None)
         db = self._opened()
         self._note_drawn(db, view)
@@ -321,10 +333,8 @@ class Index:
             now = state_of(Path(self._root), f"{name}.md")
             if now in (known[1], stamp):
                 return now == stamp
-        if stamp is None:
-            return False
         # of two old states the later; in one tick of the clock files grow
-        return (stamp.mtime_ns, stamp.size) > (known[1].mtime_ns, known[1].size)
+        return stamp is not None and stamp[:2] > known[1][:2]
 
     def _refresh(self, db: sqlite3.Connection) -> list[str]:
         """Look at what other processes took in; return the documents."""
@@ -367,6 +377,7 @@ class Index:
 
 
 _NEW = Stamp(0, 0, 0)
+_FORKED = set[sqlite3.Connection]()
 _GIVEN = "(select value from json_each(?))"
 
 
@@ -404,11 +415,10 @@ class _Update:
         self._settle()
         for name, one in known.items():  # what was taken in is known once all of it is
             index._known.pop(name, None)
+            index._read.pop(name, None)
             if one is not None:
                 index._known[name] = one
-        for name, document in read.items():
-            index._read.pop(name, None)
-            if document is not None:
+            if (document := read[name]) is not None:
                 index._read[name] = document
         while len(index._read) > KEPT:
             index._read.popitem(last=False)
@@ -526,8 +536,7 @@ def _session(document: Document | None) -> str | None:
 
 def _is_remote(folder: Path) -> bool:
     """Return whether a folder lies on a network file system, as far as the system tells."""
-    best = ""
-    kind = ""
+    best = kind = ""
     with suppress(OSError):
         for row in Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
             _, point, name, *_ = row.split(" ")
