@@ -64,7 +64,7 @@ def test_a_unit_goes_with_its_turn(memory: Memory) -> None:
     assert held(["pistachios are dangerous", "pistachios"], memory.library.root) == {}
     left = RecordStore.load(memory.view)
     assert set(left.records) == set(bank.records) - {record_id("u", NUTS)}
-    assert left.findings == () and all(link.to in left for one in left.records.values() for link in one.links)
+    assert left.unread == {} and all(link.to in left for one in left.records.values() for link in one.links)
     assert left.links(record_id("u", PORTO)) == (Link("version", record_id("u", LISBON)),)
     assert AUDIT in memory.view
     assert memory.view.uncited() == ()
@@ -119,7 +119,7 @@ def test_a_representative_goes_with_all_that_it_stood_for(memory: Memory) -> Non
     assert doc(REX, archived=True) in done.records, "nothing led to it any more"
     assert REX in [place.seq for place in memory.view.uncited()], "and its turn is described anew"
     assert doc(LISBON, archived=True) in memory.view, "the unit of Porto still leads there"
-    assert RecordStore.load(memory.view).findings == ()
+    assert RecordStore.load(memory.view).unread == {}
 
 
 def test_a_record_that_tells_of_it_goes(memory: Memory) -> None:
@@ -155,7 +155,7 @@ def test_no_receipt_leads_back_to_it(memory: Memory) -> None:
         past = memory.at(receipt.id).view
         assert doc(NUTS) not in past
         assert doc(NUTS, archived=True) not in past
-        assert not RecordStore.load(past).findings
+        assert not RecordStore.load(past).unread
     first = memory.at("journal/0001-write").view
     assert {doc(LISBON), doc(PORTO), doc(REX)} <= set(first.ids("all"))
     assert first.document(doc(LISBON)).summary == "home is Lisbon"

@@ -51,7 +51,7 @@ def test_a_topic_quotes_its_turns_and_tells_its_session(tmp_path: Path) -> None:
 
 
 def test_a_question_goes_to_topics_those_related_and_their_turns(tmp_path: Path) -> None:
-    near = {"id": "2", "relation": "causal", "confidence": 0.9}
+    near = {"id": "[2]", "relation": "causal", "confidence": 0.9}
     memory = library(tmp_path, model(relate=lambda _: {"relations": [near]}), anchors=1)
     say(memory, "@0 a", "% @80 b", "% @50 c")
     end(memory)

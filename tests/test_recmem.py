@@ -119,7 +119,7 @@ def test_a_plan_looks_again_at_its_own_exchanges_and_not_at_all_of_a_long_sessio
 def test_a_replaced_fact_is_one_version_link_away(tmp_path: Path) -> None:
     replies = [
         {"facts": [fact("Ann lives in Porto.", "1")]},
-        {"facts": [fact("Ann lives in Braga, no longer in Porto.", "7", replaces="f1")]},
+        {"facts": [fact("Ann lives in Braga, no longer in Porto.", "7", replaces="[f1]")]},
     ]
 
     def grown(root: Path, **settings: object) -> Memory:

@@ -138,7 +138,7 @@ def test_kinds_share_a_store_and_number_apart() -> None:
     again = RecordStore.load(view_of(files, spec=SPEC))
     assert again.records["xe-000051"] == ADOPTION
     assert again.visible == {"xe-000051", "xe-000088-01"}
-    assert again.findings == ()
+    assert again.unread == {}
 
 
 # ── hostile text, in a unit of All-Mem ────────────────────────────────────────────────────────────
@@ -255,7 +255,7 @@ def test_a_view_keeps_its_records_and_the_next_has_what_the_files_say(tmp_path: 
         else:
             memory.observe([Turn(f"Lamp {number} went to the attic.", session="s", speaker="Nora")])
         store, fresh = memory.view.derived(RecordStore.load), RecordStore.load(memory.view)
-        assert dict(store.records) == dict(fresh.records) and store.findings == fresh.findings
+        assert dict(store.records) == dict(fresh.records) and store.unread == fresh.unread
         assert {*store.visible} == {*fresh.visible} and store.of_session("s") == fresh.of_session("s")
         assert {name: store.new_id("u", number_of(name)[0]) for name in store.records} == {
             name: fresh.new_id("u", number_of(name)[0]) for name in store.records
@@ -263,8 +263,8 @@ def test_a_view_keeps_its_records_and_the_next_has_what_the_files_say(tmp_path: 
         seen.append((store, dict(store.records)))
     for path in tmp_path.glob("allmem/*/u-*.md"):
         path.write_text("of no use")
-    assert memory.view.derived(RecordStore.load).findings and not memory.view.derived(RecordStore.load)
+    assert memory.view.derived(RecordStore.load).unread and not memory.view.derived(RecordStore.load)
     (tmp_path / "allmem/units/u-000999.md").write_text("of no use either")
     store, fresh = memory.view.derived(RecordStore.load), RecordStore.load(memory.view)
-    assert store.findings == fresh.findings
+    assert store.unread == fresh.unread
     assert all(dict(store.records) == records for store, records in seen)

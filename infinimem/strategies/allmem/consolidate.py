@@ -10,6 +10,7 @@ Nothing is ever deleted. A proposal that is not applied has a code:
                           EMPTY, TOO_LONG of a summary or of keywords; INVARIANT, which an edit would break
     declined              the model thought it over and leaves a unit whole
 
+One file, for it is one run, in the order of Algorithm 1; the operators share its bank and what it touched.
 Source: All-Mem, Algorithm 1, section 3.3, Appendices B and C.
 """
 
@@ -506,8 +507,7 @@ def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> 
         *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
     ]
     for op, ids, row in named:
-        names = (name.strip() for name in ids)
-        resolved = tuple(target if name == TARGET else name for name in names)
+        resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
         yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
 
 

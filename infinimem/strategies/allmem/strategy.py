@@ -53,8 +53,16 @@ from infinimem.strategies.records.record import (
     number_of,
     record_id,
 )
-from infinimem.strategies.records.record_store import Reached, RecordStore, expand, replacements
-from infinimem.strategies.records.strategy import RecordStrategy, edited, links, settled
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.strategy import (
+    Reached,
+    RecordStrategy,
+    edited,
+    expand,
+    links,
+    replacements,
+    settled,
+)
 
 DESCRIBE = task(
     "describe",
@@ -123,7 +131,7 @@ class AllMem(RecordStrategy):
         context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
         shown = [shown_turn(turn.entry, turn.text[: asking.LONGEST]) for turn in turns]
         reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
-        cards = {row["id"].strip(" #[]"): row for row in (reply.data or {}).get("cards", ())}
+        cards = {asking.bare(row["id"]): row for row in (reply.data or {}).get("cards", ())}
         around = [*before, *turns]
         return {
             turn.seq: _read(around[: at + 1], cards.get(str(turn.seq)), reply)
@@ -373,7 +381,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             own = {**near[one.node], "hop": one.hop}
             if not successors or one.node in store.visible:
                 return own
-            by = replacements(store, one.node, VERSION, store.visible)
+            by = replacements(store, one.node, VERSION)
             best = [self._score(near[other]) for other in by if other in near]
             return {**own, "successor": max(best)} if best else own
 
@@ -406,7 +414,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         for seq, score in scores.items() if best > 0 else ():
             name = record_id(store.spec.kinds[0].prefix, seq)
             if name in store:
-                for other in {name, *replacements(store, name, VERSION, store.visible)}:
+                for other in {name, *replacements(store, name, VERSION)}:
                     shares.setdefault(other, round(score / best, DIGITS))
         return shares
 
@@ -414,4 +422,5 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    return tuple(name for name in bank.records.keys() - bank.visible if not bank.into(name, VERSION))
+    archived = bank.records.keys() & map(stem, view.below(SPEC.archived))
+    return tuple(name for name in archived - bank.visible if not bank.into(name, VERSION))

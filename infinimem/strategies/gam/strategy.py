@@ -36,6 +36,7 @@ from infinimem.strategies.records.asking import (
     EMPTY,
     Asker,
     Descriptor,
+    bare,
     descriptor,
     ended_by,
     named,
@@ -49,8 +50,16 @@ from infinimem.strategies.records.asking import (
 )
 from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Link, Record, Ref, moment, number_of
-from infinimem.strategies.records.record_store import RecordStore, VectorIndex, either_way
-from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, links, run
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex
+from infinimem.strategies.records.strategy import (
+    RecordStrategy,
+    Step,
+    by_kind,
+    edited,
+    either_way,
+    links,
+    run,
+)
 
 Turns = Sequence[Located]
 
@@ -280,7 +289,7 @@ class TopicNetwork:
         shown = partial(shown_descriptor, self.store)
         others = [shown(name) | {"id": short} for short, name in called.items()]
         data = self.asker.ask(RELATE, topic=shown(topic), others=others)
-        rows = [(called.get(row["id"].strip(), ""), row) for row in (data["relations"] if data else ())]
+        rows = [(called.get(bare(row["id"]), ""), row) for row in (data["relations"] if data else ())]
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
 
 

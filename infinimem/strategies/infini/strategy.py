@@ -107,7 +107,6 @@ class Infini:
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
-        self.settings = settings
         self.own = settings.of(InfiniSettings)
 
     @cached_property

@@ -10,8 +10,8 @@
                       another answers from them.
 
 A stage is a plain function; it says what it found as candidates, whose score is made of named parts by one
-formula (`ranked`), and `Trace` notes it. Promise: no reader passes its budget, and whatever a model asks for
-costs rounds and nothing else.
+formula (`ranked`), and `Trace` notes it. Both stand in one file, in which a reader is followed to its end.
+Promise: no reader passes its budget, and whatever a model asks for costs rounds and nothing else.
 
 Source: Infini Memory-H, its ablations, and Infini Memory-A (Algorithm 3, prompt E; the stops by budget and by
 rounds without news are its section 3.4), arXiv 2606.10677.

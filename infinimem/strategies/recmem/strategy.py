@@ -5,7 +5,8 @@
     tick      the same for exchanges that go on, and for what is open again
     read      the nearest of three tiers: exchanges, episodes, facts (section 3.5); calls no model
 
-It proposes; the store disposes. Each exchange is one plan, tried on a copy of the records.
+It proposes; the store disposes. Each exchange is one plan, tried on a copy of the records. One file, to be
+read from top to bottom as the paper is, but for the exchanges, which know nothing of the rest and stand last.
 Source: RecMem (ACL 2026 Findings), sections 3.1 to 3.5 and Appendix F.
 """
 
@@ -37,6 +38,7 @@ from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSetti
 from infinimem.strategies.records.asking import (
     Asker,
     Data,
+    bare,
     ends_exchange,
     named,
     narrated,
@@ -303,7 +305,7 @@ class Attention:
                 aux = [("type", row["type"])] if row["type"] in TYPES else []
                 store.put(narrated(store, name, text, refs, aux))
                 store.link(name, Link(SOURCE, episode))
-                gone = old.get((row["replaces"] or "").strip())
+                gone = old.get(bare(row["replaces"] or ""))
                 if own.supersede and gone and not gone.pinned and gone.id in store.visible:
                     store.link(name, Link(VERSION, gone.id))
                     store.archive(gone.id)

@@ -67,7 +67,8 @@ class Asker:
             ModelUnavailable: the model does not answer.
         """
         data, wrong = self.ask_checked(task, variables, lambda _: ())
-        self.failure = self.failure if data is not None else wrong[0].code
+        if data is None:  # else nothing is written: calls side by side would lose what another one noted
+            self.failure = wrong[0].code
         return data
 
     def ask_checked(

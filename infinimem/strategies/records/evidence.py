@@ -122,9 +122,9 @@ class RecordSearch(ABC, Generic[Own]):
         """Return these and what no record holds, with the trace."""
         return self.trace.evidence([*items, *self._others])
 
-    def turns(self, ranked: Iterable[Candidate], budget: int | None = None) -> list[Retrieved]:
+    def turns(self, ranked: Iterable[Candidate]) -> list[Retrieved]:
         """Return turns, named by their seqs, as far as they fit."""
-        room = EvidenceBuilder(self.store, self.budget if budget is None else budget)
+        room = EvidenceBuilder(self.store, self.budget)
         for turn in ranked:
             room.add(turn.score, (self.store.quote(Ref(int(turn.id))),))
         return room.by_rank()

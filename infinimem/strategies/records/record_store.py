@@ -1,21 +1,20 @@
-"""All records of a library with their links, as one value to try edits on; what links lead to, and where
-records lie by the meaning of their texts: cosines, and the nearest records of a folder, exact.
+"""All records of a library with their links, as one value to try edits on, and where they lie by the meaning
+of their texts: cosines, and the nearest records of a folder, exact.
 
 Source: All-Mem, sections 3.1 (bank, surface), 3.5 (search over the surface alone) and 4.4 (recoverability);
-Eq. 2 to 4; Appendices B.2 (evidence by reference) and D.3 (expansion).
+Eq. 2 to 4; Appendix B.2 (evidence by reference).
 """
 
 from __future__ import annotations
 
 import threading
 from bisect import insort
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, MutableMapping, Sequence, Set
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -126,11 +125,6 @@ class RecordStore:
         return self._surface.keys()
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Of files that hold no record, by their ids."""
-        return tuple(one.finding for _, one in sorted(self.unread.items()))
-
-    @property
     def held(self) -> Set[int]:
         """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
         return self.view.cited
@@ -142,10 +136,10 @@ class RecordStore:
 
     def turns_in(self, doc_id: str) -> tuple[int, ...]:
         """Seqs of the turns that a file names, even if it holds no record."""
+        if doc_id in self.unread:
+            return self.unread[doc_id].turns
         record = self.records.get(stem(doc_id))
-        if doc_id in self.unread or record is None or record.doc_id != doc_id:
-            return self.unread[doc_id].turns if doc_id in self.unread else ()
-        return tuple(ref.seq for ref in record.refs)
+        return tuple(ref.seq for ref in record.refs) if record and record.doc_id == doc_id else ()
 
     def copy(self) -> Self:
         """A store to try edits on; costs the same however many records there are."""
@@ -343,76 +337,6 @@ def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:
             origin = tuple(ref.seq for ref in new.refs if ref.seq not in before.held)
             rows.append(Put(new.doc_id, after.render(name), origin))
     return tuple(rows)
-
-
-# ── what links lead to ──────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A node that an expansion admitted, by which link and from where; an anchor has hop 0 and neither."""
-
-    node: str
-    hop: int
-    source: str | None = None
-    kind: str | None = None
-
-
-def expand(
-    anchors: Iterable[str],
-    neighbours: Callable[[str], Iterable[Link]],
-    hops: int,
-    cap: int,
-    kinds: Sequence[str],
-    time: Callable[[str], Any],
-    *,
-    priority: bool = True,
-) -> tuple[Reached, ...]:
-    """Search breadth-first along links, and return what is reached in the order of admission.
-
-    Args:
-        anchors: where it starts, best first; they count towards the cap.
-        neighbours: the links to follow from a node, such as `RecordStore.links`.
-        kinds: the kinds of link that it follows, first the one whose neighbours come first, if `priority`.
-        time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
-    """
-    rank = {kind: position if priority else 0 for position, kind in enumerate(kinds)}
-    admitted = [Reached(node, 0) for node in dict.fromkeys(anchors)][:cap]
-    seen = {found.node for found in admitted}
-    frontier = deque(admitted)
-    while frontier and len(admitted) < cap:
-        here = frontier.popleft()
-        if here.hop == hops:
-            break  # first in, first out: the rest is as far away
-        links = [link for link in neighbours(here.node) if link.kind in rank and link.to not in seen]
-        for link in sorted(links, key=lambda link: (rank[link.kind], time(link.to), link.to, link.kind)):
-            if link.to in seen:  # two kinds of link lead to it
-                continue
-            if len(admitted) == cap:
-                break
-            found = Reached(link.to, here.hop + 1, here.node, link.kind)
-            seen.add(link.to)
-            admitted.append(found)
-            frontier.append(found)
-    return tuple(admitted)
-
-
-def either_way(graph: RecordStore, node: str, kinds: Iterable[str]) -> Iterator[Link]:
-    """The links of these kinds that lead from a node or to it, each as one to the other end."""
-    for kind in kinds:
-        yield from graph.links(node, kind)
-        for source in graph.into(node, kind):
-            yield from (replace(link, to=source) for link in graph.links(source, kind) if link.to == node)
-
-
-def replacements(graph: RecordStore, node: str, kind: str, visible: Collection[str]) -> set[str]:
-    """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
-    seen, waiting = {node}, [node]
-    while waiting:
-        fresh = set(graph.into(waiting.pop(), kind)) - seen
-        seen |= fresh
-        waiting += (name for name in fresh if name not in visible)
-    return {name for name in seen if name in visible}
 
 
 # ── nearness ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,13 +1,13 @@
-"""What strategies of records share: what must hold of records, plans of edits that break none of it, readers,
-rebuilding, figures, and what stands around a record."""
+"""What strategies of records share: what must hold of records, plans of edits that break none of it, figures,
+what links lead to, rebuilding and readers. Source of expansion: All-Mem, Appendix D.3."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -22,16 +22,8 @@ from infinimem.strategies.base import Plans, Topology
 from infinimem.strategies.readers.pipeline import READERS, collect
 from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.evidence import RecordSearch
-from infinimem.strategies.records.record import ANEW, Record, fits, is_record_id
-from infinimem.strategies.records.record_store import (
-    Loaded,
-    RecordStore,
-    VectorIndex,
-    changed,
-    either_way,
-    expand,
-    puts,
-)
+from infinimem.strategies.records.record import ANEW, Link, Record, fits, is_record_id
+from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, changed, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
 """Says what is wrong with a record, and what helps."""
@@ -61,7 +53,7 @@ def _common(store: RecordStore, record: Record) -> Iterator[str]:
 def faults(store: RecordStore, only: Collection[str] | None, *rules: Rule) -> list[Finding]:
     """What does not hold of some records, or of all (None) and of files that hold none: by the rules of all
     strategies, then by these."""
-    found = list(store.findings) if only is None else []
+    found = [one.finding for _, one in sorted(store.unread.items())] if only is None else []
     for name in sorted(store.records if only is None else (name for name in only if name in store)):
         record = store.records[name]
         told = (what for rule in (_common, *rules) for what in rule(store, record))
@@ -92,15 +84,11 @@ def orphans(store: RecordStore, version: str, only: Collection[str] | None = Non
     """Archived records to which no `version` links lead, if one of `only` may have made some."""
     names = store.records if only is None else (name for name in only if name in store)
     if any(name not in store.visible or store.out(name, version) for name in names):
-        near, waiting = {*store.visible}, [*store.visible]
-        while waiting:
-            fresh = {*store.out(waiting.pop(), version)} - near
-            near |= fresh
-            waiting += fresh
-        for name in sorted(store.records.keys() - near):
-            record = store.records[name]
-            what = f"no {record.kind.name} of the surface leads here by {version} links"
-            yield Finding("error", f"{what}; move it to {record.kind.folder}", record.doc_id)
+        for name in sorted(store.records.keys() - store.visible):
+            if not replacements(store, name, version):
+                record = store.records[name]
+                what = f"no {record.kind.name} of the surface leads here by {version} links"
+                yield Finding("error", f"{what}; move it to {record.kind.folder}", record.doc_id)
 
 
 def misquoted(view: View, store: RecordStore) -> list[Finding]:
@@ -223,6 +211,76 @@ def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
     return found[0][0]
 
 
+# ── what links lead to ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A node that an expansion admitted, by which link and from where; an anchor has hop 0 and neither."""
+
+    node: str
+    hop: int
+    source: str | None = None
+    kind: str | None = None
+
+
+def expand(
+    anchors: Iterable[str],
+    neighbours: Callable[[str], Iterable[Link]],
+    hops: int,
+    cap: int,
+    kinds: Sequence[str],
+    time: Callable[[str], Any],
+    *,
+    priority: bool = True,
+) -> tuple[Reached, ...]:
+    """Search breadth-first along links, and return what is reached in the order of admission.
+
+    Args:
+        anchors: where it starts, best first; they count towards the cap.
+        neighbours: the links to follow from a node, such as `RecordStore.links`.
+        kinds: the kinds of link that it follows, first the one whose neighbours come first, if `priority`.
+        time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
+    """
+    rank = {kind: position if priority else 0 for position, kind in enumerate(kinds)}
+    admitted = [Reached(node, 0) for node in dict.fromkeys(anchors)][:cap]
+    seen = {found.node for found in admitted}
+    frontier = deque(admitted)
+    while frontier and len(admitted) < cap:
+        here = frontier.popleft()
+        if here.hop == hops:
+            break  # first in, first out: the rest is as far away
+        links = [link for link in neighbours(here.node) if link.kind in rank and link.to not in seen]
+        for link in sorted(links, key=lambda link: (rank[link.kind], time(link.to), link.to, link.kind)):
+            if link.to in seen:  # two kinds of link lead to it
+                continue
+            if len(admitted) == cap:
+                break
+            found = Reached(link.to, here.hop + 1, here.node, link.kind)
+            seen.add(link.to)
+            admitted.append(found)
+            frontier.append(found)
+    return tuple(admitted)
+
+
+def either_way(graph: RecordStore, node: str, kinds: Iterable[str]) -> Iterator[Link]:
+    """The links of these kinds that lead from a node or to it, each as one to the other end."""
+    for kind in kinds:
+        yield from graph.links(node, kind)
+        for source in graph.into(node, kind):
+            yield from (replace(link, to=source) for link in graph.links(source, kind) if link.to == node)
+
+
+def replacements(graph: RecordStore, node: str, kind: str) -> set[str]:
+    """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        fresh = set(graph.into(waiting.pop(), kind)) - seen
+        seen |= fresh
+        waiting += fresh - graph.visible
+    return seen & graph.visible
+
+
 def around(
     graph: RecordStore,
     root: str,
@@ -230,7 +288,6 @@ def around(
     cap: int,
     kinds: Sequence[str],
     label: Callable[[str], str],
-    visible: Callable[[str], bool],
 ) -> Topology:
     """Return what is within some hops of a node, links being followed either way, at most `cap` nodes.
 
@@ -240,7 +297,7 @@ def around(
     reached = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
     hop_of = {found.node: found.hop for found in reached[:cap]}
     nodes = [
-        {"id": node, "label": label(node), "visible": visible(node), "hop": hop}
+        {"id": node, "label": label(node), "visible": node in graph.visible, "hop": hop}
         for node, hop in hop_of.items()
     ]
     links = [
@@ -264,7 +321,6 @@ class RecordStrategy(ABC):
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
-        self.settings = settings
         self.own = settings.of(self.spec.settings or object)
         self.readers: tuple[str, ...] = (*self.spec.readers, *READERS)
         self._writing = Loaded()
@@ -303,8 +359,7 @@ class RecordStrategy(ABC):
         with self._reading.at(view) as (records, index):
             store, kinds = self.drawn(view, records, index)
             root, links = named(store, index, name), (*self.spec.links, *kinds)
-            told = partial(self.label, store)
-            return around(store, root, hops, MOST, links, told, store.visible.__contains__)
+            return around(store, root, hops, MOST, links, partial(self.label, store))
 
     def drawn(self, view: View, store: RecordStore, index: VectorIndex) -> tuple[RecordStore, Sequence[str]]:
         """Return the records as a picture links them, and kinds of links beside those of the strategy."""

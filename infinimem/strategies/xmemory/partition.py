@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinimem.grounding.claims import unsupported
+from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import in_order
 from infinimem.llm.tasks import TEXT, task
 from infinimem.spec import Kind
@@ -30,8 +31,6 @@ Rows = NDArray[np.float64]
 
 EPSILON = 1e-3
 """Of sigma, which is 0 where themes lie at even distances."""
-DIGITS = 6
-"""Of f, and of cosines that are compared; beyond them sums in another order differ."""
 
 # ── f (Eq. 1 to 3) ───────────────────────────────────────────────────────────────────────────────
 

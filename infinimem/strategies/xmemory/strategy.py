@@ -5,7 +5,8 @@
     read      representative themes, facts (stage I) -> episodes and messages that a gate admits (stage II)
 
 A block is one plan. An open one stands nowhere; it is what no record names. Where the text gives no number,
-it is that of the published code. Source: arXiv 2602.02007.
+it is that of the published code. One file, in the order of the paper's sections 3.2 and 3.3; themes alone are
+apart. Source: arXiv 2602.02007.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import ModelNotConfigured, escape
 from infinimem.grounding.sentences import day_of, fits
+from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import CUT, Reply, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import Candidate, Evidence, Finding, Located, Plan, RejectedReply, Stage
@@ -47,7 +49,7 @@ from infinimem.strategies.records.evidence import EvidenceBuilder, Records, Reco
 from infinimem.strategies.records.record import Link, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
-from infinimem.strategies.xmemory.partition import DIGITS, bounded, group, homes, members
+from infinimem.strategies.xmemory.partition import bounded, group, homes, members
 from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, THEMES, XmemorySettings, scaled
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms_of

@@ -12,17 +12,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from infinimem import tokens
 from infinimem.model import Candidate, Evidence, Located, Plan, Stage
 from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.readers.pipeline import pack
+from infinimem.strategies.readers.pipeline import pack, size
 from infinimem.strategies.records.asking import Asker, ended_by, narrated, one_liner, open_turns
 from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref
-from infinimem.strategies.records.record_store import RecordStore, either_way
-from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, run
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, either_way, run
 from toy_memory.spec import DIGESTS, DigestSettings
 from toy_memory.tasks import NAME
 
@@ -50,7 +49,7 @@ class Digests(RecordStrategy):
 
     def estimate(self, view: View) -> int:
         """What is open is read once."""
-        return sum(tokens.count(turn.text) for turns in _open(view) for turn in turns)
+        return sum(map(size, _open(view)))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> DigestSearch:
         """One question's search."""
@@ -118,7 +117,7 @@ class DigestSearch(RecordSearch[DigestSettings]):
         self.trace.add(Stage("digests", found=(*anchors, *beside)))
         scores |= {one.id: one.score for one in beside}
         digests = pack((self.record(name, score) for name, score in scores.items()), self.budget // 3)
-        self.budget -= sum(tokens.count(item.text) for item in digests)
+        self.budget -= size(digests)
         found = [Candidate(str(seq), {"words": score}, score) for seq, score in self.turn_scores.items()]
         self.trace.add(Stage("turns", found=tuple(found)))
         return self.evidence([*digests, *self.turns(found)])
