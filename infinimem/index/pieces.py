@@ -310,7 +310,7 @@ class Pieces:
         return map(self.words.kept, said_in(document, *document.header.values))
 
     def _extra(self, place: Located, turns: Sequence[Located] = ()) -> str:
-        """Return terms of who said an entry, when, and what it refers to; from its turns, if they are known."""
+        """Return terms of who said an entry, when, and what it refers to; of its turns, if they are known."""
         entry = place.entry
         turns = () if place.doc_id.startswith(EVIDENCE) else turns or self.turns(self.origins(place))
         times = *entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)
