@@ -47,6 +47,18 @@ def default_library() -> Path | None:
     return data / "default" if data else None
 
 
+def machine() -> str:
+    """Return this machine's id, made when it is first asked for; its name where no folder can hold one."""
+    data, host = user_folder("data"), os.uname().nodename
+    with suppress(OSError):
+        if data is not None:
+            data.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError), (data / "machine").open("x") as file:
+                file.write(os.urandom(16).hex())
+            return (data / "machine").read_text() or host
+    return host
+
+
 def first_today(note: Path) -> bool:
     """Tell whether this is the day's first call for a note, an empty file; True if it cannot be noted."""
     with suppress(OSError):

@@ -23,6 +23,7 @@ from fault_library import problems
 from infinimem.model import CURRENT, Derived, Located, Move, NewEntry, Plan, Turn
 from infinimem.store.files import Files
 from infinimem.store.library import Library, init
+from infinimem.store.sequence import MARK
 from infinimem.store.state import check
 from infinimem.store.view import Applied
 
@@ -133,6 +134,8 @@ def copy(library: Path, to: Path) -> Path:
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(library, to)
     check(Files(to), claim=True)
+    if mark := (to / MARK).read_bytes().split()[:1] if (to / MARK).exists() else []:
+        (to / MARK).write_bytes(mark[0] + b" -\n")  # in the place of the first one, which counts no further
     return to
 
 

@@ -64,7 +64,8 @@ class _Root(click.Group):
         if name not in COMMANDS:
             return None
         module = import_module(f"infinimem.cli.{COMMANDS[name].module}")
-        command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
+        function = name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else function)
         return command
 
     def resolve_command(

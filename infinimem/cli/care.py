@@ -61,6 +61,10 @@ def _rows(
             yield _LABELS.get(label, label), "-" if value is None else value
 
 
+SHOWN = 20
+"""Lines that `sync` shows; --json has all."""
+
+
 @command()
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
 def doctor(options: Options, fix: bool) -> None:
@@ -85,6 +89,77 @@ def doctor(options: Options, fix: bool) -> None:
     note = f"infinimem doctor --fix repairs {fixes} of them, and loses nothing" if fixes else ""
     out.result(data, lambda: _show_findings(out, findings, fixed, advice="--fix: "))
     _end(out, findings, note)
+
+
+@command()
+@click.argument("remote", metavar="[REMOTE]", required=False)
+@click.option("--dry-run", is_flag=True, help="Only show which lines would come and go.")
+def sync(options: Options, remote: str | None, dry_run: bool) -> None:
+    """Commits the library's files, fetches, merges and pushes the branch that is checked out. Nothing else
+    pushes.
+
+    In a folder that is shared by other means it merges what those left, such as conflict copies.
+    """
+    from infinimem.operations.git import sync as synced
+
+    out = options.out
+    with out.progress("Syncing"):
+        done = synced(options.reading().library, remote or "", dry_run)
+    if not out.result(asdict(done)):
+        return
+    for name, lines in (("from there", done.came), ("from here", done.went)):
+        for seq, text in [*lines.items()][:SHOWN]:
+            out.line(f"{name}\t{seq}\t{escape(text)}")
+        if more := len(lines) - SHOWN:
+            out.line(f"{name}\tand {more} more") if more > 0 else None
+    tense = "would come" if dry_run else "came"
+    told = f"{counted(len(done.came), 'line')} {tense}, {len(done.went)} {'would go' if dry_run else 'went'}"
+    out.say(told if done.where else "no git repository: what other programs left is mended")
+    for receipt in done.merged:
+        out.say(f"{receipt}: infinimem undo {receipt.removeprefix('journal/')} takes it back")
+    if done.unsettled:
+        files = ", ".join(done.unsettled)
+        raise LibraryError(f"both sides changed {files}: settle it, git add it, and run infinimem sync again")
+
+
+@command("git-setup")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def git_setup(options: Options, yes: bool) -> None:
+    """Git then calls `infinimem merge-file` for the program's own files, in this clone, whoever merges.
+
+    Shows what it would write into .gitattributes and .git/config, and asks; in a pipe it only shows.
+    """
+    _set_git_up(options.out, options.place().path, yes)
+
+
+def _set_git_up(out: Output, path: Path, yes: bool) -> None:
+    from infinimem.operations.git import set_up, set_up_rows
+
+    rows = set_up_rows()
+    if not out.as_json:
+        for where, line in rows:
+            out.line(f"{where}: {line}")
+    agreed = yes or bool(
+        out.for_people and sys.stdin.isatty() and click.confirm("Write it?", err=True, default=False)
+    )
+    if agreed:
+        set_up(path)
+    out.result({"rows": [{"file": where, "line": line} for where, line in rows], "written": agreed})
+    out.say("written; commit .gitattributes" if agreed else "not written; add --yes to write it")
+
+
+@command("merge-file")
+@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("ours", type=click.Path(path_type=Path))
+@click.argument("theirs", type=click.Path(path_type=Path))
+@click.argument("name", metavar="[PATH]", required=False)
+def merge_file(options: Options, base: Path, ours: Path, theirs: Path, name: str | None) -> None:
+    """The result is written to OURS. PATH is where the file lies in the library; it is taken from the header
+    where it is not given.
+    """
+    from infinimem.operations.git import merge_versions
+
+    merge_versions(name, base, ours, theirs)
 
 
 @command()

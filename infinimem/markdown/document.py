@@ -420,12 +420,11 @@ class Document:
 
     def without(self, seqs: Collection[int]) -> Document:
         """Return it without these entries, and without a heading that this left with nothing under it."""
-        gone = {
-            number
-            for located in self.entries
-            if located.entry.seq in seqs
-            for number in range(located.start_line, located.end_line + 1)
-        }
+        return self.lacking([place for place in self.entries if place.seq in seqs])
+
+    def lacking(self, places: Sequence[Located]) -> Document:
+        """Return it without the lines at these places, and headings as for `without`."""
+        gone = {number for place in places for number in range(place.start_line, place.end_line + 1)}
         return self.without_lines(gone | self._emptied(gone)) if gone else self
 
     def without_lines(self, numbers: Collection[int]) -> Document:

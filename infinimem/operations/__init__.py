@@ -4,6 +4,7 @@ but for `unfinished`, which reads only."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from infinimem.operations.forget import BEGUN
@@ -24,6 +25,13 @@ def finish(files: Files) -> None:
         from infinimem.operations.forget import forget
 
         forget.finish(files)
+
+
+def forget_again(library: Library, seqs: Collection[int]) -> None:
+    """Lines of these numbers were forgotten elsewhere, and are here: forget them too."""
+    from infinimem.operations.forget import forget
+
+    forget.forget_again(library, seqs)
 
 
 def before(library: Library, op: str) -> None:

@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,27 +27,26 @@ from infinimem.settings import SETTINGS, shown
 from infinimem.spec import broken, folders
 from infinimem.store import sequence, state
 from infinimem.store.commit import CONFLICTS, FOLDER
-from infinimem.store.external_edits import ExternalEdits, Position, find_edits, position
+from infinimem.store.external_edits import ExternalEdits, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.lines import aliases_of, drawn_from, fold, former
+from infinimem.store.merging import conflicts, original
 from infinimem.store.receipts import parse_receipt
-from infinimem.store.sequence import MARK, MAX_SEQ
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+from infinimem.store.sequence import MARK
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS, block_of
 from infinimem.store.view import View
 
 LISTED = 20
 """Seqs that one finding lists."""
-ROOM = 1_000_000
-"""Seqs that must be left: a line with one near the end, typed by mistake, must not move the counter there."""
-
 RENAMED = "write the file's id there, and keep the old name as an alias"
 SIGNED = "sign them"
 RENUMBERED = "give all but one a new seq"
-LED = "cite those that it may come from"
+MERGED = "merge both sides"
+ONCE = "keep it where the latest receipt put it"
 RAISED = "raise the mark"
 FINISHED = "finish it, or drop it if nothing was done yet"
-REBUILT = "rebuild it from lines and receipts"
+REBUILT = "give numbers in a block of its own from here on"
 UNDATED = "take `when` out; the receipt quotes the line, undo puts it back"
 
 BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
@@ -119,11 +118,6 @@ class Inspection:
             places.setdefault(place.seq, []).append(place)
         return places
 
-    @property
-    def crowded(self) -> bool:
-        """Whether a line carries a seq that leaves no room for new ones."""
-        return max(self.places, default=0) > MAX_SEQ - ROOM
-
     @cached_property
     def complete(self) -> bool:
         """Whether every document of the program could be read."""
@@ -137,7 +131,8 @@ class Inspection:
     @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
-        return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
+        seen, block = self.library.seen_lines(), self.library.block
+        return find_edits(self.view, seen, block) if self.complete else ExternalEdits()
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
@@ -147,6 +142,10 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
     for same in inspection.view.lines.clashes():
         what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
         yield Finding("error", what, same[0])
+    left = {*conflicts(inspection.view, inspection.documents)} if inspection.view.initialised else set()
+    for doc_id in left:
+        if (name := original(inspection.documents[doc_id], inspection.view)) != doc_id:
+            yield Finding("error", f"a second version of {name}, which another program left", doc_id, MERGED)
     for document in inspection.documents.values():
         note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"
@@ -158,7 +157,7 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
             undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
             if line.startswith(_CONFLICT):
                 what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
-                yield Finding(level, what, f"{document.id}:{number}")
+                yield Finding(level, what, f"{document.id}:{number}", MERGED * (document.id in left))
         if nul:
             yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
         if undecoded:
@@ -253,13 +252,8 @@ def lines(inspection: Inspection) -> Iterator[Finding]:
     for document in inspection.own(CURRENT, TOPICS):
         if typed := document.unsigned:
             what = f"{len(typed)} line{'s' * (len(typed) > 1)} typed by hand and not signed yet"
-            fix = "" if inspection.crowded else SIGNED
-            yield Finding("note", what, f"{document.id}:{typed[0].line}", fix)
-    yield from _seqs(inspection, edits.renumbered)
-    for one in () if edits.renumbered or inspection.crowded else edits.ambiguous:
-        others = listed([line.seq for line in one.others()])
-        what = f"cites {one.seq}, which another line had before a merge; it may come from {others}"
-        yield Finding("note", what, at(one.by), LED)
+            yield Finding("note", what, f"{document.id}:{typed[0].line}", SIGNED)
+    yield from _seqs(inspection, edits)
     for place in inspection.entries(ARCHIVE):
         heir = successor(place.headings[-1]) if place.headings else None
         if not place.headings:
@@ -271,28 +265,25 @@ def lines(inspection: Inspection) -> Iterator[Finding]:
         yield from _origins(inspection)
 
 
-def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[Finding]:
+def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
     high_water = sequence.high_water(inspection.library.files)
-    highest = max(inspection.places, default=0)
+    left = {place.seq for place in edits.left}
     doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for seq, places in sorted(inspection.places.items()):
         if len(places) > 1:
             doubled[tuple(place.doc_id for place in places)].append(seq)
     for _, seqs in sorted(doubled.items()):
-        places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in renumbered)
+        places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in edits.renumbered)
         advice = "" if inspection.complete else "; repair the unreadable document first"
-        fix = "" if inspection.crowded or not inspection.complete else RENUMBERED
+        fix = (ONCE if {*seqs} <= left else RENUMBERED) if inspection.complete else ""
         stand = "stands" if len(seqs) == 1 else "stand"
         times = "twice" if len(places) == 2 else f"{len(places)} times"
         names = " and ".join(dict.fromkeys(place.doc_id for place in places))
         where = ", ".join(map(at, places)) if len(seqs) == 1 else names
         what = f"seq {listed(seqs)} {stand} {times}: {where}{advice}"
         yield Finding("error", what, at(places[-1]), fix)
-    if inspection.crowded:
-        free = 1 + max((seq for seq in inspection.places if seq <= MAX_SEQ - ROOM), default=0)
-        what = f"seq {highest} leaves no room for new ones; give the line a lower one, {free} is free"
-        yield Finding("error", what, at(inspection.places[highest][0]))
-    elif high_water is not None and highest > high_water:
+    own = (seq for seq in inspection.places if block_of(seq) == inspection.library.block)
+    if high_water is not None and (highest := max(own, default=0)) > high_water:
         what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
         yield Finding("error", what, at(inspection.places[highest][0]), RAISED)
 
@@ -443,8 +434,7 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
     # A clone has no machine state at all, and needs none before it is written to.
     lost = any(os.path.lexists(root / path) for path in (MARK, state.PATH))
     if lost and sequence.high_water(inspection.library.files) is None and inspection.places:
-        fix = "" if inspection.crowded else REBUILT
-        yield Finding("note", "the high-water mark of seqs is lost", MARK, fix)
+        yield Finding("note", "the high-water mark of seqs is lost", MARK, REBUILT)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -21,18 +21,22 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT, Receipt
 from infinimem.spec import folders
+from infinimem.store.commit import LATEST
 from infinimem.store.files import Files
 from infinimem.store.library import Library
+from infinimem.store.merging import bereft, merged
 from infinimem.store.receipts import parse_receipt, receipt_ids
-from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, block_of
 from infinimem.store.view import View
 
 PATH = ".infinimem/git"
@@ -58,19 +62,31 @@ _CONFIG = {
     "i18n.commitEncoding": "UTF-8",
 }
 _PROGRAM = re.compile(
-    r"(?s).*(clean|smudge|process|command|cmd|textconv|driver|program|external|helper|hook)"
+    r"(?s).*(clean|smudge|process|command|cmd|textconv|driver|program|external|helper|hook|proxy|askpass)"
 )
-"""Names of settings that name a program which a commit may run."""
+"""Names of settings that name a program which git may run for us."""
+_OFF = {"core.sshcommand": "ssh", "core.gitproxy": "false"}
+"""What takes the place of one where nothing would be a fault; a merge driver that fails leaves both sides."""
+_NETWORK = {"GIT_ALLOW_PROTOCOL": "file:http:https:ssh"}
+"""Ways to another repository; a repository's own configuration may name others, which are programs."""
+ATTRIBUTES, DRIVER = ".gitattributes", "infinimem merge-file %O %A %B %P"
+EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""git's name of a tree without files."""
+SYNC_TIMEOUT = 600.0
+"""Seconds for all that git does in one `sync`."""
+OURS = "merge.infinimem.driver"
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
+    "GIT_ASKPASS": "",
     "GIT_EDITOR": "false",
     "LC_ALL": "C",
 }
 _KEPT = (
+    "GIT_SSH",
     *("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
     *("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"),
     *("GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"),
@@ -181,9 +197,11 @@ def _new_receipts(changed: Changed, view: View) -> list[str]:
 def _since(view: View, waiting: Collection[str], paths: Collection[str]) -> tuple[int, int]:
     """Count turns and lines in these files that came after the newest receipt that does not wait."""
     done = [doc_id for doc_id in receipt_ids(view) if doc_id not in waiting]
-    high = parse_receipt(view.document(done[-1])).high if done else 0
+    highs = sorted(parse_receipt(one).high for one in view.each(done[-LATEST:]))
+    known = {block_of(high): high for high in highs}
     documents = [view.document(doc_id) for path in paths if (doc_id := path.removesuffix(".md")) in view]
-    came = [place for document in documents for place in document.entries if place.seq > high]
+    places = (place for document in documents for place in document.entries)
+    came = [place for place in places if place.seq > known.get(block_of(place.seq), 0)]
     turns = sum(place.doc_id.startswith(EVIDENCE) for place in came)
     return turns, sum(bool(place.entry.origin) for place in came)
 
@@ -221,6 +239,124 @@ def _subject(receipt: Receipt) -> str:
     return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
 
 
+# ── two machines ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What came from another machine and what went there: lines by seq.
+
+    `unsettled` are files of a person's that both sides changed; `pushed` is False where nothing had to go.
+    `merged` names the receipts of what was mended here, `where` the remote; "" where there is no repository.
+    """
+
+    came: Mapping[int, str] = field(default_factory=dict)
+    went: Mapping[int, str] = field(default_factory=dict)
+    unsettled: tuple[str, ...] = ()
+    pushed: bool = False
+    merged: tuple[str, ...] = ()
+    where: str = ""
+
+
+def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
+    """Fetch, merge and push, and mend what a merge leaves; in a folder without git only mend. A dry run tells
+    what would come and go. LibraryError where git refuses: what was merged until then stays."""
+    library.demand_initialised()
+    done: list[str] = []
+    try:
+        repository = Repository(library.files.root, SYNC_TIMEOUT)
+        where, branch = repository.upstream(remote)
+        unsettled = () if dry_run else _settled(library, repository, done)
+        theirs = "" if unsettled else repository.fetch(where, branch)
+        came, went = repository.differences(theirs) if theirs else ({}, repository.written(EMPTY))
+        pushed = False
+        if not dry_run and theirs and repository.count(f"HEAD..{theirs}"):
+            with library.locked():
+                repository.merge(theirs)
+            unsettled = _settled(library, repository, done)
+        if not dry_run and not unsettled and (not theirs or repository.count(f"{theirs}..HEAD")):
+            repository.push(where, branch)
+            pushed = True
+    except NoRepository:
+        if remote:
+            raise LibraryError(
+                f"{library.root} lies in no git repository; to begin one, run: git init"
+            ) from None
+        if not dry_run:
+            done += mend(library)
+        where, came, went, unsettled, pushed = "", {}, {}, (), False
+    except GitUnusable as error:
+        raise LibraryError(f"{error}; nothing is lost, and sync goes on from here") from None
+    return Synced(came, went, unsettled, pushed, tuple(done), where)
+
+
+def mend(library: Library) -> list[str]:
+    """Merge what other programs left of two versions, and take in the rest; return ids of the receipts."""
+    receipts = (library.mend(library.view().ids("all")), library.adopt_edits())
+    return list(dict.fromkeys(receipt.id for receipt in receipts if receipt))
+
+
+def set_up_rows() -> list[tuple[str, str]]:
+    """Return what `set_up` writes: files, and lines of them."""
+    paths = (f"/{CURRENT}.md", *(f"/{folder}**" for folder in folders().owned))
+    return [
+        *((ATTRIBUTES, f"{path} merge=infinimem") for path in paths),
+        (".git/config", f"{OURS} = {DRIVER}"),
+    ]
+
+
+def set_up(root: Path) -> None:
+    """Have git call the merge driver for the program's own files, in this clone."""
+    files, lines = Files(root), [line for name, line in set_up_rows() if name == ATTRIBUTES]
+    try:
+        Repository(root)._run("config", OURS, DRIVER)
+    except GitUnusable as error:
+        raise LibraryError(_advice(error)) from None
+    had = (files.read(ATTRIBUTES) or b"").decode("utf-8", "surrogateescape").splitlines()
+    text = "".join(f"{line}\n" for line in dict.fromkeys([*had, *lines]))
+    files.replace(ATTRIBUTES, text.encode("utf-8", "surrogateescape"))
+
+
+def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> None:
+    """Merge two versions of a file, which git has as files of their own, into that of `ours`."""
+    was, mine, yours = (path.read_bytes() for path in (base, ours, theirs))
+    named = (Document.parse("", data).header.values.get("id", "") for data in (mine, yours))
+    doc_id = (name or max(map(str, named))).removesuffix(".md")
+    start = max(doc_id.find(one) for one in (CURRENT, *folders().owned))  # of a library below the top
+    ours.write_bytes(merged(doc_id[max(start, 0) :], was or None, mine, yours))
+
+
+def _settled(library: Library, repository: Repository, done: list[str]) -> tuple[str, ...]:
+    """Merge what git left of both sides, mend, and commit; return what is for a person to settle. Ids of
+    the receipts are added to `done`."""
+    if repository.is_merging:
+        with library.locked():
+            waiting = repository.unmerged()
+            owned = (f"{CURRENT}.md", *folders().owned)
+            ours = [path for path in waiting if path.startswith(owned) and all(waiting[path].values())]
+            for path in ours:
+                _merge_file(
+                    library.files, path, {n: repository.blob(blob) for n, blob in waiting[path].items()}
+                )
+            repository.end_merge(ours)
+        if left := repository.conflicting():
+            return left
+    done += mend(library)
+    with library.locked() as view:
+        _commit(library.files, view, library.clock())
+    return ()
+
+
+def _merge_file(files: Files, path: str, sides: Mapping[int, bytes]) -> None:
+    doc_id, data = path.removesuffix(".md"), b"".join(sides.get(n, b"") for n in (2, 3))
+    if 2 in sides and 3 in sides:
+        files.replace(path, merged(doc_id, sides.get(1), sides[2], sides[3]))
+    elif (rest := bereft(doc_id, sides.get(1, b""), data)) is not None:
+        files.replace(path, rest)
+    elif files.exists(path):
+        files.remove(path)
+
+
 class GitUnusable(Exception):
     """Nothing can be committed now; one line says why."""
 
@@ -249,9 +385,9 @@ class Repository:
     NoRepository if there is none, GitUnusable if git is missing or refuses.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, timeout: float = TIMEOUT) -> None:
         self.folder = folder
-        self._deadline = time.monotonic() + TIMEOUT
+        self._timeout, self._deadline = timeout, time.monotonic() + timeout
         self._configured: dict[str, str] = {}
         self._off: dict[str, str] = {}
         self._read_configuration()
@@ -297,12 +433,6 @@ class Repository:
     def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
         """Commit whole files and nothing else, dated `said` by the author and `now` by the committer. What a
         person staged of others stays staged, also where it cannot be done (GitUnusable)."""
-        configured = {name for name, value in self._configured.items() if value.strip()}
-        if os.environ.get("EMAIL"):
-            configured.add("user.email")
-        identity = [
-            part for pair in IDENTITY.items() if pair[0] not in configured for part in ("-c", "=".join(pair))
-        ]
         author, committer = said.isoformat(timespec="seconds"), now.isoformat(timespec="seconds")
         untracked, paths = (
             b"".join(os.fsencode(path) + b"\0" for path in some)
@@ -312,7 +442,7 @@ class Repository:
             self._run("add", "--intent-to-add", *_FROM_STDIN, given=untracked)
         try:
             self._run(
-                *(*identity, "commit", "--only", "--quiet", "--no-verify", "--no-status"),
+                *(*self._identity(), "commit", "--only", "--quiet", "--no-verify", "--no-status"),
                 *("--cleanup=verbatim", "--message", message, *_FROM_STDIN),
                 given=paths,
                 env={"GIT_AUTHOR_DATE": author, "GIT_COMMITTER_DATE": committer},
@@ -322,6 +452,101 @@ class Repository:
                 with suppress(GitUnusable):
                     self._run("reset", "--quiet", *_FROM_STDIN, given=untracked)
             raise
+
+    def _identity(self) -> list[str]:
+        configured = {name for name, value in self._configured.items() if value.strip()}
+        if os.environ.get("EMAIL"):
+            configured.add("user.email")
+        missing = [pair for pair in IDENTITY.items() if pair[0] not in configured]
+        return [part for pair in missing for part in ("-c", "=".join(pair))]
+
+    # ── with another machine ────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_merging(self) -> bool:
+        return os.path.lexists(f"{self._git}/MERGE_HEAD")
+
+    def upstream(self, remote: str) -> tuple[str, str]:
+        """Return the remote, and the branch of the same name there as is checked out here."""
+        branch = self._said("symbolic-ref", "--short", "HEAD")
+        remote = remote or self._configured.get(f"branch.{branch}.remote") or "origin"
+        if remote.startswith("-") or not (os.path.lexists(remote) or ":" in remote or self._has(remote)):
+            raise GitUnusable(f"there is no remote {remote!r}; run: git remote add {remote} URL")
+        return remote, branch
+
+    def _has(self, remote: str) -> bool:
+        return any(name.startswith(f"remote.{remote}.") for name in self._configured)
+
+    def fetch(self, remote: str, branch: str) -> str:
+        """Return the commit of a branch elsewhere, once it is here too; "" if there is no such branch."""
+        ref, way = f"refs/heads/{branch}", "--upload-pack=git-upload-pack"
+        if not self._run("ls-remote", way, "--", remote, ref, env=_NETWORK):
+            return ""
+        quiet = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+        self._run("fetch", *quiet, way, "--", remote, f"+{ref}:refs/infinimem/theirs", env=_NETWORK)
+        return self._said("rev-parse", "refs/infinimem/theirs")
+
+    def push(self, remote: str, branch: str) -> None:
+        quiet = ("--quiet", "--no-verify", "--recurse-submodules=no", "--receive-pack=git-receive-pack")
+        self._run("push", *quiet, "--", remote, f"HEAD:refs/heads/{branch}", env=_NETWORK)
+
+    def differences(self, theirs: str) -> tuple[dict[int, str], dict[int, str]]:
+        """Return the lines that they have and we have not, and the reverse, what is uncommitted too."""
+        base = self._said("merge-base", "HEAD", theirs)
+        return self.written(base, theirs), self.written(base)
+
+    def count(self, commits: str) -> int:
+        return int(self._said("rev-list", "--count", commits))
+
+    def written(self, *versions: str) -> dict[int, str]:
+        """Return the signed lines that one version has and an earlier one has not, by seq."""
+        plain = ("--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+        diff = self._run("diff", *plain, *versions, "--", *_ours()).decode("utf-8", "replace")
+        sides: dict[str, dict[int, str]] = {"-": {}, "+": {}}
+        for line in diff.split("\n"):
+            if line[1:].startswith("- <") and (entry := parse_entry(line[1:])):
+                sides.get(line[0], {})[entry.seq] = entry.text
+        return {seq: text for seq, text in sorted(sides["+"].items()) if seq not in sides["-"]}
+
+    def merge(self, commit: str) -> None:
+        """Merge a commit; where both sides changed a file, both are left to be merged (`unmerged`)."""
+        top = Path(os.fsdecode(self._run("rev-parse", "--show-toplevel").removesuffix(b"\n")))
+        if Repository(top)._git != self._git:
+            raise GitUnusable(f"core.worktree leads git to {top}; take it out of .git/config")
+        try:
+            self._run(*self._identity(), "merge", "--quiet", "--no-edit", "--no-verify", "--ff", commit)
+        except GitUnusable:
+            if not self.unmerged():
+                raise
+
+    def unmerged(self) -> dict[str, dict[int, str]]:
+        """Return versions of files that wait to be merged, by path and stage (1-3: base, ours, theirs)."""
+        listed = self._run("ls-files", "--unmerged", "-z").decode("utf-8", "surrogateescape")
+        files: dict[str, dict[int, str]] = {}
+        for row in listed.split("\0")[:-1]:
+            about, _, path = row.partition("\t")
+            mode, blob, stage = about.split(" ")
+            files.setdefault(path, {})[int(stage)] = blob if mode.startswith("100") else ""
+        return files
+
+    def blob(self, name: str) -> bytes:
+        return self._run("cat-file", "blob", name)
+
+    def end_merge(self, settled: Sequence[str]) -> None:
+        """Take in what was settled; commit the merge if nothing else waits."""
+        given = b"".join(os.fsencode(path) + b"\0" for path in settled)
+        if given:
+            self._run("add", "--all", *_FROM_STDIN, given=given)
+        if not self.conflicting():
+            self._run(*self._identity(), "commit", "--quiet", "--no-verify", "--no-edit", "--no-status")
+
+    def conflicting(self) -> tuple[str, ...]:
+        """Return all files of the repository that wait to be merged."""
+        listed = self._run("diff", "--name-only", "--diff-filter=U", "-z").decode("utf-8", "surrogateescape")
+        return tuple(sorted(listed.split("\0")[:-1]))
+
+    def _said(self, *command: str) -> str:
+        return self._run(*command).decode("utf-8", "replace").strip()
 
     def _read_configuration(self) -> None:
         """Set programs that the repository names as the user has them, or off. A filter that is `required`
@@ -337,7 +562,9 @@ class Repository:
                 named.add(name)
         if wrong := [name for name in named if "=" in name]:  # `-c` would set another
             raise GitUnusable(f".git/config names a program as {wrong[0]!r}; take it out")
-        self._off = {name: users.get(name, "") for name in sorted(named)}
+        drivers = {name: "false" for name in (*named, OURS) if re.fullmatch(r"(?s)merge\..*\.driver", name)}
+        named |= drivers.keys()
+        self._off = {name: users.get(name, (_OFF | drivers).get(name, "")) for name in sorted(named)}
 
     def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         configured = (self._off | _CONFIG).items()
@@ -372,7 +599,7 @@ class Repository:
                         process.wait(0.5)
                         break
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise GitUnusable(f"git took longer than {TIMEOUT:g} s") from None
+                    raise GitUnusable(f"git took longer than {self._timeout:g} s") from None
                 raise
         if process.returncode:
             lines = err.decode("utf-8", "replace").strip().split("\n")

@@ -19,7 +19,7 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
-from infinimem.store.external_edits import differences, tracked
+from infinimem.store.external_edits import DOUBLED, differences, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
@@ -29,7 +29,7 @@ from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.view import View
 
 _NOTE = "takes back receipt "
-_WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed")
+_WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed", DOUBLED)
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
 _BY_HAND = ("deleted", "moved by hand")
 """Reasons of rows that tell what a person had done before."""
@@ -111,10 +111,10 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
     done, later = Rendered(), list(receipts_of(view, receipt.number))
-    known = map(view.document, tracked(view))
+    after = {doc_id: sha for doc_id, _, sha in receipt.files}
+    known = map(view.document, {*tracked(view), *filter(view.__contains__, after)})
     lines = {seq: tombstone(seq) for seq in gone}
     lines |= {place.seq: place.entry.line for document in known for place in document.entries}
-    after = {doc_id: sha for doc_id, _, sha in receipt.files}
     redacted = {file[0] for one in later if one.op in _PASSED for file in one.files}
     lost = set[str]()
     for back in reverse_diffs(view.document(receipt.id)):

@@ -25,7 +25,7 @@ from infinimem.store.files import Files
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.freshness import Freshness, Parsed
 from infinimem.store.lines import ID, Mark, fold, marks_of, plain
-from infinimem.store.spec import EVIDENCE, slug
+from infinimem.store.spec import EVIDENCE, block_of, slug
 from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024
@@ -144,7 +144,9 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
 
 
 def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[EvidencePart]:
-    """Lay out checked turns as lines of evidence files, with seqs from the first on; `now` is in UTC."""
+    """Lay out checked turns as lines of evidence files, with seqs from the first on; `now` is in UTC. A file
+    that a copy of the library makes has the copy's block in its name, so that no other copy makes it too."""
+    suffix = f"-{block}" if (block := block_of(first_seq)) else ""
     homes: dict[str, str] = {}  # of sessions that are new
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
@@ -166,8 +168,8 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[E
         fields = {name: plain(value) for name, value in marked.items() if value}
         time = turn.time.replace(" ", "T") if turn.time else None
         line = format_entry(seq, clean_text(turn.text), time=time, source=source, fields=fields)
-        home = _home(turn, homes, view, now)
-        part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
+        home = _home(turn, homes, view, now, suffix)
+        part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view, suffix)
         if turn.session:
             homes.setdefault(plain(turn.session), home)
         if not part.lines and part.doc_id not in view:
@@ -185,15 +187,15 @@ def placed(part: EvidencePart, view: View) -> list[Located]:
     ]
 
 
-def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
+def _home(turn: Turn, new: Mapping[str, str], view: View, now: str, suffix: str = "") -> str:
     """Return the file of a turn: of the parts of a session the first."""
     day = (turn.time or now)[:10]
     if not turn.session:
-        return f"{EVIDENCE}{day}"
+        return f"{EVIDENCE}{day}{suffix}"
     session = plain(turn.session)
     if home := new.get(session) or view.lines.session(session):
         return home
-    stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
+    stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}{suffix}"
     taken = {fold(home) for home in new.values()}
     home, number = stem, 2
     while fold(home) in taken or view.lines.named(ID, fold(home)):
@@ -201,7 +203,9 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     return home
 
 
-def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: View) -> EvidencePart:
+def _with_room(
+    home: str, size: int, open_parts: dict[str, EvidencePart], view: View, suffix: str
+) -> EvidencePart:
     """Return the file, or the part after it that still has room for `size` bytes."""
     number, doc_id = 1, home
     while True:
@@ -213,7 +217,7 @@ def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: 
             part.size += size + 1
             return open_parts.setdefault(doc_id, part)
         number += 1
-        doc_id = f"{home}-part{number}"
+        doc_id = f"{home}-part{number}{suffix}"
 
 
 def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> str:

@@ -1,49 +1,37 @@
 """What people, and merges of clones, did to the files since the program last looked: found, and taken in.
 
-Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. After a git
-merge of clones several lines may share a seq. Entries cite by number: where several turns have a number that
-an entry cites, it cites all of them. Pure. Source: docs/FORMAT.md, Entry and Merged clones.
+Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. A line that a
+merge left twice stands once, where the latest receipt put it; who pastes a line makes another of it. Pure.
+Source: docs/FORMAT.md, Entry and Two machines.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
 from infinimem.model import CURRENT, Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
-from infinimem.store.plans import Rendered
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
+from infinimem.store.receipts import Tale, tales_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, block_of
 from infinimem.store.state import Changes, SeenLine
 from infinimem.store.view import View, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
-Lines = Mapping[int, Sequence[Located]]
-"""Lines by the seq that they have."""
+DOUBLED = "doubled"
+"""Why a line that a merge left twice is gone from one place: it stands in the other."""
 Position = tuple[str, int]
 """Document and line."""
 
 
 def position(line: Located) -> Position:
     return line.doc_id, line.start_line
-
-
-@dataclass(frozen=True)
-class AmbiguousCitation:
-    """An entry, a seq that it cites, and the lines with that seq that it may come from."""
-
-    by: Located
-    seq: int
-    lines: tuple[Located, ...]
-
-    def others(self, renumbered: Collection[Position] = ()) -> list[Located]:
-        """Return lines to cite beside the one that has the seq, which is not among the renumbered."""
-        return [line for line in self.lines if line.seq != self.seq or position(line) in renumbered]
 
 
 @dataclass(frozen=True)
@@ -54,7 +42,8 @@ class ExternalEdits:
         typed: document, line and text of list items without signature.
         copies, turns: entries, and evidence, whose seq another line keeps.
         kept: the lines that keep a doubled seq.
-        ambiguous: citations of seqs that several lines have or had.
+        left: lines that a merge left where they stand no more, or as they read no more; another is kept.
+        citing: entries that cite a number which several turns have.
         edited: lines, also archived ones, and how they read before.
         carried: lines that stand in another document, and in which they stood before.
     """
@@ -63,7 +52,8 @@ class ExternalEdits:
     copies: tuple[Located, ...] = ()
     turns: tuple[Located, ...] = ()
     kept: Mapping[int, Located] = field(default_factory=dict)
-    ambiguous: tuple[AmbiguousCitation, ...] = ()
+    left: tuple[Located, ...] = ()
+    citing: tuple[Located, ...] = ()
     edited: tuple[tuple[Located, str], ...] = ()
     deleted: tuple[tuple[int, SeenLine], ...] = ()
     carried: tuple[tuple[Located, str], ...] = ()
@@ -77,22 +67,32 @@ class ExternalEdits:
         return len(self.typed) + len(self.copies) + len(self.turns)
 
     def __bool__(self) -> bool:
-        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.ambiguous)
+        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.left)
 
 
-def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
-    """Compare the files with lines as last seen; if none is known, nothing counts as edited or deleted."""
+def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> ExternalEdits:
+    """Compare the files with lines as last seen; if none is known, nothing counts as edited or deleted.
+
+    `own` is the block in which numbers are given here: None for a copy that gave none yet.
+    """
     typed = [
         (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
     ]
     said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
     kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
+    shared = {turn.seq for turn in turns if turn.entry.line != kept[turn.seq].entry.line}
+    every = [place for places in entries.values() for place in places]
+    citing = [place for place in every if not shared.isdisjoint(drawn_from(place.entry))] if shared else []
     successors: dict[str, set[int]] = defaultdict(set)  # seqs that lines had before a merge, by their texts
-    for place in (place for places in entries.values() for place in places):
+    for place in every:
         if old := former(place.entry):
             successors[place.text.rstrip()].update(old)
+    doubled = {seq: places for seq, places in entries.items() if len(places) > 1 and seq not in said}
+    tales = tales_of(view, doubled)
+    is_merged = any(seq not in seen and block_of(seq) != own for seq in entries) if doubled else False
     copies: list[Located] = []
+    left: list[Located] = []
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
@@ -100,8 +100,12 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
             copies += places
             continue
         before = seen.get(seq)
+        if seq in doubled and (is_merged or _is_told(places, tales[seq])):
+            standing = _standing(places, before, tales[seq])
+            left += [place for place in places if place not in standing]
+            places = standing
         original = _original(places, before)
-        if len(places) > 1:
+        if seq in doubled:
             kept[seq] = original
             copies += [place for place in places if place is not original]
         if before is None:
@@ -124,11 +128,42 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         copies=tuple(copies),
         turns=tuple(turns),
         kept=kept,
-        ambiguous=tuple(_ambiguous(said, entries, seen)),
+        left=tuple(left),
+        citing=tuple(citing),
         edited=tuple(edited),
         deleted=tuple(gone),
         carried=tuple(carried),
     )
+
+
+def _is_told(places: Sequence[Located], tale: Tale) -> bool:
+    """Return whether receipts, of two sides, brought a line everywhere it stands: no person pasted it."""
+    docs = {place.doc_id for place in places}
+    return len(docs) == len(places) and docs <= tale.docs | {CURRENT}
+
+
+def _standing(places: list[Located], before: SeenLine | None, tale: Tale) -> list[Located]:
+    """Return where a line stands of which a merge left several: once, or once for each side that edited it.
+
+    It stands as somebody edited it, else where the latest receipt put it.
+    """
+    known = {*tale.quoted, *((before.line,) if before else ())}
+    versions: dict[str, list[Located]] = {}
+    for place in places:
+        versions.setdefault(place.entry.line, []).append(place)
+    edited = [some for line, some in versions.items() if line not in known]
+    if len(versions) > 1 and edited:
+        return [_latest(some, tale) for some in sorted(edited, key=lambda some: some[0].entry.line)]
+    return [_latest(places, tale)]
+
+
+def _latest(places: Sequence[Located], tale: Tale) -> Located:
+    rank = {doc_id: at for at, doc_id in enumerate(tale.ways, 1)}
+
+    def order(place: Located) -> tuple[int, bool, str, int]:
+        return rank.get(place.doc_id, 0), place.doc_id.startswith(ARCHIVE), place.doc_id, -place.start_line
+
+    return max(places, key=order)
 
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
@@ -162,41 +197,6 @@ def _original(places: list[Located], before: SeenLine | None) -> Located:
 
 def _bare(entry: Entry) -> Entry:
     return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
-
-
-def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[AmbiguousCitation]:
-    """Give citations of a seq that several lines have or had; for known entries only if they have it now."""
-    rivals = _rivals(turns, entries)
-    for place in (place for places in entries.values() for place in places) if rivals else ():
-        origins = drawn_from(place.entry)
-        for seq in dict.fromkeys(origins):
-            lines = _candidates(place, rivals.get(seq, ()))
-            standing = [line for line in lines if line.seq == seq]
-            led = [line for line in lines if line.seq != seq]
-            if any(line.seq in origins for line in led):
-                led = []  # it cites one of them already
-            if len(standing) > 1 or (led and known and place.seq not in known):
-                yield AmbiguousCitation(place, seq, (*standing, *led))
-
-
-def _rivals(turns: Lines, entries: Lines) -> Lines:
-    """Return lines that differ, by a seq that all of them have or had."""
-    every = [line for lines in (*turns.values(), *entries.values()) for line in lines]
-    doubled = {seq for line in every for seq in former(line.entry)} | (turns.keys() & entries.keys())
-    doubled.update(seq for lines in (turns, entries) for seq in lines if len(lines[seq]) > 1)
-    rivals: dict[int, dict[str, Located]] = defaultdict(dict)
-    for line in every if doubled else ():
-        for seq in doubled.intersection((line.seq, *former(line.entry))):
-            rivals[seq].setdefault(line.entry.line, line)
-    return {seq: tuple(lines.values()) for seq, lines in rivals.items() if len(lines) > 1}
-
-
-def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
-    """Return the turns among lines of one number, and what an entry is a copy of; all if none is a turn."""
-    others = [line for line in lines if position(line) != position(entry)]
-    if not any(line.doc_id.startswith(EVIDENCE) for line in others):
-        return others
-    return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
 
 
 # ── what is to be noted as seen ─────────────────────────────────────────────────────────────────
@@ -262,15 +262,15 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
             phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
             place = position(line)
             old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
-    for one in edits.ambiguous:
-        place, entry = position(one.by), one.by.entry
-        those = sorted(seqs.get(position(line), line.seq) for line in one.others(edits.renumbered))
-        now = new.get(place, entry)
-        old[place], new[place] = entry, replace(now, origin=tuple(dict.fromkeys((*now.origin, *those))))
-        if entry.line not in done.quoted:
-            done.quoted.append(entry.line)
+    for line in edits.citing:
+        place = position(line)
+        cited = {*drawn_from(line.entry)}
+        those = [seqs[position(turn)] for turn in edits.turns if turn.seq in cited]
+        now, old[place] = new.get(place, line.entry), line.entry
+        new[place] = replace(now, origin=tuple(dict.fromkeys((*now.origin, *those))))
+        done.quoted += [line.entry.line] * (line.entry.line not in done.quoted)
         why = f"cites {format_seqs(those)} too"
-        done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
+        done.rows.append(ReceiptRow(seqs.get(place, line.seq), line.doc_id, line.doc_id, why))
     for copy in edits.copies:
         own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
         seq, same = seqs[position(copy)], own.text == first.text
@@ -286,6 +286,14 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
     _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
     done.removed += [(old[place].seq, old[place].line) for place in new]
+    for line in edits.left:
+        done.rows.append(ReceiptRow(line.seq, line.doc_id, edits.kept[line.seq].doc_id, DOUBLED))
+        done.removed.append((line.seq, line.entry.line))
+        done.quoted += [line.entry.line] * (line.entry.line != edits.kept[line.seq].entry.line)
+    for doc_id in {line.doc_id for line in edits.left}:
+        document = done.documents.get(doc_id) or view.document(doc_id)
+        rest = document.lacking([line for line in edits.left if line.doc_id == doc_id])
+        done.documents[doc_id] = None if doc_id != CURRENT and is_emptied(rest, HEADER_KEYS) else rest
     return done
 
 
@@ -302,12 +310,10 @@ def undate(view: View, lines: Sequence[Located]) -> Rendered:
     return done
 
 
-def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:
-    """Return the new seqs of turns whose old seq was drawn from and is cited by no entry."""
-    entries = (place.entry for doc_id in tracked(view) for place in view.document(doc_id).entries)
-    drawn = view.processed - {seq for entry in entries for seq in drawn_from(entry)}
+def turns_drawn_from(view: View, edits: ExternalEdits, first_seq: int) -> set[int]:
+    """Return the new seqs of turns whose old seq was drawn from."""
     seqs = _given(edits, first_seq)
-    return [seqs[position(turn)] for turn in edits.turns if turn.seq in drawn]
+    return {seqs[position(turn)] for turn in edits.turns if turn.seq in view.processed}
 
 
 def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:

@@ -37,6 +37,7 @@ from infinimem.spec import StrategySpec
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.lines import (
     ALIAS,
+    CONFLICT,
     ID,
     RANKS,
     SAID,
@@ -445,6 +446,8 @@ class _Update:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
         self._rows["name"] += ((kind, storable(folded), number) for kind, folded in names)
         self._db.execute("delete from gone where name = ?", (name,))
+        if document is not None and any(line.startswith(CONFLICT) for line in document.lines):
+            self._rows["mark"].append((CONFLICT, number, 0))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)
         elif document is not None and name.startswith((*self._view.spec.live, self._view.spec.archived)):
@@ -458,7 +461,9 @@ class _Update:
         rank = next((at for at, folder in enumerate(RANKS) if name.startswith(folder)), None)
         if before is None or now is None or rank is None or rank == RANKS.index(TOPICS):
             return False
-        old = before.entries
+        old, tail = before.entries, now.lines[len(before.lines) :]
+        if now.lines[: len(before.lines)] != before.lines or any(one.startswith(CONFLICT) for one in tail):
+            return False
         if now.entries[: len(old)] != old or _session(before) != _session(now):
             return False
         self._db.execute(

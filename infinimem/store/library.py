@@ -6,7 +6,8 @@ returned is on disk, and no plan is applied that the law refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -38,7 +39,7 @@ from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.index import Index
-from infinimem.store.spec import EVIDENCE, JOURNAL
+from infinimem.store.spec import EVIDENCE, JOURNAL, block_of
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
 from infinimem.user_folders import approve
 
@@ -93,6 +94,8 @@ def init(
     with files.exclusive():
         is_new = not files.exists(SETTINGS)
         _create(files, new)
+        if is_new and not files.exists(sequence.MARK):
+            sequence.begin(files, 0)
     if is_new and not trust:
         approve(root, digest)
     library = Library(root, clock, embedder, strategy, trust=trust)
@@ -249,6 +252,7 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
+            own=self.block if self.initialised else None,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (now, view)
@@ -338,15 +342,41 @@ class Library:
 
     def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was changed."""
-        from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked
-
         if not self.initialised:
             return None
         self.fresh.doubt()
+        mended = self.mend(suspects) if (suspects := self.view().lines.suspects) else None
+        if gone := self._forgotten_elsewhere():
+            operations().forget_again(self, gone)
+        return self._adopt_edits() or mended
+
+    def _forgotten_elsewhere(self) -> set[int]:
+        """Return lines that a receipt of another copy says were forgotten, and that are known here."""
+        from infinimem.store.receipts import forgotten_seqs
+
+        if not (gone := self.view().derived(forgotten_seqs)):
+            return set()
+        which, rows = "seq IN (SELECT value FROM json_each(?))", json.dumps([*gone])
+        standing = self.view().lines.seqs(f"select seq from line where {which}", rows)
+        return {*standing, *state.SeenLines(self.files).load(f"WHERE {which}", rows)}
+
+    def mend(self, doc_ids: Iterable[str]) -> Receipt | None:
+        """Merge what git and programs that sync folders left of two versions in some documents."""
+        from infinimem.store.merging import conflicts, mend
+
+        if not conflicts(self.view(), doc_ids):
+            return None
+        with self.locked() as view:
+            done = mend(view, conflicts(view, doc_ids))
+            return self.commit(done, view, self.of_people("merge"), (), {})
+
+    def _adopt_edits(self) -> Receipt | None:
+        from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked
+
         seen, (began, adopted) = state.SeenLines(self.files), self._adopted
         view, known = self.view(), seen if began == seen.began else seen.load()
         if is_unedited(view, known, adopted if began == seen.began else {}) or not (
-            differences(view, known := seen.load()) or find_edits(view, known)
+            differences(view, known := seen.load()) or find_edits(view, known, self.block)
         ):
             self._adopted = seen.began, {doc_id: view.document(doc_id) for doc_id in tracked(view)}
             return None
@@ -356,11 +386,11 @@ class Library:
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
-        from infinimem.store.external_edits import adopt, differences, find_edits, turns_without_entries
+        from infinimem.store.external_edits import adopt, differences, find_edits, turns_drawn_from
         from infinimem.store.plans import violations
 
         known = self.seen_lines()
-        if not (edits := find_edits(view, known)):
+        if not (edits := find_edits(view, known, self.block)):
             state.note(self.files, seen=differences(view, known))
             return None
         first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
@@ -368,7 +398,7 @@ class Library:
         if wrong := violations(view, done):
             raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
         if edits.turns:  # first: a seq that no turn gets after all does no harm
-            drawn = {state.drawn_list(self.spec): {*turns_without_entries(view, edits, first)}}
+            drawn = {state.drawn_list(self.spec): turns_drawn_from(view, edits, first)}
             state.note(self.files, drawn, lambda: view.processed)
         notice = differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
@@ -494,14 +524,19 @@ class Library:
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 
+    @property
+    def block(self) -> int | None:
+        """In which block numbers are given here; None if none was given yet."""
+        mark = sequence.high_water(self.files)
+        return None if mark is None else block_of(mark)
+
     def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""
 
-        def named() -> int:
-            rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
-            return int(max((self.view().max_seq, *rows, *(view.drawn or ()), *self.seen_lines())))
+        def named() -> set[int]:
+            return {*(view.drawn or ()), *self.seen_lines()}
 
-        return sequence.allocate(self.files, count, view.max_seq, named)
+        return sequence.allocate(self.files, count, view, named)
 
     def _append(self, tail: Document) -> None:
         path, data = f"{tail.id}.md", tail.to_bytes()

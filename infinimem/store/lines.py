@@ -15,7 +15,7 @@ from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, HOME, SIZE, TOPICS, block_of
 
 
 def former(entry: Entry) -> tuple[int, ...]:
@@ -24,11 +24,6 @@ def former(entry: Entry) -> tuple[int, ...]:
         with suppress(ValueError):
             return parse_seqs(entry.fields["was"])
     return ()
-
-
-def said_at(turn: Entry) -> int:
-    """Return its place in the order of turns: a merge may have given it a later seq."""
-    return min((turn.seq, *former(turn)))
 
 
 def drawn_from(entry: Entry) -> tuple[int, ...]:
@@ -51,6 +46,10 @@ def marks_of(key: str | None, session: str | None, turn: str | None) -> list[Mar
 def plain(value: str) -> str:
     """Return a name as a field of a signature can hold it."""
     return one_line(clean_text(value))
+
+
+CONFLICT = "<<<<<<< "
+"""What git begins a conflict with; here also the mark of a document that has one."""
 
 
 def fold(name: str) -> str:
@@ -171,6 +170,13 @@ class Lines:
         return _Cited(self)
 
     @property
+    def newest(self) -> dict[int, int]:
+        """The newest turn that an entry cites, by the block of seqs that it was given in."""
+        query = "select c.origin from cite c join line l on l.seq = c.origin join document d on d.id = l.doc"
+        cited = sorted(self.seqs(f"{query} where d.rank = {SAID}"))
+        return {block_of(seq): seq for seq in cited}
+
+    @property
     def doubled(self) -> frozenset[int]:
         """Seqs that stand more than once."""
         return frozenset(self.seqs("select seq from doubled"))
@@ -185,10 +191,23 @@ class Lines:
         """How many lines had another seq before a merge."""
         return self._sum("merged")
 
+    def highest(self, block: int | None = None) -> int:
+        """Return the highest seq, or that of a block; 0 for none."""
+        first, end = (0, 1 << 62) if block is None else (block * SIZE, (block + 1) * SIZE if block else HOME)
+        return self.seqs("select coalesce(max(seq), 0) from line where seq >= ? and seq < ?", first, end)[0]
+
     @property
-    def highest(self) -> int:
-        """The highest seq; 0 for none."""
-        return self.seqs("select coalesce(max(seq), 0) from line")[0]
+    def suspects(self) -> list[str]:
+        """Documents that may be conflict copies of others, by their names, or that have conflict markers."""
+        named = "select name from document where name glob '* *' or name glob '*conflict*'"
+        marked = "select d.name from mark join document d on d.id = doc where mark = ?"
+        return self.seqs(f"{named} union {marked}", CONFLICT)
+
+    @property
+    def blocks(self) -> frozenset[int]:
+        """Blocks of numbers that copies of the library gave."""
+        query = "select distinct seq / ? from line where seq >= ?"
+        return frozenset(self.seqs(query, SIZE, HOME))
 
     def session(self, name: str) -> str | None:
         """Return the first evidence document of a session."""

@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from string import ascii_lowercase
+from typing import NamedTuple
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
-from infinimem.markdown.signature import format_seqs
+from infinimem.markdown.signature import format_seqs, parse_entry
 from infinimem.model import Receipt, ReceiptRow, Usage
 from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
@@ -46,6 +47,17 @@ def forgotten(receipts: Iterable[Receipt]) -> dict[int, int]:
         for row in receipt.rows
         if row.why == FORGOTTEN
     }
+
+
+def forgotten_seqs(
+    view: View, known: frozenset[int] | None, changed: Collection[str] | None
+) -> frozenset[int]:
+    """Return the numbers of lines that were forgotten, here or elsewhere; for `View.derived`."""
+    forgets = [doc_id for doc_id in changed or view.below(JOURNAL) if op_and_suffix(doc_id)[0] == FORGET]
+    if known is not None and not forgets:
+        return known
+    those = view.each(filter(view.__contains__, forgets))
+    return (known or frozenset()) | forgotten(map(parse_receipt, those)).keys()
 
 
 def last_forget(view: View) -> int:
@@ -230,6 +242,28 @@ def block(lines: Sequence[str], heading: str) -> slice:
     fence = re.match("`*", lines[at - 1]) if at < end else None
     close = next((n for n in range(at, end) if fence and lines[n] == fence[0]), -1)
     return slice(at, close) if close >= 0 else slice(end, end)
+
+
+class Tale(NamedTuple):
+    """What receipts tell of a line: the documents that it came to, in order, or left; how it read before."""
+
+    ways: list[str]
+    docs: set[str]
+    quoted: set[str]
+
+
+def tales_of(view: View, seqs: Collection[int]) -> Mapping[int, Tale]:
+    """Return what all receipts tell of some lines."""
+    tales = {seq: Tale([], set(), set()) for seq in seqs}
+    for document in view.each(receipt_ids(view)) if tales else ():
+        for row in map(cells_of, document.lines):
+            if len(row) == 4 and (tale := tales.get(whole(row[0]) or 0)):
+                tale.ways.append(row[2])
+                tale.docs.update(row[1:3])
+        for line in document.lines[block(document.lines, QUOTED)]:
+            if (entry := parse_entry(line)) and entry.seq in tales:
+                tales[entry.seq].quoted.add(line)
+    return tales
 
 
 def receipts_of(view: View, after: int = -1) -> Iterator[Receipt]:

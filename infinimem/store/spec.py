@@ -16,6 +16,9 @@ STANDING = f"{TOPICS}instructions-and-preferences"
 """The document of what the user asked for once and for all, whose sections are these two."""
 INSTRUCTIONS, PREFERENCES = "Instructions", "Preferences"
 
+HOME, SIZE = 10**9, 10**6
+"""Seqs below the first are of the library's first place; above lie blocks of this size, each of one copy."""
+
 LONGEST_PATH = 240
 """Characters of a path in a library; Windows by itself takes 260, with the folders before it."""
 
@@ -30,6 +33,11 @@ def slug(text: str) -> str:
     """Return its letters a-z and digits, with a hyphen for each gap; "" for none ("Dr. Vű": "dr-vu")."""
     plain = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+
+
+def block_of(seq: int) -> int:
+    """Return the block that a seq was given in; 0 where the library was made."""
+    return seq // SIZE if seq >= HOME else 0
 
 
 def is_device(name: str) -> bool:

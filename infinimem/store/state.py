@@ -39,6 +39,7 @@ from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
 from infinimem.store.folders import Stamp, explained, stamp_of
+from infinimem.user_folders import machine
 
 FOLDER, PATH = ".infinimem", ".infinimem/state.db"
 BESIDE = ("journal", "wal", "shm")
@@ -243,7 +244,7 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
 
 def _place(files: Files) -> str:
     """Return a name for this machine and the path; no words, for those may have to be forgotten."""
-    return sha256(os.fsencode(f"{os.uname().nodename}:{os.path.realpath(files.root)}")).hexdigest()
+    return sha256(os.fsencode(f"{machine()}:{os.path.realpath(files.root)}")).hexdigest()
 
 
 def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:

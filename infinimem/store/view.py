@@ -28,9 +28,9 @@ from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
-from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former, said_at
+from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS, block_of
 
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
@@ -125,6 +125,7 @@ class View:
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
         lines: what it asks the index; None for a snapshot of its own.
+        own: the block in which seqs are given here; None counts all of them as given here.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -145,6 +146,7 @@ class View:
         spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
         lines: Lines | None = None,
+        own: int | None = None,
     ) -> None:
         self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
@@ -157,6 +159,7 @@ class View:
         self.drawn = drawn
         self.refused = refused
         self.tried = unanswered
+        self.own = own
         self.upto: int | None = None
         """The last turn that counts as said, of those that are open; None if all do."""
         self._ids = ids
@@ -300,7 +303,7 @@ class View:
     @property
     def max_seq(self) -> int:
         """The highest seq on disk; 0 in an empty library."""
-        return self.lines.highest
+        return self.lines.highest()
 
     @property
     def cited(self) -> Set[int]:
@@ -309,15 +312,21 @@ class View:
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Return the evidence that is still to be drawn from, by seq; of these seqs alone."""
-        newest, lines = 0, self.lines
-        if self.spec.has_entries and self.drawn is None:
-            cited = map(self.entry, filter(lines.is_said, lines.cited))
-            newest = max((said_at(place.entry) for place in cited if place), default=0)
+        waiting = self.lines.waiting(None if among is None else {*among})
+        if self.spec.has_entries and any(map(self._is_foreign, waiting)):
+            newest = self.lines.newest  # turns are taken in order, so what is still to do is the end
+            waiting = [
+                seq for seq in waiting if not self._is_foreign(seq) or seq > newest.get(block_of(seq), 0)
+            ]
         return tuple(
             place
-            for place in map(self.entry, lines.waiting(None if among is None else {*among}))
-            if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place))
+            for place in map(self.entry, waiting)
+            if place and not (self._left(place.seq) or self.repeats(place))
         )
+
+    def _is_foreign(self, seq: int) -> bool:
+        """Return whether no list here tells what became of a turn: it is lost, or another copy's."""
+        return self.drawn is None or (self.own is not None and block_of(seq) != self.own)
 
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of a model was of use, by seq; without those to be left."""

@@ -113,11 +113,24 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
     refuses (LibraryError), nothing was forgotten, or all is next time."""
-    return _locked(library, lambda view: _forget(library, view, wanted))
+    return _locked(library, lambda view: _forget(library, view, wanted, _chosen(library, view, wanted)))
 
 
-def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
-    choice = rest = _chosen(library, view, wanted)
+def forget_again(library: Library, seqs: Collection[int]) -> None:
+    """Forget here what another copy of the library forgot: its receipt came by a merge."""
+
+    def act(view: View) -> None:
+        seen, wanted = library.seen_lines(), Wanted(seqs=seqs)
+        if _forget(library, view, wanted, choose(view, seen, wanted)).receipt is None:
+            library.files.replace(BEGUN, b"")  # the files came without it; this machine's own do not
+            state.note(library.files, seen=dict.fromkeys({*seqs} & seen.keys()))
+            finish(library.files)
+
+    _locked(library, act)
+
+
+def _forget(library: Library, view: View, wanted: Wanted, choice: Choice) -> Forgotten:
+    rest = choice
     written = list[Receipt]()
     found = Forgotten()
     while len(written) <= RETRIES:
