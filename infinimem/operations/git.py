@@ -385,9 +385,10 @@ class Repository:
     NoRepository if there is none, GitUnusable if git is missing or refuses.
     """
 
-    def __init__(self, folder: Path, timeout: float = TIMEOUT) -> None:
+    def __init__(self, folder: Path, timeout: float | None = None) -> None:
         self.folder = folder
-        self._timeout, self._deadline = timeout, time.monotonic() + timeout
+        self._timeout = timeout or TIMEOUT
+        self._deadline = time.monotonic() + self._timeout
         self._configured: dict[str, str] = {}
         self._off: dict[str, str] = {}
         self._read_configuration()

@@ -91,11 +91,11 @@ def recent_view(
     The counter gives the seqs, so what others add to other files is not read. None if something but evidence
     changed of late, or a turn has a mark, opens a file or might fill one.
     """
-    if view is None or view.stored is None or not fresh.is_recent(but=EVIDENCE):
+    if view is None or view.stored is None or view.own is None or not fresh.is_recent(but=EVIDENCE):
         return None
     homes: set[str] = set()
     for turn in turns:
-        home = _home(turn, {}, view, now)
+        home = _home(turn, {}, view, now, suffix_of(view.own))
         if home not in view or marks_of(turn.key, turn.session, turn.turn):
             return None
         homes.add(home)
@@ -146,7 +146,7 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
 def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[EvidencePart]:
     """Lay out checked turns as lines of evidence files, with seqs from the first on; `now` is in UTC. A file
     that a copy of the library makes has the copy's block in its name, so that no other copy makes it too."""
-    suffix = f"-{block}" if (block := block_of(first_seq)) else ""
+    suffix = suffix_of(block_of(first_seq))
     homes: dict[str, str] = {}  # of sessions that are new
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
@@ -176,6 +176,11 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[E
             part.header = _header(part.doc_id, turn, time or now, speakers.get(turn.session, ()))
         part.lines.append(line)
     return list(open_parts.values())
+
+
+def suffix_of(block: int) -> str:
+    """Return what the names of evidence files end in that a copy of the library makes."""
+    return f"-{block}" if block else ""
 
 
 def placed(part: EvidencePart, view: View) -> list[Located]:

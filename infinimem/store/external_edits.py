@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
@@ -26,6 +27,8 @@ _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
 DOUBLED = "doubled"
 """Why a line that a merge left twice is gone from one place: it stands in the other."""
+_UNTOLD = Tale([], set())
+
 Position = tuple[str, int]
 """Document and line."""
 
@@ -89,40 +92,42 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
         if old := former(place.entry):
             successors[place.text.rstrip()].update(old)
     doubled = {seq: places for seq, places in entries.items() if len(places) > 1 and seq not in said}
-    tales = tales_of(view, doubled)
-    is_merged = any(seq not in seen and block_of(seq) != own for seq in entries) if doubled else False
-    copies: list[Located] = []
+    is_merged = any(seq not in seen and block_of(seq) != own for seq in entries)
+    told = seen.items() if is_merged else ()
+    changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
+    tales = tales_of(view, {*doubled, *changed})
+    copies = [place for seq in entries.keys() & said.keys() for place in entries.pop(seq)]
     left: list[Located] = []
+    for seq, places in doubled.items():
+        if is_merged or _is_told(places, tales[seq]):
+            entries[seq] = _standing(places, tales[seq])
+            left += [place for place in places if place not in entries[seq]]
+        kept[seq] = _original(entries[seq], seen.get(seq))
+        copies += [place for place in entries[seq] if place is not kept[seq]]
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
-        if seq in said:
-            copies += places
-            continue
-        before = seen.get(seq)
-        if seq in doubled and (is_merged or _is_told(places, tales[seq])):
-            standing = _standing(places, before, tales[seq])
-            left += [place for place in places if place not in standing]
-            places = standing
-        original = _original(places, before)
-        if seq in doubled:
-            kept[seq] = original
-            copies += [place for place in places if place is not original]
+        original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
         if before is None:
             continue
         same = original.entry.line.rstrip() == before.line.rstrip()  # but for what editors strip
         was = parse_entry(before.line) if successors or not same else None
         if was and seq in successors.get(was.text.rstrip(), ()):
             continue
-        if not same and (was is None or _bare(was) != _bare(original.entry)):
+        is_new = was is None or _bare(was) != _bare(original.entry)
+        if not same and is_new and before.line not in tale.quoted:
             edited.append((original, before.line))
-        if original.doc_id != before.doc_id:
+        if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))
     # Lines whose signature someone broke are there: `doctor` names them.
     documents = map(view.document, tracked(view))
     broken = (document.text_line(number) for document in documents for number in document.malformed)
     damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
-    gone = [(seq, seen[seq]) for seq in sorted(seen) if view.entry(seq) is None and seq not in damaged]
+    gone = [
+        (seq, line)
+        for seq, line in sorted(seen.items())
+        if view.entry(seq) is None and seq not in damaged and not tales.get(seq, _UNTOLD).ends("-")
+    ]
     return ExternalEdits(
         typed=tuple(typed),
         copies=tuple(copies),
@@ -136,29 +141,36 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     )
 
 
+def _reads(places: Sequence[Located], line: SeenLine) -> bool:
+    return [(place.doc_id, place.entry.line) for place in places] == [(line.doc_id, line.line)]
+
+
 def _is_told(places: Sequence[Located], tale: Tale) -> bool:
-    """Return whether receipts, of two sides, brought a line everywhere it stands: no person pasted it."""
-    docs = {place.doc_id for place in places}
-    return len(docs) == len(places) and docs <= tale.docs | {CURRENT}
+    """Return whether receipts of two sides brought a line to all its places, so that no person pasted it: one
+    side took it from where it no longer stood on the other, or edited what stands here as it was."""
+    if any(place.entry.line in tale.quoted for place in places):
+        return True
+    docs, told = {place.doc_id for place in places}, {CURRENT, *chain.from_iterable(tale.steps)}
+    is_forked = any(now != was for (_, now), (was, _) in pairwise(tale.steps))
+    return is_forked and len(docs) == len(places) and docs <= told
 
 
-def _standing(places: list[Located], before: SeenLine | None, tale: Tale) -> list[Located]:
+def _standing(places: Sequence[Located], tale: Tale) -> list[Located]:
     """Return where a line stands of which a merge left several: once, or once for each side that edited it.
 
     It stands as somebody edited it, else where the latest receipt put it.
     """
-    known = {*tale.quoted, *((before.line,) if before else ())}
     versions: dict[str, list[Located]] = {}
     for place in places:
         versions.setdefault(place.entry.line, []).append(place)
-    edited = [some for line, some in versions.items() if line not in known]
+    edited = [some for line, some in versions.items() if line not in tale.quoted]
     if len(versions) > 1 and edited:
         return [_latest(some, tale) for some in sorted(edited, key=lambda some: some[0].entry.line)]
     return [_latest(places, tale)]
 
 
 def _latest(places: Sequence[Located], tale: Tale) -> Located:
-    rank = {doc_id: at for at, doc_id in enumerate(tale.ways, 1)}
+    rank = {doc_id: at for at, doc_id in enumerate((now for _, now in tale.steps), 1)}
 
     def order(place: Located) -> tuple[int, bool, str, int]:
         return rank.get(place.doc_id, 0), place.doc_id.startswith(ARCHIVE), place.doc_id, -place.start_line

@@ -29,9 +29,9 @@ from infinimem.store.view import View
 
 _COPY = re.compile(
     r"(?:\.sync-conflict-[\w-]+| \([^()/]*(?:conflicted copy|[Cc]ase [Cc]onflict|SFConflict)[^()/]*\)"
-    r"|_conflict-[0-9][\w.-]*| \([0-9]{1,3}\)| [0-9]{1,3})\Z"
+    r"|_conflict-[0-9][\w.-]*|( \([0-9]{1,3}\)| [0-9]{1,3}))\Z"
 )
-"""What Syncthing, Dropbox, Nextcloud, ownCloud and file managers put behind a name."""
+"""What Syncthing, Dropbox, Nextcloud, ownCloud put behind a name; a number counts if the header agrees."""
 _MARKS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
 _OUTSIDE, _BASE, _OURS, _THEIRS = -1, 0, 1, 2
 _NEXT = {
@@ -193,9 +193,12 @@ def sides(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
 def original(document: Document, view: View) -> str:
     """Return the document of the program's that this is a conflict copy of, by its name and its header; its
     own id if it is none."""
-    name = _COPY.sub("", document.id)
-    owned = name == CURRENT or name.startswith(folders().owned)
-    return name if owned and name in view and document.header.values.get("id") == name else document.id
+    match = _COPY.search(document.id)
+    name = document.id[: match.start()] if match else document.id
+    if match is None or name not in view or not (name == CURRENT or name.startswith(folders().owned)):
+        return document.id
+    named = document.header.values.get("id", document.id if match[1] else name)
+    return name if named == name else document.id
 
 
 def conflicts(view: View, doc_ids: Iterable[str]) -> list[str]:

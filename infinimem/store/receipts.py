@@ -245,21 +245,23 @@ def block(lines: Sequence[str], heading: str) -> slice:
 
 
 class Tale(NamedTuple):
-    """What receipts tell of a line: the documents that it came to, in order, or left; how it read before."""
+    """What receipts tell of a line: from where to where it went, in order, and how it read before."""
 
-    ways: list[str]
-    docs: set[str]
+    steps: list[tuple[str, str]]
     quoted: set[str]
+
+    def ends(self, doc_id: str) -> bool:
+        """Return whether the line came there last."""
+        return self.steps[-1:] != [] and self.steps[-1][1] == doc_id
 
 
 def tales_of(view: View, seqs: Collection[int]) -> Mapping[int, Tale]:
     """Return what all receipts tell of some lines."""
-    tales = {seq: Tale([], set(), set()) for seq in seqs}
+    tales = {seq: Tale([], set()) for seq in seqs}
     for document in view.each(receipt_ids(view)) if tales else ():
         for row in map(cells_of, document.lines):
-            if len(row) == 4 and (tale := tales.get(whole(row[0]) or 0)):
-                tale.ways.append(row[2])
-                tale.docs.update(row[1:3])
+            if len(row) == 4 and row[1] != row[2] and (tale := tales.get(whole(row[0]) or 0)):
+                tale.steps.append((row[1], row[2]))
         for line in document.lines[block(document.lines, QUOTED)]:
             if (entry := parse_entry(line)) and entry.seq in tales:
                 tales[entry.seq].quoted.add(line)
