@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
@@ -95,11 +95,12 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     is_merged = any(seq not in seen and block_of(seq) != own for seq in entries)
     told = seen.items() if is_merged else ()
     changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
-    tales = tales_of(view, {*doubled, *changed})
+    tales, blocks = tales_of(view, {*doubled, *changed})
+    is_shared = not blocks <= {own}
     copies = [place for seq in entries.keys() & said.keys() for place in entries.pop(seq)]
     left: list[Located] = []
     for seq, places in doubled.items():
-        if is_merged or _is_told(places, tales[seq]):
+        if is_merged or _is_told(places, tales[seq], is_shared):
             entries[seq] = _standing(places, tales[seq])
             left += [place for place in places if place not in entries[seq]]
         kept[seq] = _original(entries[seq], seen.get(seq))
@@ -145,14 +146,13 @@ def _reads(places: Sequence[Located], line: SeenLine) -> bool:
     return [(place.doc_id, place.entry.line) for place in places] == [(line.doc_id, line.line)]
 
 
-def _is_told(places: Sequence[Located], tale: Tale) -> bool:
-    """Return whether receipts of two sides brought a line to all its places, so that no person pasted it: one
-    side took it from where it no longer stood on the other, or edited what stands here as it was."""
+def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
+    """Return whether receipts brought a line to all its places, and no person pasted it: those of two sides
+    did, or one edited what stands here as it was."""
     if any(place.entry.line in tale.quoted for place in places):
         return True
-    docs, told = {place.doc_id for place in places}, {CURRENT, *chain.from_iterable(tale.steps)}
-    is_forked = any(now != was for (_, now), (was, _) in pairwise(tale.steps))
-    return is_forked and len(docs) == len(places) and docs <= told
+    docs = {place.doc_id for place in places}
+    return is_shared and len(docs) == len(places) and docs <= {CURRENT, *chain.from_iterable(tale.steps)}
 
 
 def _standing(places: Sequence[Located], tale: Tale) -> list[Located]:

@@ -21,7 +21,7 @@ from infinimem.markdown.signature import format_seqs, parse_entry
 from infinimem.model import Receipt, ReceiptRow, Usage
 from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
-from infinimem.store.spec import JOURNAL
+from infinimem.store.spec import JOURNAL, block_of
 from infinimem.store.view import View, whole
 
 QUOTED = "## As it was"
@@ -255,17 +255,20 @@ class Tale(NamedTuple):
         return self.steps[-1:] != [] and self.steps[-1][1] == doc_id
 
 
-def tales_of(view: View, seqs: Collection[int]) -> Mapping[int, Tale]:
-    """Return what all receipts tell of some lines."""
-    tales = {seq: Tale([], set()) for seq in seqs}
+def tales_of(view: View, seqs: Collection[int]) -> tuple[Mapping[int, Tale], set[int]]:
+    """Return what all receipts tell of some lines, and the blocks of seqs of those who wrote receipts."""
+    tales, blocks = {seq: Tale([], set()) for seq in seqs}, set[int]()
     for document in view.each(receipt_ids(view)) if tales else ():
-        for row in map(cells_of, document.lines):
+        for line in document.lines:
+            if line.startswith("high: "):
+                blocks.add(block_of(whole(line[6:]) or 0))
+            row = cells_of(line)
             if len(row) == 4 and row[1] != row[2] and (tale := tales.get(whole(row[0]) or 0)):
                 tale.steps.append((row[1], row[2]))
         for line in document.lines[block(document.lines, QUOTED)]:
             if (entry := parse_entry(line)) and entry.seq in tales:
                 tales[entry.seq].quoted.add(line)
-    return tales
+    return tales, blocks
 
 
 def receipts_of(view: View, after: int = -1) -> Iterator[Receipt]:

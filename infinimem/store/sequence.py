@@ -23,8 +23,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from infinimem.store.folders import state_of
 from infinimem.store.spec import JOURNAL, SIZE, block_of
 from infinimem.store.state import SeenLine
 from infinimem.store.view import View, whole
-from infinimem.user_folders import machine
+from infinimem.user_folders import machine, user_folder
 
 MARK, GIVEN = ".infinimem/seq", ".infinimem/seq.given"
 BLOCK = 64
@@ -61,9 +62,15 @@ _DONE = b"-\n"
 
 def _owner(files: Files) -> tuple[str, str, str]:
     """Return what a mark says of whose it is: the machine, the path, the folder as it may be moved."""
-    path, info = os.path.realpath(files.root), files.lstat(MARK.partition("/")[0])
-    hidden = (sha256(os.fsencode(one)).hexdigest()[:16] for one in (machine(), path))
-    return (*hidden, str(info.st_ino if info else 0))
+    info = files.lstat(MARK.partition("/")[0])
+    return (*_place(files.root, user_folder("data")), str(info.st_ino if info else 0))
+
+
+@lru_cache(maxsize=64)
+def _place(root: Path, _: Path | None) -> tuple[str, str]:
+    """Return names for this machine and a path; no words, for those may have to be forgotten."""
+    host, path = (sha256(os.fsencode(one)).hexdigest()[:16] for one in (machine(), os.path.realpath(root)))
+    return host, path
 
 
 def high_water(files: Files) -> int | None:
@@ -129,8 +136,7 @@ def allocate(files: Files, count: int, view: View, named: Callable[[], Iterable[
     # Without a name for this boot nothing tells whether the hint outlived it.
     highest = given if mark is not None and boot and during == boot else mark
     if mark is None and _is_copy(files, view):
-        taken = view.lines.blocks
-        highest = SIZE * secrets.choice([block for block in BLOCKS if block not in taken])
+        highest = SIZE * _drawn(view.lines.blocks)
     elif highest is None:
         highest = max([0, *(seq for seq in named() if not block_of(seq))])
     block = block_of(highest)
@@ -143,6 +149,12 @@ def allocate(files: Files, count: int, view: View, named: Callable[[], Iterable[
         begin(files, end + (BLOCK if boot else 0))
     _hint(files, end)
     return first
+
+
+def _drawn(taken: Collection[int]) -> int:
+    """Return a block that no number here is of; of so many that no two copies will draw one."""
+    block = BLOCKS[secrets.randbelow(len(BLOCKS))]
+    return block if block not in taken else _drawn(taken)
 
 
 def _is_copy(files: Files, view: View) -> bool:

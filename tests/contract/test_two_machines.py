@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,10 +124,9 @@ class Side:
                 target.write_text((target.read_text() if target.exists() else "") + f"{line}\n")
 
     def undo(self) -> None:
-        try:
-            self.memory.undo()
-        except InfinimemError:
-            pass
+        newest = [one for one in self.memory.receipts() if one.op not in ("forget", "stamp")][-1:]
+        with suppress(InfinimemError):  # what was unsigned again, both sides would sign
+            _ = newest and self.memory.undo(newest[0].id)
 
     def forget(self) -> None:
         if self.chance.random() < 0.3 and (live := self._live()):
