@@ -14,7 +14,7 @@ from infinimem.store.view import View
 
 A, B = 3, 4
 """Seqs of the entries; their turns have 1 and 2."""
-BEGINNING = Moment(0, {0: B})
+BEGINNING = Moment(0, B)
 """Before any receipt."""
 
 

@@ -61,10 +61,6 @@ def _rows(
             yield _LABELS.get(label, label), "-" if value is None else value
 
 
-SHOWN = 20
-"""Lines that `sync` shows; --json has all."""
-
-
 @command()
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
 def doctor(options: Options, fix: bool) -> None:
@@ -105,18 +101,16 @@ def sync(options: Options, remote: str | None, dry_run: bool) -> None:
     out = options.out
     with out.progress("Syncing"):
         done = synced(options.reading().library, remote or "", dry_run)
-    if not out.result(asdict(done)):
-        return
-    for name, lines in (("from there", done.came), ("from here", done.went)):
-        for seq, text in [*lines.items()][:SHOWN]:
-            out.line(f"{name}\t{seq}\t{escape(text)}")
-        if more := len(lines) - SHOWN:
-            out.line(f"{name}\tand {more} more") if more > 0 else None
-    tense = "would come" if dry_run else "came"
-    told = f"{counted(len(done.came), 'line')} {tense}, {len(done.went)} {'would go' if dry_run else 'went'}"
-    out.say(told if done.where else "no git repository: what other programs left is mended")
-    for receipt in done.merged:
-        out.say(f"{receipt}: infinimem undo {receipt.removeprefix('journal/')} takes it back")
+    rows = [("came", *line) for line in done.came.items()] + [("went", *line) for line in done.went.items()]
+    out.result(
+        {name: dict(v) if isinstance(v, Mapping) else v for name, v in done._asdict().items()},
+        lambda: out.table((), rows),
+    )
+    would = "would come" if dry_run else "came"
+    told = f"{counted(len(done.came), 'line')} {would}, {len(done.went)} {'would go' if dry_run else 'went'}"
+    out.say(told if done.where else "in no git repository; what other programs left is merged")
+    for receipt in done.receipts:
+        out.say(f"mended; infinimem undo {receipt.removeprefix('journal/')} takes it back")
     if done.unsettled:
         files = ", ".join(done.unsettled)
         raise LibraryError(f"both sides changed {files}: settle it, git add it, and run infinimem sync again")
@@ -129,22 +123,17 @@ def git_setup(options: Options, yes: bool) -> None:
 
     Shows what it would write into .gitattributes and .git/config, and asks; in a pipe it only shows.
     """
-    _set_git_up(options.out, options.place().path, yes)
-
-
-def _set_git_up(out: Output, path: Path, yes: bool) -> None:
     from infinimem.operations.git import set_up, set_up_rows
 
-    rows = set_up_rows()
+    out, rows = options.out, set_up_rows()
     if not out.as_json:
-        for where, line in rows:
-            out.line(f"{where}: {line}")
+        out.table((), rows)
     agreed = yes or bool(
         out.for_people and sys.stdin.isatty() and click.confirm("Write it?", err=True, default=False)
     )
     if agreed:
-        set_up(path)
-    out.result({"rows": [{"file": where, "line": line} for where, line in rows], "written": agreed})
+        set_up(options.place().path)
+    out.result({"rows": rows, "written": agreed})
     out.say("written; commit .gitattributes" if agreed else "not written; add --yes to write it")
 
 

@@ -34,7 +34,7 @@ from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, last_forget, named, receipts_of, reverse_diffs
-from infinimem.store.spec import EVIDENCE, JOURNAL, SIZE, block_of
+from infinimem.store.spec import EVIDENCE, JOURNAL, block_of
 from infinimem.store.view import View, whole
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
@@ -45,11 +45,10 @@ _STATE = (".infinimem/", ".infinimem/withheld/")
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment between two writes: the number of the last receipt (0 for none), and the last seqs, by their
-    block; of other blocks all lines count that no later receipt brought."""
+    """A moment between two writes: the numbers of the last receipt (0 for none) and of the last seq."""
 
     receipt: int
-    seqs: Mapping[int, int]
+    seq: int
 
 
 def moment(view: View, name: str) -> Moment:
@@ -57,25 +56,16 @@ def moment(view: View, name: str) -> Moment:
     day; a time without a zone is UTC."""
     receipts = list(receipts_of(view))
     if (seq := whole(name)) is not None:
-        block = block_of(seq)
-        done = (r.number for r in receipts if block_of(r.high) == block and r.high <= seq)
-        return Moment(max(done, default=0), {block: seq})
+        return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
     if _RECEIPT.match(name):
         receipt = named(receipts, name)
-        return Moment(receipt.number, {block_of(receipt.high): receipt.high})
+        return Moment(receipt.number, receipt.high)
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
             f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
         )
-    number = max((one.number for one in receipts if _is_done(one, until)), default=0)
-    blocks = {0, *map(block_of, (receipt.high for receipt in receipts))} | view.lines.blocks
-    by_block = {block: [one for one in receipts if block_of(one.high) == block] for block in blocks}
-    return Moment(number, {block: _last(view, some, until, block) for block, some in by_block.items()})
-
-
-def _is_done(receipt: Receipt, until: datetime) -> bool:
-    return (time := _time(receipt.time)) is not None and time <= until
+    return _at(view, receipts, until)
 
 
 def _time(text: str) -> datetime | None:
@@ -86,11 +76,12 @@ def _time(text: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _last(view: View, receipts: Sequence[Receipt], until: datetime, block: int) -> int:
-    """Return the last seq of a block at a time. A receipt tells how far seqs had come; of the lines after it
-    those count that were said by then."""
-    number, seq = max(((r.number, r.high) for r in receipts if _is_done(r, until)), default=(0, block * SIZE))
-    ahead = min((r.high for r in receipts if r.number > number), default=view.lines.highest(block))
+def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
+    """Return the moment of a time. A receipt tells how far seqs had come; of the lines after it those count
+    that were said by then."""
+    done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
+    number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
+    ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
     said = {
         place.seq
         for place in view.entries("evidence")
@@ -104,7 +95,7 @@ def _last(view: View, receipts: Sequence[Receipt], until: datetime, block: int) 
         for place in view.document(doc_id).entries
         if seq < place.seq <= ahead and said.issuperset(place.entry.origin)
     }
-    return max({seq, *said, *drawn})
+    return Moment(number, max({seq, *said, *drawn}))
 
 
 def as_of(view: View, at: Moment) -> View:
@@ -113,20 +104,22 @@ def as_of(view: View, at: Moment) -> View:
     lines = {seq: tombstone(seq) for seq in forgotten(receipts_of(view))}
     for receipt in reversed(list(receipts_of(view, at.receipt))):
         backs = reverse_diffs(documents.pop(receipt.id))
-        documents = _without_later(view, documents, {block_of(receipt.high): receipt.high})
+        documents = _without_later(view, documents, receipt.high)
         for document in documents.values():
             lines.update((place.seq, place.entry.line) for place in document.entries)
         documents = _before(documents, receipt, backs, lines)
-    return view.showing(_without_later(view, documents, at.seqs))
+    return view.showing(_without_later(view, documents, at.seq))
 
 
-def _without_later(
-    view: View, documents: Mapping[str, Document], seqs: Mapping[int, int]
-) -> dict[str, Document]:
-    """Leave out the lines that came after these seqs, and documents that held nothing else."""
+def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
+    """Leave out lines that came after that seq in its block, and documents that held nothing else."""
     left: dict[str, Document] = {}
     for doc_id, document in documents.items():
-        later = {one.seq for one in document.entries if one.seq > seqs.get(block_of(one.seq), one.seq)}
+        later = {
+            place.seq
+            for place in document.entries
+            if seq < place.seq and block_of(place.seq) == block_of(seq)
+        }
         if not later or view.is_note(doc_id):
             left[doc_id] = document
         elif (rest := document.without(later)).entries or not doc_id.startswith(EVIDENCE):
@@ -187,15 +180,15 @@ def _as_seen(
 def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = None) -> Iterator[Library]:
     """Give the same library elsewhere, with the same machine state; `others` are files of the copy, by path.
     LibraryError if the library cannot be written to, or lines were forgotten in it meanwhile."""
-    files, root, is_whole = library.files, str(library.files.root), not others
+    files, root, others = library.files, str(library.files.root), others or {}
     with TemporaryDirectory(dir=cache_folder(root, "rehearsal"), ignore_cleanup_errors=True) as place:
         there = Files(Path(place))
         with library.locked() as view:
             mark = sequence.high_water(files)  # the copy goes on counting as the library will
-            own = {} if mark is None else {sequence.MARK: b"%d %s\n" % (mark, sequence.ANYWHERE.encode())}
-            others = own | dict(others or {})
+            own = {} if mark is None else {sequence.MARK: b"%d -\n" % mark}
             names = [SETTINGS, *(below + name for below in _STATE for name in files.names(below[:-1]))]
-            names += (f"{doc_id}.md" for doc_id in view.ids("all")) if is_whole else ()
+            names += () if others else (f"{doc_id}.md" for doc_id in view.ids("all"))
+            others = own | {**others}
             for name in {*names, *others}:
                 data = others[name] if name in others else files.read(name, MAX_OWNED)
                 if data is not None and is_inside(name):
@@ -228,7 +221,7 @@ def before(
             f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
         )
     done = receipts[receipts.index(first) :]
-    past = as_of(view, Moment(first.number - 1, {block_of(first.high): first.high}))
+    past = as_of(view, Moment(first.number - 1, first.high))
     files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
     files |= {sequence.MARK: b"%d -\n" % first.high, sequence.GIVEN: b""}
 

@@ -15,15 +15,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
@@ -34,7 +38,7 @@ from infinimem.spec import folders
 from infinimem.store.commit import LATEST
 from infinimem.store.files import Files
 from infinimem.store.library import Library
-from infinimem.store.merging import bereft, merged
+from infinimem.store.merging import merged
 from infinimem.store.receipts import parse_receipt, receipt_ids
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, block_of
 from infinimem.store.view import View
@@ -57,6 +61,7 @@ _CONFIG = {
     "core.hooksPath": os.devnull,  # `--no-verify` leaves half of them on
     "core.fsmonitor": "false",
     "core.safecrlf": "false",
+    "merge.conflictStyle": "diff3",
     "gc.auto": "0",
     "maintenance.auto": "false",
     "i18n.commitEncoding": "UTF-8",
@@ -65,8 +70,8 @@ _PROGRAM = re.compile(
     r"(?s).*(clean|smudge|process|command|cmd|textconv|driver|program|external|helper|hook|proxy|askpass)"
 )
 """Names of settings that name a program which git may run for us."""
-_OFF = {"core.sshcommand": "ssh", "core.gitproxy": "false"}
-"""What takes the place of one where nothing would be a fault; a merge driver that fails leaves both sides."""
+_OFF = {"core.sshcommand": "ssh"}
+"""What takes the place of one where nothing would be a fault; ours takes that of merge drivers."""
 _NETWORK = {"GIT_ALLOW_PROTOCOL": "file:http:https:ssh"}
 """Ways to another repository; a repository's own configuration may name others, which are programs."""
 ATTRIBUTES, DRIVER = ".gitattributes", "infinimem merge-file %O %A %B %P"
@@ -242,20 +247,15 @@ def _subject(receipt: Receipt) -> str:
 # ── two machines ────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Synced:
-    """What came from another machine and what went there: lines by seq.
+class Synced(NamedTuple):
+    """What came from another machine and what went there, lines by seq; the remote, "" without a repository;
+    receipts of what was mended here; files of a person's that both sides changed, for them to settle."""
 
-    `unsettled` are files of a person's that both sides changed; `pushed` is False where nothing had to go.
-    `merged` names the receipts of what was mended here, `where` the remote; "" where there is no repository.
-    """
-
-    came: Mapping[int, str] = field(default_factory=dict)
-    went: Mapping[int, str] = field(default_factory=dict)
-    unsettled: tuple[str, ...] = ()
-    pushed: bool = False
-    merged: tuple[str, ...] = ()
+    came: Mapping[int, str] = MappingProxyType({})
+    went: Mapping[int, str] = MappingProxyType({})
     where: str = ""
+    receipts: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
 
 
 def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
@@ -266,28 +266,21 @@ def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
     try:
         repository = Repository(library.files.root, SYNC_TIMEOUT)
         where, branch = repository.upstream(remote)
-        unsettled = () if dry_run else _settled(library, repository, done)
-        theirs = "" if unsettled else repository.fetch(where, branch)
-        came, went = repository.differences(theirs) if theirs else ({}, repository.written(EMPTY))
-        pushed = False
-        if not dry_run and theirs and repository.count(f"HEAD..{theirs}"):
+        left = () if dry_run else _settled(library, repository, done)
+        theirs = "" if left else repository.fetch(where, branch)
+        base = repository.said("merge-base", "HEAD", theirs) if theirs else EMPTY
+        came, went = repository.written(base, theirs) if theirs else {}, repository.written(base)
+        if not dry_run and theirs and repository.said("rev-list", "-1", f"HEAD..{theirs}"):
             with library.locked():
                 repository.merge(theirs)
-            unsettled = _settled(library, repository, done)
-        if not dry_run and not unsettled and (not theirs or repository.count(f"{theirs}..HEAD")):
+            left = _settled(library, repository, done)
+        if not (dry_run or left):
             repository.push(where, branch)
-            pushed = True
     except NoRepository:
-        if remote:
-            raise LibraryError(
-                f"{library.root} lies in no git repository; to begin one, run: git init"
-            ) from None
-        if not dry_run:
-            done += mend(library)
-        where, came, went, unsettled, pushed = "", {}, {}, (), False
+        return Synced(receipts=() if dry_run else tuple(mend(library)))
     except GitUnusable as error:
         raise LibraryError(f"{error}; nothing is lost, and sync goes on from here") from None
-    return Synced(came, went, unsettled, pushed, tuple(done), where)
+    return Synced(came, went, where, tuple(done), left)
 
 
 def mend(library: Library) -> list[str]:
@@ -327,34 +320,17 @@ def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> No
 
 
 def _settled(library: Library, repository: Repository, done: list[str]) -> tuple[str, ...]:
-    """Merge what git left of both sides, mend, and commit; return what is for a person to settle. Ids of
-    the receipts are added to `done`."""
+    """Mend what git left of two sides, and commit; return files that are for a person to settle. Ids of the
+    receipts are added to `done`."""
+    done += mend(library)
     if repository.is_merging:
-        with library.locked():
-            waiting = repository.unmerged()
-            owned = (f"{CURRENT}.md", *folders().owned)
-            ours = [path for path in waiting if path.startswith(owned) and all(waiting[path].values())]
-            for path in ours:
-                _merge_file(
-                    library.files, path, {n: repository.blob(blob) for n, blob in waiting[path].items()}
-                )
-            repository.end_merge(ours)
+        marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
+        repository.end_merge((f"{CURRENT}.md", *folders().owned), marked)
         if left := repository.conflicting():
             return left
-    done += mend(library)
     with library.locked() as view:
         _commit(library.files, view, library.clock())
     return ()
-
-
-def _merge_file(files: Files, path: str, sides: Mapping[int, bytes]) -> None:
-    doc_id, data = path.removesuffix(".md"), b"".join(sides.get(n, b"") for n in (2, 3))
-    if 2 in sides and 3 in sides:
-        files.replace(path, merged(doc_id, sides.get(1), sides[2], sides[3]))
-    elif (rest := bereft(doc_id, sides.get(1, b""), data)) is not None:
-        files.replace(path, rest)
-    elif files.exists(path):
-        files.remove(path)
 
 
 class GitUnusable(Exception):
@@ -469,7 +445,7 @@ class Repository:
 
     def upstream(self, remote: str) -> tuple[str, str]:
         """Return the remote, and the branch of the same name there as is checked out here."""
-        branch = self._said("symbolic-ref", "--short", "HEAD")
+        branch = self.said("symbolic-ref", "--short", "HEAD")
         remote = remote or self._configured.get(f"branch.{branch}.remote") or "origin"
         if remote.startswith("-") or not (os.path.lexists(remote) or ":" in remote or self._has(remote)):
             raise GitUnusable(f"there is no remote {remote!r}; run: git remote add {remote} URL")
@@ -485,19 +461,11 @@ class Repository:
             return ""
         quiet = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
         self._run("fetch", *quiet, way, "--", remote, f"+{ref}:refs/infinimem/theirs", env=_NETWORK)
-        return self._said("rev-parse", "refs/infinimem/theirs")
+        return self.said("rev-parse", "refs/infinimem/theirs")
 
     def push(self, remote: str, branch: str) -> None:
         quiet = ("--quiet", "--no-verify", "--recurse-submodules=no", "--receive-pack=git-receive-pack")
         self._run("push", *quiet, "--", remote, f"HEAD:refs/heads/{branch}", env=_NETWORK)
-
-    def differences(self, theirs: str) -> tuple[dict[int, str], dict[int, str]]:
-        """Return the lines that they have and we have not, and the reverse, what is uncommitted too."""
-        base = self._said("merge-base", "HEAD", theirs)
-        return self.written(base, theirs), self.written(base)
-
-    def count(self, commits: str) -> int:
-        return int(self._said("rev-list", "--count", commits))
 
     def written(self, *versions: str) -> dict[int, str]:
         """Return the signed lines that one version has and an earlier one has not, by seq."""
@@ -510,34 +478,23 @@ class Repository:
         return {seq: text for seq, text in sorted(sides["+"].items()) if seq not in sides["-"]}
 
     def merge(self, commit: str) -> None:
-        """Merge a commit; where both sides changed a file, both are left to be merged (`unmerged`)."""
+        """Merge a commit; where git cannot, both sides are left in the files."""
         top = Path(os.fsdecode(self._run("rev-parse", "--show-toplevel").removesuffix(b"\n")))
         if Repository(top)._git != self._git:
             raise GitUnusable(f"core.worktree leads git to {top}; take it out of .git/config")
         try:
             self._run(*self._identity(), "merge", "--quiet", "--no-edit", "--no-verify", "--ff", commit)
         except GitUnusable:
-            if not self.unmerged():
+            if not self.conflicting():
                 raise
 
-    def unmerged(self) -> dict[str, dict[int, str]]:
-        """Return versions of files that wait to be merged, by path and stage (1-3: base, ours, theirs)."""
-        listed = self._run("ls-files", "--unmerged", "-z").decode("utf-8", "surrogateescape")
-        files: dict[str, dict[int, str]] = {}
-        for row in listed.split("\0")[:-1]:
-            about, _, path = row.partition("\t")
-            mode, blob, stage = about.split(" ")
-            files.setdefault(path, {})[int(stage)] = blob if mode.startswith("100") else ""
-        return files
-
-    def blob(self, name: str) -> bytes:
-        return self._run("cat-file", "blob", name)
-
-    def end_merge(self, settled: Sequence[str]) -> None:
-        """Take in what was settled; commit the merge if nothing else waits."""
-        given = b"".join(os.fsencode(path) + b"\0" for path in settled)
-        if given:
-            self._run("add", "--all", *_FROM_STDIN, given=given)
+    def end_merge(self, ours: tuple[str, ...], but: Collection[str]) -> None:
+        """Take in files of ours that wait to be merged, but those, and commit the merge if no other waits."""
+        waiting = (path for path in self.conflicting() if path.startswith(self._prefix))
+        names = [path.removeprefix(self._prefix) for path in waiting]
+        mended = b"\0".join(os.fsencode(name) for name in names if name.startswith(ours) and name not in but)
+        if mended:
+            self._run("add", "--all", *_FROM_STDIN, given=mended)
         if not self.conflicting():
             self._run(*self._identity(), "commit", "--quiet", "--no-verify", "--no-edit", "--no-status")
 
@@ -546,7 +503,7 @@ class Repository:
         listed = self._run("diff", "--name-only", "--diff-filter=U", "-z").decode("utf-8", "surrogateescape")
         return tuple(sorted(listed.split("\0")[:-1]))
 
-    def _said(self, *command: str) -> str:
+    def said(self, *command: str) -> str:
         return self._run(*command).decode("utf-8", "replace").strip()
 
     def _read_configuration(self) -> None:
@@ -563,9 +520,9 @@ class Repository:
                 named.add(name)
         if wrong := [name for name in named if "=" in name]:  # `-c` would set another
             raise GitUnusable(f".git/config names a program as {wrong[0]!r}; take it out")
-        drivers = {name: "false" for name in (*named, OURS) if re.fullmatch(r"(?s)merge\..*\.driver", name)}
-        named |= drivers.keys()
-        self._off = {name: users.get(name, (_OFF | drivers).get(name, "")) for name in sorted(named)}
+        drivers = {name for name in (*named, OURS) if re.fullmatch(r"(?s)merge\..*\.driver", name)}
+        replaced = dict.fromkeys(drivers, f"{shlex.quote(sys.executable)} -m {DRIVER}") | _OFF
+        self._off = {name: users.get(name, replaced.get(name, "")) for name in sorted(named | drivers)}
 
     def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         configured = (self._off | _CONFIG).items()

@@ -23,7 +23,7 @@ from infinimem.markdown.header import flow, key_lines
 from infinimem.model import CURRENT, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.external_edits import DOUBLED
-from infinimem.store.plans import HEADER_KEYS, LOG_LENGTH, Rendered, is_emptied
+from infinimem.store.plans import LOG_LENGTH, Rendered
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 
@@ -154,15 +154,6 @@ def _body(base: Document, one: Document, other: Document) -> list[str]:
     while told and not told[-1].strip():
         told.pop()
     return told
-
-
-def bereft(doc_id: str, base: bytes, data: bytes) -> bytes | None:
-    """Return what is left of a version where the other side took the file away: lines that were edited and
-    what a person wrote; None for nothing."""
-    had = {place.entry.line for place in Document.parse(doc_id, base).entries}
-    document = Document.parse(doc_id, data)
-    rest = document.lacking([place for place in document.entries if place.entry.line in had])
-    return None if document.entries and is_emptied(rest, HEADER_KEYS) else rest.to_bytes()
 
 
 # ── what other programs leave ───────────────────────────────────────────────────────────────────
