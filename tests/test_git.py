@@ -622,7 +622,7 @@ def test_the_page_shows_what_the_program_does() -> None:
     log, _, diff = shown.partition("theirs untouched\n")
     assert log.strip()
     assert log.strip() in page
-    assert diff.strip() in page
+    assert diff.partition("diff --git a/memory/topics/family")[0].strip() in page
 
 
 # ── git itself shows a consolidation as moves: lines by --color-moved, units as renames ─────────────

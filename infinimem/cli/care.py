@@ -102,10 +102,8 @@ def sync(options: Options, remote: str | None, dry_run: bool) -> None:
     with out.progress("Syncing"):
         done = synced(options.reading().library, remote or "", dry_run)
     rows = [("came", *line) for line in done.came.items()] + [("went", *line) for line in done.went.items()]
-    out.result(
-        {name: dict(v) if isinstance(v, Mapping) else v for name, v in done._asdict().items()},
-        lambda: out.table((), rows),
-    )
+    data = {**done._asdict(), "came": {**done.came}, "went": {**done.went}}
+    out.result(data, lambda: out.table((), rows))
     would = "would come" if dry_run else "came"
     told = f"{counted(len(done.came), 'line')} {would}, {len(done.went)} {'would go' if dry_run else 'went'}"
     out.say(told if done.where else "in no git repository; what other programs left is merged")

@@ -291,7 +291,8 @@ def mend(library: Library) -> list[str]:
 
 def set_up_rows() -> list[tuple[str, str]]:
     """Return what `set_up` writes: files, and lines of them."""
-    paths = (f"/{CURRENT}.md", *(f"/{folder}**" for folder in folders().owned))
+    tops = (folder for folder in folders().owned if folder.count("/") == 1)
+    paths = (f"/{CURRENT}.md", *(f"/{folder}**" for folder in tops))
     return [
         *((ATTRIBUTES, f"{path} merge=infinimem") for path in paths),
         (".git/config", f"{OURS} = {DRIVER}"),

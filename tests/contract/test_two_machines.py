@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -279,3 +280,180 @@ def test_whatever_two_machines_did_a_merge_keeps_it(
 ) -> None:
     """Random pairs, merged in both orders: nothing lost, doubled or given a wrong origin."""
     one_pair(shell, tmp_path, seed, "infini", way, 12)
+
+
+# ── by git, as docs/GIT.md says ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def pair(shell: Shell, tmp_path: Path) -> tuple[Path, Path]:
+    """Two clones of one bare repository, with a fact in it and one more on each side."""
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "remote.git")
+    one, two = tmp_path / "one", tmp_path / "two"
+    shell("init", str(one))
+    git(one, "init", "-q", "-b", "main")
+    git(one, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    git(one, "add", "--all")
+    git(one, "commit", "-qm", "Begin")
+    say(shell, one, "I live in Rome.")
+    assert shell("--library", str(one), "sync").code == 0
+    git(tmp_path, "clone", "-q", "-b", "main", "remote.git", "two")
+    say(shell, one, "I adopted a cat named Miso.")
+    say(shell, two, "I bought a kayak in June.")
+    return one, two
+
+
+def say(shell: Shell, root: Path, text: str) -> None:
+    for command in (["add", text], ["consolidate"]):
+        assert shell("--library", str(root), "--model", "offline", *command).code == 0
+
+
+def errors(shell: Shell, root: Path) -> list[str]:
+    findings = shell("--library", str(root), "doctor", "--json").json["findings"]
+    return [row["what"] for row in findings if row["level"] == "error"]
+
+
+def test_two_machines_sync_and_hold_the_same(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """Each side says a fact; after both synced they have the same files, both facts, each from its turn."""
+    one, two = pair
+    for root in (one, two, one):
+        assert shell("--library", str(root), "sync").code == 0
+        assert errors(shell, root) == []
+    state = State.of(one)
+    assert files(one) == files(two)
+    assert {text: origin for seq, (text,) in state.drawn.items() for origin in state.origins[seq]} == {
+        text: text for text in state.said.values()
+    }
+    assert len(state.said) == 3
+
+
+def test_a_dry_run_tells_the_lines_and_changes_nothing(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """`sync --dry-run` names the facts that would come; files, commits and the remote stay as they are."""
+    one, two = pair
+    assert shell("--library", str(one), "sync").code == 0
+    before = files(two), git(two, "rev-parse", "HEAD"), git(two, "ls-remote", "origin")
+    told = shell("--library", str(two), "--json", "sync", "--dry-run").json
+    assert "I adopted a cat named Miso." in told["came"].values()
+    assert "I bought a kayak in June." in told["went"].values()
+    assert before == (files(two), git(two, "rev-parse", "HEAD"), git(two, "ls-remote", "origin"))
+
+
+def test_what_a_sync_mended_can_be_taken_back(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """The receipt of a merge is undone like any other: the file is as git left it."""
+    one, two = pair
+    shell("--library", str(one), "sync")
+    (receipt,) = shell("--library", str(two), "--json", "sync").json["receipts"]
+    assert shell("--library", str(two), "undo", receipt).code == 0
+    assert any("<<<<<<< " in data.decode() for data in files(two).values())
+    assert shell("--library", str(two), "doctor", "--fix").code == 0
+    assert not any("<<<<<<< " in data.decode() for data in files(two).values())
+
+
+@pytest.mark.parametrize("is_set_up", [True, False])
+def test_a_plain_git_merge_is_enough(shell: Shell, pair: tuple[Path, Path], is_set_up: bool) -> None:
+    """With the driver git merges without a conflict; without, the next command mends what git left."""
+    one, two = pair
+    for root in pair:
+        if is_set_up:
+            assert "merge=infinimem" in shell("--library", str(root), "git-setup").out
+            assert not (root / ".gitattributes").exists(), "it is shown before it is written"
+            assert shell("--library", str(root), "git-setup", "--yes").code == 0
+            git(
+                root,
+                "config",
+                "merge.infinimem.driver",
+                f"{sys.executable} -m infinimem merge-file %O %A %B %P",
+            )
+        git(root, "add", "--all")
+        git(root, "commit", "-qm", "More")
+    git(one, "push", "-q", "origin", "HEAD:main")
+    git(two, "fetch", "-q")
+    git(two, "merge", "-q", "--no-edit", "origin/main", fails=not is_set_up)
+    assert bool(git(two, "diff", "--name-only", "--diff-filter=U")) != is_set_up
+    say(shell, two, "My sister lives in Oslo.")
+    assert errors(shell, two) == []
+    facts = {"I live in Rome.", "I adopted a cat named Miso.", "I bought a kayak in June."}
+    drawn = {text for texts in State.of(two).drawn.values() for text in texts}
+    assert drawn == {*facts, "My sister lives in Oslo."}
+
+
+def test_what_one_machine_forgot_the_other_forgets(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """A forget reaches the other side with its receipt, whatever that side made of the line meanwhile."""
+    one, two = pair
+    (seq,) = (seq for seq, texts in State.of(two).drawn.items() if texts == ["I live in Rome."])
+    topic = next(path for path in two.glob("topics/*.md") if "live in Rome" in path.read_text())
+    topic.write_text(topic.read_text().replace("live in Rome.", "live in Rome, near the river."))
+    say(shell, two, "The river is high.")
+    assert shell("--library", str(one), "forget", "--seq", str(seq), "--yes").code == 0
+    for root in (one, two, one, two):
+        assert shell("--library", str(root), "sync").code == 0
+    for root in pair:
+        kept = [path for path in root.rglob("*") if path.is_file() and ".git" not in path.parts]
+        assert not [path for path in kept if b"live in Rome" in path.read_bytes()]
+        assert errors(shell, root) == []
+
+
+PLANTED = {
+    "core.sshCommand": "touch {mark}",
+    "core.askPass": "{hook}",
+    "core.fsmonitor": "touch {mark}",
+    "core.hooksPath": "{hooks}",
+    "merge.x.driver": "touch {mark}",
+    "filter.x.smudge": "touch {mark}; cat",
+    "credential.helper": "!touch {mark}",
+    "remote.origin.uploadpack": "touch {mark}; git-upload-pack",
+    "remote.origin.receivepack": "touch {mark}; git-receive-pack",
+    "remote.origin.vcs": "ext",
+}
+
+
+def test_sync_runs_no_program_that_the_repository_names(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """Neither .git/config nor .gitattributes can have `sync` run a program, and it syncs all the same."""
+    one, two = pair
+    shell("--library", str(one), "sync")
+    mark, hooks = shell.home / "ran", shell.home / "hooks"
+    hooks.mkdir()
+    for name in ("pre-commit", "post-merge", "pre-push", "post-checkout", "pre-merge-commit"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (hooks / name).chmod(0o755)
+    (two / ".git/info").mkdir(exist_ok=True)
+    (two / ".git/info/attributes").write_text("* merge=x filter=x\n")
+    for key, value in PLANTED.items():
+        if key != "remote.origin.vcs":
+            git(two, "config", key, value.format(mark=mark, hook=hooks / "pre-commit", hooks=hooks))
+    assert shell("--library", str(two), "sync").code == 0
+    assert not mark.exists()
+    assert errors(shell, two) == []
+    assert len(State.of(two).said) == 3
+    git(two, "config", "remote.evil.url", f"ext::touch {mark}")
+    git(two, "config", "protocol.ext.allow", "always")
+    shell("--library", str(two), "sync", "evil")
+    assert not mark.exists()
+
+
+def test_a_copy_counts_in_numbers_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    """A copied folder, its machine state too, gives no number that the first one gives."""
+    shell("init")
+    say(shell, shell.library, "I live in Rome.")
+    other = Path(shutil.copytree(shell.library, tmp_path / "other"))
+    for root in (shell.library, other):
+        say(shell, root, "I adopted a cat named Miso.")
+    ours, theirs = (State.of(root).said.keys() for root in (shell.library, other))
+    assert len(ours & theirs) == 1 and len(ours | theirs) == 3
+
+
+def test_turns_that_earlier_versions_gave_one_number_are_both_cited(shell: Shell) -> None:
+    """Of two turns with one number one gets another, `was` tells which it had, and entries cite both."""
+    shell("init")
+    root = shell.library
+    say(shell, root, "I live in Rome.")
+    turn = "- <seq=1,source=user> I adopted a cat.\n"
+    (root / "evidence/z.md").write_text(f"---\nid: evidence/z\nkind: evidence\n---\n{turn}")
+    assert "stands twice" in " ".join(errors(shell, root))
+    assert shell("doctor", "--fix").code == 0
+    state = State.of(root)
+    (number,) = (seq for seq, text in state.said.items() if "cat" in text)
+    assert number != 1 and "was=1> I adopted a cat." in (root / "evidence/z.md").read_text()
+    assert state.origins[2] == {"I live in Rome.", "I adopted a cat."}
+    notes = [row["what"] for row in shell("doctor", "--json").json["findings"]]
+    assert [note for note in notes if "had one number before a merge" in note]
