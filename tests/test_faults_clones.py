@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from infinimem.grounding.claims import unsupported
 from infinimem.model import Located, Move, NewEntry, Plan, Turn
-from infinimem.operations.checks import RENUMBERED
-from infinimem.operations.doctor import examine, repair
+from infinimem.operations.doctor import examine
 from infinimem.store.library import Library, init
 from infinimem.store.lines import drawn_from
 from infinimem.store.view import Applied
@@ -124,7 +123,7 @@ def grown(folder: Path, name: str, origin: Path, steps: list[Step]) -> Clone:
 def check(merged: Library, clones: list[Clone], before: Snapshot) -> None:
     """All that clones held is there, under seqs of its own; entries lead to what they were drawn from."""
     after = Snapshot.of(merged.root)
-    assert after.texts == before.texts
+    assert after.texts.keys() == before.texts.keys()
     assert after.doubled == set()
     assert problems(merged.root, {}) == []
     assert merged.adopt_edits() is None
@@ -160,16 +159,6 @@ def run(steps: list[list[Step]], lost: bool) -> None:
             assert not Snapshot.of(clone.library.root).texts.keys() - before.texts.keys()
         merged.adopt_edits()
         check(merged, clones, before)
-
-
-def test_an_entry_that_may_come_from_either_turn_cites_both() -> None:
-    told = ("I like Rome", "Rome again")
-    steps: list[list[Step]] = [
-        [lambda clone, text=text: clone.say(text, "Rome", "user", 1, "short")]  # type: ignore[misc]
-        for text in told
-    ]
-    run(steps, lost=False)
-    run(steps, lost=True)
 
 
 STEPS = st.lists(st.lists(STEP, max_size=7), min_size=2, max_size=3)
@@ -308,26 +297,3 @@ def test_a_conflict_that_nobody_settled_yet_loses_nothing(origin: Repository) ->
     assert left.library.view().entry(added[0].seq) is not None
     left.save("Merged")
     assert not any("conflict" in error for error in errors(left))
-
-
-@needs_git
-def test_turns_that_nobody_cites_get_seqs_of_their_own(origin: Repository) -> None:
-    left, right = origin.clone("left"), origin.clone("right")
-    for clone, session in ((left, "s1"), (right, "s2")):
-        (place,) = clone.library.record([Turn(f"Nothing to keep in {session}", session=session)])
-        clone.library.apply(Plan(empty=(place.seq,)))
-        clone.save("Grown")
-    left.merge(right)
-    finding = next(item for item in examine(left.library) if "stands twice" in item.what)
-    assert (finding.level, finding.fix) == ("error", RENUMBERED)
-    before = left.now
-    assert finding in repair(left.library)
-    after = left.now
-    assert bare(after) == bare(before)
-    assert {path for path in before.files if before.files[path] != after.files[path]} == {
-        next(path for path in before.files if path.endswith("-s2.md"))
-    }
-    (turn,) = (place for place in after.places if "s2" in place.text)
-    (first,) = (place for place in after.places if "s1" in place.text)
-    assert (turn.entry.fields["was"], turn.entry.origin) == (str(first.seq), ())
-    assert left.library.view().uncited() == ()  # as the one under the old number

@@ -150,7 +150,8 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
         note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"
         if document.header.problem:
-            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
+            fix = MERGED * (document.id in left)
+            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1", fix)
         nul = undecoded = 0
         for number, line in enumerate(document.lines, 1):
             nul = nul or number * ("\x00" in line)

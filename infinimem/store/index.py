@@ -446,7 +446,8 @@ class _Update:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
         self._rows["name"] += ((kind, storable(folded), number) for kind, folded in names)
         self._db.execute("delete from gone where name = ?", (name,))
-        if document is not None and any(line.startswith(CONFLICT) for line in document.lines):
+        marked = document is not None and any(line.startswith(CONFLICT) for line in document.lines)
+        if marked or (rank is not None and document and document.header.problem):
             self._rows["mark"].append((CONFLICT, number, 0))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)

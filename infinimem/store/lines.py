@@ -198,10 +198,10 @@ class Lines:
 
     @property
     def suspects(self) -> list[str]:
-        """Documents that may be conflict copies of others, by their names, or that have conflict markers."""
+        """Documents that may be conflict copies, by their names, or hold two versions."""
         named = "select name from document where name glob '* *' or name glob '*conflict*'"
         marked = "select d.name from mark join document d on d.id = doc where mark = ?"
-        return self.seqs(f"{named} union {marked}", CONFLICT)
+        return [row[0] for row in self.all(f"{named} union {marked}", CONFLICT)]
 
     @property
     def blocks(self) -> frozenset[int]:

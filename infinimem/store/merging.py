@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 from infinimem.errors import LibraryError
@@ -32,6 +33,7 @@ _COPY = re.compile(
     r"|_conflict-[0-9][\w.-]*|( \([0-9]{1,3}\)| [0-9]{1,3}))\Z"
 )
 """What Syncthing, Dropbox, Nextcloud, ownCloud put behind a name; a number counts if the header agrees."""
+_KEY = re.compile(r"[\w-]+:")
 _MARKS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
 _OUTSIDE, _BASE, _OURS, _THEIRS = -1, 0, 1, 2
 _NEXT = {
@@ -141,7 +143,7 @@ def _body(base: Document, one: Document, other: Document) -> list[str]:
                 written.add(row)
                 told.extend(row[1].split("\n"))
 
-    keys = [[row[0] or row[1] for row in rows] for rows in (first, second)]
+    keys = [[(seq, "" if seq else line) for seq, line in rows] for rows in (first, second)]
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
         if kind == "equal":
             for row, same in zip(first[i1:i2], second[j1:j2], strict=True):
@@ -174,11 +176,27 @@ def sides(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
         else:
             for at, part in enumerate(parts):
                 part += [line] * (side in (_OUTSIDE, at))
-    if side != _OUTSIDE or not began:
+    if not began:
+        return _doubled(document)
+    if side != _OUTSIDE:
         return None
     texts = ("".join(f"{line}\n" for line in part) for part in parts)
     base, ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
     return base if has_base else None, ours, theirs
+
+
+def _doubled(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
+    """Return the two versions of a file whose header has keys twice, for somebody kept both sides of it."""
+    if "stands twice" not in (document.header.problem or ""):
+        return None
+    keys: list[list[str]] = []
+    for line in document.lines[1 : document.header_end - 1]:
+        keys += [[]] * (not keys or _KEY.match(line) is not None)
+        keys[-1] = [*keys[-1], line]
+    heads = [{lines[0].partition(":")[0]: lines for lines in each} for each in (keys[::-1], keys)]
+    rest = document.lines[document.header_end - 1 :]
+    texts = ["\n".join(("---", *chain.from_iterable(head.values()), *rest, "")) for head in heads]
+    return None, *(text.encode("utf-8", "surrogateescape") for text in texts)
 
 
 def original(document: Document, view: View) -> str:
