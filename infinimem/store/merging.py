@@ -187,16 +187,20 @@ def sides(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
 
 def _doubled(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
     """Return the two versions of a file whose header has keys twice, for somebody kept both sides of it."""
-    if "stands twice" not in (document.header.problem or ""):
+    if document.header.problem is None:
         return None
     keys: list[list[str]] = []
     for line in document.lines[1 : document.header_end - 1]:
-        keys += [[]] * (not keys or _KEY.match(line) is not None)
-        keys[-1] = [*keys[-1], line]
+        if not keys or _KEY.match(line):
+            keys.append([])
+        listed = (key for key in reversed(keys) if line.startswith("  - ") and key and key[0].endswith(":"))
+        next(listed, keys[-1]).append(line)
     heads = [{lines[0].partition(":")[0]: lines for lines in each} for each in (keys[::-1], keys)]
     rest = document.lines[document.header_end - 1 :]
     texts = ["\n".join(("---", *chain.from_iterable(head.values()), *rest, "")) for head in heads]
-    return None, *(text.encode("utf-8", "surrogateescape") for text in texts)
+    ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
+    is_read = all(Document.parse(document.id, data).header.problem is None for data in (ours, theirs))
+    return (None, ours, theirs) if is_read and len(keys) > len(heads[0]) else None
 
 
 def original(document: Document, view: View) -> str:
