@@ -15,10 +15,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -71,7 +69,9 @@ _PROGRAM = re.compile(
 )
 """Names of settings that name a program which git may run for us."""
 _OFF = {"core.sshcommand": "ssh"}
-"""What takes the place of one where nothing would be a fault; ours takes that of merge drivers."""
+"""What takes the place of one where nothing would be a fault."""
+MARKS = "git merge-file --quiet --diff3 %A %O %B"
+"""What takes that of merge drivers, ours too: what is left for us is merged faster in one process."""
 _NETWORK = {"GIT_ALLOW_PROTOCOL": "file:http:https:ssh"}
 """Ways to another repository; a repository's own configuration may name others, which are programs."""
 ATTRIBUTES, DRIVER = ".gitattributes", "infinimem merge-file %O %A %B %P"
@@ -522,7 +522,7 @@ class Repository:
         if wrong := [name for name in named if "=" in name]:  # `-c` would set another
             raise GitUnusable(f".git/config names a program as {wrong[0]!r}; take it out")
         drivers = {name for name in (*named, OURS) if re.fullmatch(r"(?s)merge\..*\.driver", name)}
-        replaced = dict.fromkeys(drivers, f"{shlex.quote(sys.executable)} -m {DRIVER}") | _OFF
+        replaced = dict.fromkeys(drivers, MARKS) | _OFF
         self._off = {name: users.get(name, replaced.get(name, "")) for name in sorted(named | drivers)}
 
     def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
