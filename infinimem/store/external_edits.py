@@ -120,15 +120,6 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
             edited.append((original, before.line))
         if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))
-    # Lines whose signature someone broke are there: `doctor` names them.
-    documents = map(view.document, tracked(view))
-    broken = (document.text_line(number) for document in documents for number in document.malformed)
-    damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
-    gone = [
-        (seq, line)
-        for seq, line in sorted(seen.items())
-        if view.entry(seq) is None and seq not in damaged and not tales.get(seq, _UNTOLD).ends("-")
-    ]
     return ExternalEdits(
         typed=tuple(typed),
         copies=tuple(copies),
@@ -137,9 +128,22 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
         left=tuple(left),
         citing=tuple(citing),
         edited=tuple(edited),
-        deleted=tuple(gone),
+        deleted=tuple(_gone(view, seen, tales)),
         carried=tuple(carried),
     )
+
+
+def _gone(
+    view: View, seen: Mapping[int, SeenLine], tales: Mapping[int, Tale]
+) -> Iterator[tuple[int, SeenLine]]:
+    """Give lines that stand nowhere, and that no receipt of another side took away."""
+    # Lines whose signature someone broke are there: `doctor` names them.
+    documents = map(view.document, tracked(view))
+    broken = (document.text_line(number) for document in documents for number in document.malformed)
+    damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
+    for seq, line in sorted(seen.items()):
+        if view.entry(seq) is None and seq not in damaged and not tales.get(seq, _UNTOLD).ends("-"):
+            yield seq, line
 
 
 def _reads(places: Sequence[Located], line: SeenLine) -> bool:
@@ -172,10 +176,11 @@ def _standing(places: Sequence[Located], tale: Tale) -> list[Located]:
 def _latest(places: Sequence[Located], tale: Tale) -> Located:
     rank = {doc_id: at for at, doc_id in enumerate((now for _, now in tale.steps), 1)}
 
-    def order(place: Located) -> tuple[int, bool, str, int]:
-        return rank.get(place.doc_id, 0), place.doc_id.startswith(ARCHIVE), place.doc_id, -place.start_line
-
-    return max(places, key=order)
+    by_receipt = sorted(
+        places, key=lambda place: (rank.get(place.doc_id, 0), place.doc_id.startswith(ARCHIVE))
+    )
+    best = by_receipt[-1].doc_id
+    return next(place for place in places if place.doc_id == best)
 
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, heading_title, is_signed
@@ -143,8 +143,8 @@ def _body(base: Document, one: Document, other: Document) -> list[str]:
                 written.add(row)
                 told.extend(row[1].split("\n"))
 
-    keys = [[(seq, "" if seq else line) for seq, line in rows] for rows in (first, second)]
-    for kind, i1, i2, j1, j2 in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    ours, theirs = ([(seq, "" if seq else line) for seq, line in rows] for rows in (first, second))
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if kind == "equal":
             for row, same in zip(first[i1:i2], second[j1:j2], strict=True):
                 tell([row], 0, True)
@@ -161,7 +161,15 @@ def _body(base: Document, one: Document, other: Document) -> list[str]:
 # ── what other programs leave ───────────────────────────────────────────────────────────────────
 
 
-def sides(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
+class Versions(NamedTuple):
+    """Two versions of a file, and what both come from, where that is known."""
+
+    base: bytes | None
+    ours: bytes
+    theirs: bytes
+
+
+def sides(document: Document) -> Versions | None:
     """Return base (where that stands there too), ours and theirs of a file with conflict markers; None if it
     has none, or they are not as git wrote them."""
     parts: tuple[list[str], ...] = ([], [], [])
@@ -182,10 +190,10 @@ def sides(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
         return None
     texts = ("".join(f"{line}\n" for line in part) for part in parts)
     base, ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
-    return base if has_base else None, ours, theirs
+    return Versions(base if has_base else None, ours, theirs)
 
 
-def _doubled(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
+def _doubled(document: Document) -> Versions | None:
     """Return the two versions of a file whose header has keys twice, for somebody kept both sides of it."""
     if document.header.problem is None:
         return None
@@ -200,7 +208,7 @@ def _doubled(document: Document) -> tuple[bytes | None, bytes, bytes] | None:
     texts = ["\n".join(("---", *chain.from_iterable(head.values()), *rest, "")) for head in heads]
     ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
     is_read = all(Document.parse(document.id, data).header.problem is None for data in (ours, theirs))
-    return (None, ours, theirs) if is_read and len(keys) > len(heads[0]) else None
+    return Versions(None, ours, theirs) if is_read and len(keys) > len(heads[0]) else None
 
 
 def original(document: Document, view: View) -> str:
