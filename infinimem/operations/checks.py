@@ -34,7 +34,7 @@ from infinimem.store.lines import aliases_of, drawn_from, fold, former
 from infinimem.store.merging import conflicts, original
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.sequence import MARK
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS, block_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
 
 LISTED = 20
@@ -283,8 +283,8 @@ def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
         where = ", ".join(map(at, places)) if len(seqs) == 1 else names
         what = f"seq {listed(seqs)} {stand} {times}: {where}{advice}"
         yield Finding("error", what, at(places[-1]), fix)
-    own = (seq for seq in inspection.places if block_of(seq) == inspection.library.block)
-    if high_water is not None and (highest := max(own, default=0)) > high_water:
+    highest = inspection.view.lines.highest(inspection.library.block or 0)
+    if high_water is not None and highest > high_water:
         what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
         yield Finding("error", what, at(inspection.places[highest][0]), RAISED)
 

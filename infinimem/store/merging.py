@@ -195,7 +195,7 @@ def sides(document: Document) -> Versions | None:
 
 def _doubled(document: Document) -> Versions | None:
     """Return the two versions of a file whose header has keys twice, for somebody kept both sides of it."""
-    if document.header.problem is None:
+    if document.header.problem is None or f"id: {document.id}" not in document.lines[:2]:
         return None
     keys: list[list[str]] = []
     for line in document.lines[1 : document.header_end - 1]:

@@ -16,8 +16,8 @@ STANDING = f"{TOPICS}instructions-and-preferences"
 """The document of what the user asked for once and for all, whose sections are these two."""
 INSTRUCTIONS, PREFERENCES = "Instructions", "Preferences"
 
-HOME, SIZE = 10**9, 10**6
-"""Seqs below the first are of the library's first place; above lie blocks of this size, each of one copy."""
+HOME, SIZE, LAST = 10**9, 10**6, 10**12
+"""Seqs below the first are of the library's first place; above lie blocks of this size, one of each copy."""
 
 LONGEST_PATH = 240
 """Characters of a path in a library; Windows by itself takes 260, with the folders before it."""
@@ -36,8 +36,8 @@ def slug(text: str) -> str:
 
 
 def block_of(seq: int) -> int:
-    """Return the block that a seq was given in; 0 where the library was made."""
-    return seq // SIZE if seq >= HOME else 0
+    """Return the block that a seq was given in; 0 where the library was made, or by a person who typed it."""
+    return seq // SIZE if HOME <= seq < LAST else 0
 
 
 def is_device(name: str) -> bool:
