@@ -92,7 +92,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
         if old := former(place.entry):
             successors[place.text.rstrip()].update(old)
     doubled = {seq: places for seq, places in entries.items() if len(places) > 1 and seq not in said}
-    is_merged = any(seq not in seen and block_of(seq) != own for seq in entries)
+    is_merged = own is not None and any(seq not in seen and block_of(seq) != own for seq in entries)
     told = seen.items() if is_merged else ()
     changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
     tales, blocks = tales_of(view, {*doubled, *changed})
