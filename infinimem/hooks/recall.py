@@ -17,6 +17,7 @@ the prompt does not ask for.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
 from infinimem.markdown.characters import name
-from infinimem.model import Located
+from infinimem.model import Entry, Located
 from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
 from infinimem.store.view import View, archive_of, folders_of
@@ -211,7 +212,7 @@ class Recall:
         hits, leads = list[Hit](), dict[str, dict[str, float]]()
         for item in sorted(items, key=lambda one: (one.time or "", one.doc_id, one.start_line)):
             turns = [place.entry for place in map(view.entry, item.origin) if place]
-            folders = {folder for turn in turns for folder in folders_of(view, turn)}
+            folders = {folder for turn in turns for folder in _projects(view, turn, cwd)}
             here, line = is_of(folders, cwd), words.tokens(item.text)
             why = _unfit(view, item.doc_id, item.text, item.source, folders, cwd, prompt)
             counted = weights(asked, line, here, rare)
@@ -247,7 +248,7 @@ class Recall:
         hits, room = list[Hit](), {STANDING: 2 * LINES, CONSTRAINT: 2 * LINES}  # some are shown as closest
         for place, here in self._lines(cwd):
             entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
-            is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(view, entry)
+            is_own = bool(_SPEAKING.search(entry.text)) or not _projects(view, entry, cwd)
             part = STANDING if here and _is_like("standing", entry.text) else ""
             part = part or (CONSTRAINT if is_own and _is_like("constraints", entry.text) else "")
             if part and room[part]:
@@ -264,7 +265,7 @@ class Recall:
         view = self._memory.view
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in nlargest(SCANNED, places, key=lambda place: place.seq):
-            entry, folders = place.entry, folders_of(view, place.entry)
+            entry, folders = place.entry, _projects(view, place.entry, cwd)
             if not _unfit(view, place.doc_id, entry.text, entry.source, folders, cwd, ""):
                 yield place, is_of(folders, cwd)
 
@@ -349,6 +350,19 @@ def _was_shown(transcript: str) -> bool:
     return False
 
 
+def _projects(view: View, entry: Entry, cwd: str) -> set[str]:
+    """Return the folders that a line was said in; of the home folder, which is no project, only a session in
+    it hears."""
+    return {folder for folder in folders_of(view, entry) if folder == cwd or not _is_home(folder)}
+
+
+@lru_cache(4096)
+def _is_home(folder: str) -> bool:
+    """Return whether it is the home folder, or around it: what lies in it belongs to many projects."""
+    home = os.path.realpath(os.environ.get("HOME") or "/")
+    return PurePath(home).is_relative_to(folder)
+
+
 def is_of(folders: Iterable[str], cwd: str) -> bool:
     """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
     return any(_is_of(folder, cwd) for folder in folders)
@@ -357,7 +371,7 @@ def is_of(folders: Iterable[str], cwd: str) -> bool:
 @lru_cache(4096)
 def _is_of(folder: str, cwd: str) -> bool:
     one, here = PurePath(folder), PurePath(cwd)
-    return one.is_relative_to(here) or here.is_relative_to(one)
+    return here.is_relative_to(one) or (one.is_relative_to(here) and not _is_home(cwd))
 
 
 def about_oneself(text: str) -> bool:

@@ -96,6 +96,28 @@ def test_the_end_of_a_session_is_remembered_once(world: Shell) -> None:
     assert world.tree() == before
 
 
+def test_a_session_in_the_home_folder_is_of_no_project(shell: Shell) -> None:
+    """What was said in projects below `~` is not said "here" in it; what was said in `~` belongs to none."""
+    folder = shell.home.resolve()
+    memory = open_memory(shell.library, model="offline", create=True)
+    said_in = {
+        "We never squash commits in this project.": folder / "shop",
+        "The heronry is behind the weir of Aldham.": folder,
+    }
+    for text, cwd in said_in.items():
+        memory.observe([Turn(text, session=cwd.name, cwd=str(cwd))])
+    memory.close()
+
+    def recalled(cwd: Path) -> list[bool]:
+        prompt = "Where is the heronry of Aldham, and do we squash commits?"
+        shown = shell("--library", str(shell.library), "recall", prompt, "--cwd", str(cwd)).out
+        return [text in shown for text in said_in]
+
+    assert recalled(folder) == [False, True]
+    assert recalled(folder / "shop") == [True, True]
+    assert recalled(folder / "blog") == [False, True]
+
+
 # ── the memory tool ─────────────────────────────────────────────────────────────────────────────
 
 
