@@ -76,9 +76,9 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
 @project_option
 @cap_option
 def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:
-    """They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
-    over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
-    made and printed on standard error.
+    """They can search, read, remember and ask; none deletes before a person agreed. A client starts this
+    command and talks to it over standard input and output. With --http clients send a token:
+    $INFINIMEM_MCP_TOKEN, or one that is made and printed on standard error.
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")

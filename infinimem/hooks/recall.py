@@ -30,12 +30,15 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from infinimem.errors import InfinimemError
+from infinimem.estimate import for_turns
 from infinimem.grounding.sentences import any_of, common_terms
 from infinimem.hooks import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
+from infinimem.llm.base import AGENT
 from infinimem.markdown.characters import name
+from infinimem.memory import Memory
 from infinimem.model import Entry, Located
 from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
@@ -43,6 +46,7 @@ from infinimem.store.view import View, archive_of, folders_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
+from infinimem.user_folders import cache_folder, first_today
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
 """Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
@@ -61,6 +65,7 @@ ALIKE = 0.85  # likeness from which on an unknown word counts as a misspelling
 FEW = 6  # words from which on a line says more than that it takes note
 LINES, SCANNED, CANDIDATES = 6, 5000, 2000
 """Lines of each part at most; the newest lines that are looked through; tokens of what search finds."""
+ENOUGH = 30  # turns from which on it is worth an agent's while to sort them
 SESSIONS = 64  # sessions of which it is known what they were shown
 SENSITIVE = ("health", "faith", "intimacy", "law", "money")
 MORE = "More: infinimem search WORDS, or the tool search; archive and evidence have scopes of their own."
@@ -278,6 +283,20 @@ class Recall:
                 hit = replace(hit, why="over budget") if left < 0 or count[hit.part] > LINES else hit
             fitting.append(hit)
         return fitting
+
+
+def offer(memory: Memory) -> str:
+    """Return what waits for the agent as the model, and what it costs, for the person to decide; once a day,
+    "" if that is little, or another is the model."""
+    view = memory.view
+    if view.settings.llm.model != AGENT or (waiting := len(view.pending(AGENT))) < ENOUGH:
+        return ""
+    folder = cache_folder(str(memory.library.root.resolve()), "told")
+    if folder is not None and not first_today(folder / "offer"):
+        return ""
+    cost = max(1000, round(for_turns(view).tokens, -3))
+    command = f"/infinimem:consolidate takes about {cost:,} tokens"
+    return f"infinimem: {waiting} turns wait; {command}, besides what a subagent reads again"
 
 
 def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> list[Hit]:
