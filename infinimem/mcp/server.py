@@ -35,7 +35,7 @@ from infinimem.hooks import PROMPT_LENGTH
 from infinimem.llm.tasks import filled
 from infinimem.log import log
 from infinimem.markdown.characters import clean_text, visible
-from infinimem.mcp.offers import Offer, caller, offers
+from infinimem.mcp.offers import Offer, TaskTool, caller, offers
 from infinimem.memory import Memory
 from infinimem.reader import Reader
 from infinimem.serving.http import names, refused, reply, serve
@@ -134,7 +134,8 @@ def _given(tool: Tool, result: Result) -> types.CallToolResult:
     if "error" in result:
         return _failed(shown(" ".join(str(result["error"]).split())))
     content = [types.TextContent(text=tool.told(result))]
-    return types.CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
+    label = {} if isinstance(tool, TaskTool) else {"label": LABEL}  # some show a model this alone
+    return types.CallToolResult(content=[*content], structured_content={**label, **result})
 
 
 async def _approved(
