@@ -7,9 +7,11 @@ but for `forget`, which does nothing before a person agreed.
 from __future__ import annotations
 
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
+from importlib import resources
 from typing import Annotated, Any, Literal
 
 from infinimem.answer import LINE_LENGTH
@@ -25,81 +27,52 @@ from infinimem.results import counted, tasks_claimed
 from infinimem.store.state import unanswered_message
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
-FORGET = "forget"
 ASKED = 20  # lines that a person is shown
 caller: ContextVar[str] = ContextVar("caller", default="")
 """The name of the client whose call is answered."""
 
 
-def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
-    types = {
-        name: {"type": list(kind) if isinstance(kind, tuple) else kind} for name, kind in properties.items()
-    }
-    return {"type": "object", "properties": types, "required": list(types)}
-
-
-_MATCHES = {"matches": "array", "total_matches": "integer", "truncated": "boolean"}
-_SHOWN: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "grep": ("Find a pattern in all documents", _object(**_MATCHES)),
-    "grep_doc": ("Find a pattern in one document", _object(doc_id="string", **_MATCHES)),
-    "search": ("Search memory", _object(hits="array")),
-    "list_docs": ("List documents", _object(docs="array", total="integer", has_more="boolean")),
-    "read_lines": (
-        "Read lines of a document",
-        _object(doc_id="string", lines="array", total_lines="integer"),
-    ),
-    "remember": (
-        "Remember",
-        _object(recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"),
-    ),
-    "ask": ("Ask memory", _object(answer="string", citations="array")),
-    FORGET: ("Forget", _object(forgotten="integer", left="array")),
-    "memory_tasks": ("Next task of the memory", _object(task=("integer", "null"), left="integer")),
-    "memory_answer": ("Answer a task", _object(wrong="array", task=("integer", "null"), left="integer")),
-}
-"""Of each tool its name for people, and the schema of its result."""
+TABLES = tomllib.loads(resources.files(__package__).joinpath("offers.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool as a client sees it, with the JSON schema of its result.
+    """A tool as a client sees it.
 
     Args:
         asks: whether it calls the library's model and may take long.
-        writes: whether it adds to the library at each call, unless the caller gives a key.
         outward: whether it may call something outside this machine's library.
         approved: does what the tool only plans, once a person has agreed to that; None for all others.
     """
 
     tool: Tool
-    title: str
-    output: Mapping[str, Any]
-    asks: bool
-    writes: bool
-    outward: bool
+    asks: bool = False
+    outward: bool = False
     approved: Callable[..., Result] | None = None
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """What offers.toml says of it; nothing of a tool that a package adds."""
+        row: Mapping[str, Any] = TABLES["tools"].get(self.tool.name, {})
+        return row
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the library at each call, unless the caller gives a key."""
+        return bool(self.row.get("writes"))
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
     """Return the tools by name: those of a library, those that packages add, `ask`, `remember` and `forget`;
     `ask` has those of tasks in its place where the client is the model."""
-    agents = [] if memory.library.read_only else [tasks_tool(memory), answer_tool(memory)]
-    asking = agents if memory.by_agent else [ask_tool(reading)]
-    if not memory.library.read_only:
-        asking.insert(0, remember_tool(memory, trust_user))
+    may_write, asking = not memory.library.read_only, [remember_tool(memory, trust_user)]
+    asking += [tasks_tool(memory), answer_tool(memory)] if memory.by_agent else [ask_tool(reading)]
     outward = memory.llm.name not in ("offline", AGENT)
-    found = {}
-    for tool in (*reading.tools, *asking):
-        name, asks = tool.name, tool in asking
-        title, shape = _SHOWN.get(name, (name, _object()))
-        writes = name in ("remember", "memory_tasks", "memory_answer")
-        found[name] = Offer(tool, title, shape, asks, writes, asks and outward)
-    if not memory.library.read_only and reading is memory:  # else it would show more than the project
+    offered = [Offer(tool) for tool in reading.tools] + [Offer(tool, True, outward) for tool in asking]
+    if reading is memory:  # else it would show more than the project
         tool, approved = forget_tool(memory)
-        found[FORGET] = Offer(
-            tool, *_SHOWN[FORGET], asks=False, writes=True, outward=False, approved=approved
-        )
-    return found
+        offered.append(Offer(tool, approved=approved))
+    return {offer.tool.name: offer for offer in offered if may_write or not offer.writes}
 
 
 class TaskTool(Tool):

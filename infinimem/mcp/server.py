@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 from mcp import MCPError, types
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -35,7 +35,7 @@ from infinimem.hooks import PROMPT_LENGTH
 from infinimem.llm.tasks import filled
 from infinimem.log import log
 from infinimem.markdown.characters import clean_text, visible
-from infinimem.mcp.offers import Offer, TaskTool, caller, offers
+from infinimem.mcp.offers import TABLES, Offer, TaskTool, caller, offers
 from infinimem.memory import Memory
 from infinimem.reader import Reader
 from infinimem.serving.http import names, refused, reply, serve
@@ -43,7 +43,6 @@ from infinimem.store.files import digest
 from infinimem.tools.tool import LABEL, Result, Tool, shown
 
 NAME = "infinimem"
-RECALL = "recall"
 ASKING = 8  # calls of the model side by side; more wait
 BEAT = 1.0  # seconds between two notes of progress
 
@@ -54,12 +53,6 @@ NO_LIBRARY = (
 
 AS_FORM = "2026-07-28"
 """The first version of the protocol in which a call ends with what a person is asked, and comes again."""
-_YES = {
-    "type": "object",
-    "properties": {"agree": {"type": "boolean", "title": "Forget these lines for good", "default": False}},
-    "required": ["agree"],
-}
-
 Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _Page: TypeAlias = types.PaginatedRequestParams | None
@@ -68,32 +61,19 @@ _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
 MARKDOWN = "text/markdown"
 LISTED = CacheHint(ttl_ms=3_600_000)
-"""What is offered stays so while the server runs; of documents any client must ask anew."""
+LASTING: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "prompts/list",
+    "resources/templates/list",
+    "server/discover",
+)
+"""What stays so while the server runs; for documents any client must ask anew, as the SDK says unasked."""
 PAGE = 100
 MAX_URI = 4000
 MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
 
-_TEMPLATES = types.ListResourceTemplatesResult(
-    resource_templates=[
-        types.ResourceTemplate(
-            name="document",
-            title="Document",
-            uri_template=f"{_PREFIX}{{+id}}",
-            description="A document of the memory by its id, as list_docs gives it",
-            mime_type=MARKDOWN,
-        )
-    ]
-)
-_PROMPTS = types.ListPromptsResult(
-    prompts=[
-        types.Prompt(
-            name=RECALL,
-            title="Recall",
-            description="What memory has for a conversation here: instructions, what is close, constraints",
-            arguments=[types.PromptArgument(name="about", description="What the conversation is about")],
-        )
-    ]
-)
+_TEMPLATES = types.ListResourceTemplatesResult.model_validate(TABLES, by_name=True)
+_PROMPTS = types.ListPromptsResult.model_validate(TABLES, by_name=True)
 PATH = "/mcp"
 TOKEN = "INFINIMEM_MCP_TOKEN"
 SHORTEST = 16  # characters of a token that one chooses
@@ -104,14 +84,16 @@ _PLAIN = {"content-type": "text/plain"}
 
 def listed(offer: Offer) -> types.Tool:
     """Describe a tool as the protocol lists it."""
+    tool, title, result = offer.tool, offer.row.get("title", offer.tool.name), offer.row.get("result", {})
+    shape = {name: {"type": kind} for name, kind in result.items()}
     return types.Tool(
-        name=offer.tool.name,
-        title=offer.title,
-        description=offer.tool.description,
-        input_schema=dict(offer.tool.parameters),
-        output_schema=dict(offer.output),
+        name=tool.name,
+        title=title,
+        description=tool.description,
+        input_schema=dict(tool.parameters),
+        output_schema={"type": "object", "properties": shape, "required": [*shape]},
         annotations=types.ToolAnnotations(
-            title=offer.title,
+            title=title,
             read_only_hint=not offer.writes,
             destructive_hint=offer.approved is not None,
             idempotent_hint=not offer.writes,
@@ -151,10 +133,10 @@ async def _approved(
     at_once = ctx.protocol_version < AS_FORM
     if can is None or (can.url and not can.form) or (at_once and not ctx.session.can_send_request):
         return _failed(f"nothing was done: this program cannot ask a person, who runs: {planned['command']}")
-    form = types.ElicitRequestFormParams(message=question, requested_schema=_YES)
+    form = types.ElicitRequestFormParams(message=question, requested_schema=TABLES["agreement"])
     key = digest(question.encode())
     if at_once:
-        answer: Any = await ctx.session.elicit_form(question, _YES, ctx.request_id)
+        answer: Any = await ctx.session.elicit_form(question, TABLES["agreement"], ctx.request_id)
     elif (answer := (params.input_responses or {}).get(key)) is None:
         return types.InputRequiredResult(input_requests={key: types.ElicitRequest(params=form)})
     content = answer.content if isinstance(answer, types.ElicitResult) and answer.action == "accept" else None
@@ -261,14 +243,7 @@ def make_server(
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
             dict.fromkeys(served.offered, ""),
         ),
-        cache_hints={
-            "tools/list": LISTED,
-            "prompts/list": LISTED,
-            "resources/templates/list": LISTED,
-            "server/discover": LISTED,
-            "resources/list": CacheHint(),
-            "resources/read": CacheHint(),
-        },
+        cache_hints=dict.fromkeys(LASTING, LISTED),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_prompts=list_prompts,
@@ -329,12 +304,15 @@ def _recalled(memory: Reader, wanted: types.GetPromptRequestParams) -> types.Get
     """Give what the first prompt of a session in this folder is shown; MCPError for another prompt."""
     from infinimem.hooks.recall import Recall
 
-    if wanted.name != RECALL:
-        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {wanted.name[:40]!r}; there is {RECALL}")
+    (prompt,) = _PROMPTS.prompts
+    if wanted.name != prompt.name:
+        raise MCPError(
+            types.INVALID_PARAMS, f"there is no prompt {wanted.name[:40]!r}; there is {prompt.name}"
+        )
     about = (wanted.arguments or {}).get("about", "")[:PROMPT_LENGTH]
     text = Recall(memory).preview(about, str(Path.cwd()))["text"] or "Memory holds nothing that belongs here."
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-    return types.GetPromptResult(description=_PROMPTS.prompts[0].description, messages=[message])
+    return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
 def _list_resources(memory: Reader, cursor: str | None) -> types.ListResourcesResult:
