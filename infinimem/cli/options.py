@@ -163,9 +163,9 @@ class Options:
         """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
         if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
-            from infinimem.user_folders import first_today, user_folder
+            from infinimem.user_folders import first_today
 
-            if (folder := user_folder("cache")) is None or first_today(folder / "offline"):
+            if first_today("offline"):
                 self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
@@ -175,10 +175,9 @@ class Options:
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.store.folders import UNREADABLE
-            from infinimem.user_folders import cache_folder, first_today
+            from infinimem.user_folders import first_today
 
-            folder = cache_folder(str(memory.library.files.root), "told")
-            if folder and not first_today(folder / "passed-over"):
+            if not first_today("passed-over", str(memory.library.files.root)):
                 passed = {path: why for path, why in passed.items() if why == UNREADABLE}
         if passed and not self.quiet:
             listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])

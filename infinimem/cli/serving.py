@@ -137,8 +137,7 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
                 diff = difflib.unified_diff(old, new, str(one.file), str(one.file), n=2, lineterm="")
                 for line in () if options.json else diff:
                     out.line(line)
-                asks = out.for_people and sys.stdin.isatty()
-                if yes or (asks and click.confirm(f"Change it for {one.name}?", err=True)):
+                if yes or out.confirms(f"Change it for {one.name}?"):
                     connecting.write(one, before, after, undo)
                     state = "undone" if undo else "connected"
         except UsageError as error:

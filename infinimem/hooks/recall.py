@@ -46,7 +46,7 @@ from infinimem.store.view import View, archive_of, folders_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
-from infinimem.user_folders import cache_folder, first_today
+from infinimem.user_folders import first_today
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
 """Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
@@ -66,7 +66,6 @@ FEW = 6  # words from which on a line says more than that it takes note
 LINES, SCANNED, CANDIDATES = 6, 5000, 2000
 """Lines of each part at most; the newest lines that are looked through; tokens of what search finds."""
 ENOUGH = 30  # turns from which on it is worth an agent's while to sort them
-SESSIONS = 64  # sessions of which it is known what they were shown
 SENSITIVE = ("health", "faith", "intimacy", "law", "money")
 MORE = "More: infinimem search WORDS, or the tool search; archive and evidence have scopes of their own."
 
@@ -180,8 +179,6 @@ class Recall:
             known = known or set()
             if new := [hit for hit in hits if not hit.why and hit.where not in known]:
                 self._shown[event.session_id] = known.union(hit.where for hit in new)
-                for oldest in list(self._shown)[:-SESSIONS]:
-                    del self._shown[oldest]
             return _marked(new, event.cwd)
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
@@ -217,7 +214,7 @@ class Recall:
         hits, leads = list[Hit](), dict[str, dict[str, float]]()
         for item in sorted(items, key=lambda one: (one.time or "", one.doc_id, one.start_line)):
             turns = [place.entry for place in map(view.entry, item.origin) if place]
-            folders = {folder for turn in turns for folder in _projects(view, turn, cwd)}
+            folders = frozenset(folder for turn in turns for folder in _projects(view, turn, cwd))
             here, line = is_of(folders, cwd), words.tokens(item.text)
             why = _unfit(view, item.doc_id, item.text, item.source, folders, cwd, prompt)
             counted = weights(asked, line, here, rare)
@@ -291,8 +288,7 @@ def offer(memory: Memory) -> str:
     view = memory.view
     if view.settings.llm.model != AGENT or (waiting := len(view.pending(AGENT))) < ENOUGH:
         return ""
-    folder = cache_folder(str(memory.library.root.resolve()), "told")
-    if folder is not None and not first_today(folder / "offer"):
+    if not first_today("offer", str(memory.library.root.resolve())):
         return ""
     cost = max(1000, round(for_turns(view).tokens, -3))
     command = f"/infinimem:consolidate takes about {cost:,} tokens"
@@ -339,7 +335,7 @@ def _marked(hits: Sequence[Hit], cwd: str) -> str:
 
 
 def _unfit(
-    view: View, doc_id: str, text: str, source: str | None, folders: Collection[str], cwd: str, prompt: str
+    view: View, doc_id: str, text: str, source: str | None, folders: frozenset[str], cwd: str, prompt: str
 ) -> str:
     """Return why a line is never shown to a prompt in a folder; "" if it may be."""
     here = is_of(folders, cwd)
@@ -369,28 +365,25 @@ def _was_shown(transcript: str) -> bool:
     return False
 
 
-def _projects(view: View, entry: Entry, cwd: str) -> set[str]:
+def _projects(view: View, entry: Entry, cwd: str) -> frozenset[str]:
     """Return the folders that a line was said in; of the home folder, which is no project, only a session in
     it hears."""
-    return {folder for folder in folders_of(view, entry) if folder == cwd or not _is_home(folder)}
+    return frozenset(one for one in folders_of(view, entry) if one == cwd or not _is_home(one))
 
 
 @lru_cache(4096)
 def _is_home(folder: str) -> bool:
     """Return whether it is the home folder, or around it: what lies in it belongs to many projects."""
-    home = os.path.realpath(os.environ.get("HOME") or "/")
-    return PurePath(home).is_relative_to(folder)
-
-
-def is_of(folders: Iterable[str], cwd: str) -> bool:
-    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
-    return any(_is_of(folder, cwd) for folder in folders)
+    return PurePath(os.path.realpath(os.environ.get("HOME") or "/")).is_relative_to(folder)
 
 
 @lru_cache(4096)
-def _is_of(folder: str, cwd: str) -> bool:
-    one, here = PurePath(folder), PurePath(cwd)
-    return here.is_relative_to(one) or (one.is_relative_to(here) and not _is_home(cwd))
+def is_of(folders: frozenset[str], cwd: str) -> bool:
+    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
+    ways = [(PurePath(one), PurePath(cwd)) for one in folders]
+    return any(
+        here.is_relative_to(one) or (one.is_relative_to(here) and not _is_home(cwd)) for one, here in ways
+    )
 
 
 def about_oneself(text: str) -> bool:
