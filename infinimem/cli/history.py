@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Options, command, document_ids, numbers
+from infinimem.cli.options import COUNT, Options, command, document_ids, numbers
 from infinimem.cli.output import Output, ago
 from infinimem.errors import UsageError
 from infinimem.markdown.signature import parse_entry
@@ -62,7 +62,7 @@ def unsigned(line: str) -> str:
 
 
 @command()
-@click.argument("seq", type=click.IntRange(min=1))
+@click.argument("seq", type=COUNT)
 def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
@@ -141,7 +141,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 
 
 @command()
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=COUNT, metavar="N", help="Only the newest N.")
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().receipts()[::-1][:limit]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
 """The environment variable by which a shell asks for completions."""
+COUNT = click.IntRange(min=1)
+FILE = click.Path(exists=True, path_type=Path)
 MOST_IDS = 200
 """Ids that are offered to a shell; nobody reads more."""
 Begin = Callable[[bool], "Memory | None"]

@@ -30,9 +30,7 @@ URL, DATABASE, CACHE = "INFINIMEM_FLEET", "INFINIMEM_FLEET_DATABASE", "INFINIMEM
 
 
 @command()
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", show_default="any", help="Port to serve."
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="any", help="Port to serve.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
 def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
@@ -70,9 +68,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
 @command()
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
 @click.option("--remote", is_flag=True, help="With --http: allow an address that other machines can reach.")
-@click.option(
-    "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
-)
+@click.option("--trust-user", is_flag=True, help="Let clients record words as the user's, not an AI's.")
 @project_option
 @cap_option
 def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:

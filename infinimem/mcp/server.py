@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -192,9 +192,6 @@ def make_server(
     tools = types.ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
     asking = anyio.CapacityLimiter(ASKING)
 
-    async def list_tools(ctx: _Context, params: _Page) -> types.ListToolsResult:
-        return tools
-
     async def call_tool(
         ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
@@ -219,15 +216,9 @@ def make_server(
         served.look()
         return await _read(_list_resources, served.reading, params.cursor if params else None)
 
-    async def list_prompts(ctx: _Context, params: _Page) -> types.ListPromptsResult:
-        return _PROMPTS
-
     async def get_prompt(ctx: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         served.look()
         return await _read(_recalled, served.reading, params)
-
-    async def list_templates(ctx: _Context, params: _Page) -> types.ListResourceTemplatesResult:
-        return _TEMPLATES
 
     async def read_resource(
         ctx: _Context, params: types.ReadResourceRequestParams
@@ -244,16 +235,23 @@ def make_server(
             dict.fromkeys(served.offered, ""),
         ),
         cache_hints=dict.fromkeys(LASTING, LISTED),
-        on_list_tools=list_tools,
+        on_list_tools=_always(tools),
         on_call_tool=call_tool,
-        on_list_prompts=list_prompts,
+        on_list_prompts=_always(_PROMPTS),
         on_get_prompt=get_prompt,
         on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_resource_templates=_always(_TEMPLATES),
         on_read_resource=read_resource,
     )
     server.middleware.clear()  # tracing for collectors that nobody asked for
     return server
+
+
+def _always(result: _T) -> Callable[[_Context, _Page], Awaitable[_T]]:
+    async def give(ctx: _Context, params: _Page) -> _T:
+        return result
+
+    return give
 
 
 async def _beat(ctx: _Context) -> None:
