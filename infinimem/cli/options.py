@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
+from infinimem.user_folders import first_today, is_mine
 
 if TYPE_CHECKING:
-    from infinimem.cli.locate import Location
     from infinimem.llm.base import LLM
     from infinimem.memory import Memory
     from infinimem.reader import Reader
@@ -78,8 +79,6 @@ class Options:
 
     def place(self, notes: bool = False) -> Location:
         """Locate the library; with `notes` perhaps the current folder of notes."""
-        from infinimem.cli.locate import locate, or_notes  # help needs no settings
-
         place = locate(self.library, Path.cwd())
         return or_notes(place, Path.cwd()) if notes else place
 
@@ -124,8 +123,6 @@ class Options:
     def serving(self) -> tuple[Memory, Begin | None]:
         """Open the library for programs that call: one that is not this user's is read-only. In the place of
         a default library that nobody made yet: an empty one, and what gives it once it is."""
-        from infinimem.user_folders import is_mine
-
         place = self.place()
         if place.is_default and not place.path.is_dir():
             from tempfile import TemporaryDirectory
@@ -164,11 +161,9 @@ class Options:
     def _tell_offline(self, memory: Memory) -> Memory:
         """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
-        if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
-            from infinimem.user_folders import first_today
-
-            if first_today("offline"):
-                self.out.say("offline: no model is configured, rules do the work; --model names one")
+        watched = self.out.for_people and self.out.talks
+        if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
+            self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
     def _tell_passed_over(self, memory: Memory) -> None:
@@ -177,7 +172,6 @@ class Options:
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.store.folders import UNREADABLE
-            from infinimem.user_folders import first_today
 
             if not first_today("passed-over", str(memory.library.files.root)):
                 passed = {path: why for path, why in passed.items() if why == UNREADABLE}

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import infinimem
+from infinimem.errors import InfinimemError
 from infinimem.hooks import REMEMBERS, Event, given
 from infinimem.user_folders import SETTINGS
 
@@ -200,11 +201,11 @@ def serve(library: Path, first: Event) -> None:
                 line, _ = listener.accept()
             except TimeoutError:
                 return
-            with line, suppress(OSError, ValueError):  # one that left, or asked nonsense
+            with line, suppress(OSError, ValueError, InfinimemError):  # one that left, or asked nonsense
                 event = given(_message(line))
                 text, is_new = recall.text(event), is_new or event.source == "startup"
                 shown = {"hookEventName": event.hook_event_name, "additionalContext": text}
-                printed = {"hookSpecificOutput": shown} if text else {}
+                printed: dict[str, object] = {"hookSpecificOutput": shown} if text else {}
                 if is_new and (offered := offer(memory)):
                     printed |= {"systemMessage": offered}
                 try:

@@ -173,6 +173,24 @@ class _Served:
             raise LibraryError(NO_LIBRARY)
         return self.offered[name]
 
+    def reads(self, work: Callable[[Reader, _A], _T]) -> Callable[[_Context, _A], Awaitable[_T]]:
+        """Make a handler that reads something in a thread; whatever goes wrong is one line."""
+
+        def read(wanted: _A) -> _T:
+            try:
+                self.look()
+                return work(self.reading, wanted)
+            except MCPError:
+                raise
+            except Exception as error:
+                log.debug("a resource or prompt failed", exc_info=True)
+                raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
+
+        async def handle(ctx: _Context, wanted: _A) -> _T:
+            return await anyio.to_thread.run_sync(read, wanted, abandon_on_cancel=True)
+
+        return handle
+
 
 def _failed(line: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=line)], is_error=True)
@@ -212,20 +230,6 @@ def make_server(
             group.cancel_scope.cancel()
         return result
 
-    async def list_resources(ctx: _Context, params: _Page) -> types.ListResourcesResult:
-        served.look()
-        return await _read(_list_resources, served.reading, params.cursor if params else None)
-
-    async def get_prompt(ctx: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        served.look()
-        return await _read(_recalled, served.reading, params)
-
-    async def read_resource(
-        ctx: _Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        served.look()
-        return await _read(_read_resource, served.reading, params.uri)
-
     server: Server[Any] = Server(
         NAME,
         version=version(NAME),
@@ -238,10 +242,10 @@ def make_server(
         on_list_tools=_always(tools),
         on_call_tool=call_tool,
         on_list_prompts=_always(_PROMPTS),
-        on_get_prompt=get_prompt,
-        on_list_resources=list_resources,
+        on_get_prompt=served.reads(_recalled),
+        on_list_resources=served.reads(_list_resources),
         on_list_resource_templates=_always(_TEMPLATES),
-        on_read_resource=read_resource,
+        on_read_resource=served.reads(_read_resource),
     )
     server.middleware.clear()  # tracing for collectors that nobody asked for
     return server
@@ -262,21 +266,6 @@ async def _beat(ctx: _Context) -> None:
             await ctx.session.report_progress(seconds, message="working")
             await anyio.sleep(BEAT)
             seconds += BEAT
-
-
-async def _read(work: Callable[[Reader, _A], _T], memory: Reader, wanted: _A) -> _T:
-    """Read something in a thread; whatever goes wrong is one line."""
-
-    def call() -> _T:
-        try:
-            return work(memory, wanted)
-        except MCPError:
-            raise
-        except Exception as error:
-            log.debug("a resource or prompt failed", exc_info=True)
-            raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
-
-    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
 def _unexpected(error: Exception) -> str:
@@ -313,8 +302,9 @@ def _recalled(memory: Reader, wanted: types.GetPromptRequestParams) -> types.Get
     return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
-def _list_resources(memory: Reader, cursor: str | None) -> types.ListResourcesResult:
+def _list_resources(memory: Reader, wanted: _Page) -> types.ListResourcesResult:
     """List a page of the documents of the default scope; the page before named the cursor, else MCPError."""
+    cursor = wanted.cursor if wanted else None
     if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
         raise MCPError(types.INVALID_PARAMS, "this cursor is none; list again from the start")
     view = memory.view
@@ -333,9 +323,10 @@ def _list_resources(memory: Reader, cursor: str | None) -> types.ListResourcesRe
     return types.ListResourcesResult(resources=resources, next_cursor=more)
 
 
-def _read_resource(memory: Reader, uri: str) -> types.ReadResourceResult:
+def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     """Give a document's text, control characters made visible. Its address is looked up like any id, never
     joined; MCPError if no document has it, or it cannot be read."""
+    uri = wanted.uri
     if not uri.startswith(_PREFIX) or len(uri) > MAX_URI:
         raise MCPError(
             types.INVALID_PARAMS, f"this is no document of the memory; addresses begin with {_PREFIX}"
