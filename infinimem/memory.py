@@ -189,7 +189,8 @@ class Memory(Reader):
                 portion = pending[at : at + PORTION]
                 if not view.uncited(portion):
                     continue
-                for attempt in self._drive(partial(self._observing, portion), view):
+                whole = self.library.spec.has_entries  # to extract from what awaits approval
+                for attempt in self._drive(partial(self._observing, portion), view, whole):
                     if isinstance(attempt.outcome, Applied):
                         held = [seq for put in attempt.plan.records for seq in put.origin]
                         new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
@@ -212,17 +213,23 @@ class Memory(Reader):
         outcomes = (attempt.outcome for attempt in self._drive(propose, view))  # each holds a whole view
         return [each.receipt for each in outcomes if isinstance(each, Applied) and each.receipt]
 
-    def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
+    def _drive(self, propose: Callable[[View], Plans], view: View, whole: bool = False) -> Iterator[_Attempt]:
         """Apply a strategy's plans one by one, and yield what became of each. Where lines are forgotten
-        meanwhile, what the strategy has thought so far may quote them: it begins anew."""
+        meanwhile, what the strategy has thought so far may quote them: it begins anew. It sees the library as
+        models do, or the whole."""
         library, llm = self.library, self.llm
         while True:
             view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
-            forgotten, plans, attempt = last_forget(view), propose(view), None
+            forgotten, attempt = last_forget(view), None
+            plans = propose(view if whole else view.for_models)
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
                     spent, began = llm.usage, library.clock()
-                    plan = plans.send(attempt.outcome) if attempt else next(plans)
+                    if attempt and not whole:
+                        seen = replace(attempt.outcome, view=attempt.outcome.view.for_models)
+                        plan = plans.send(seen)
+                    else:
+                        plan = plans.send(attempt.outcome) if attempt else next(plans)
                     outcome = library.apply(
                         plan,
                         base=view,

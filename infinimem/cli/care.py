@@ -29,6 +29,8 @@ _LABELS = {
     "evidence": "recorded turns",
     "pending": "turns not processed yet",
     "lines awaiting review": "archivings awaiting review",
+    "inbox lines": "lines awaiting approval",
+    "inbox approve": "what comes in awaits approval",
     "based on superseded": "lines and summaries based on superseded lines",
     "git waiting": "receipts not committed to git",
     **{
@@ -44,6 +46,8 @@ def status(options: Options) -> None:
     """How full the buffer is, what awaits review, and the model in use."""
     out, counts = options.out, options.status()
     out.result(counts, lambda: out.table(("what", "value"), _rows(counts, ago if out.for_people else str)))
+    if not counts.get("inbox", {"approve": True})["approve"]:
+        out.say("approve is off, and what awaits approval still does, until infinimem review approves it")
 
 
 def _rows(

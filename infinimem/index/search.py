@@ -415,7 +415,8 @@ def _waiting(view: View, *_: object) -> frozenset[int]:
         return frozenset(view.unfiled())
     left = {seq for seq, one in view.tried.items() if one.kind == LEFT}
     refused = (seq for seq in {*view.refused, *left} if seq not in lines.cited and lines.is_said(seq))
-    return frozenset(lines.waiting()).difference(left).union(lines.uncited() if spec.sparse else refused)
+    seen = frozenset(lines.waiting()).difference(left).union(lines.uncited() if spec.sparse else refused)
+    return seen - lines.hidden
 
 
 def _rarity(reading: Reading, table: str, term: str) -> float:

@@ -26,6 +26,7 @@ from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, 
 from infinimem.store.plans import Rendered, is_emptied
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 
 _NOTE = "takes back receipt "
@@ -111,7 +112,8 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
     done, later = Rendered(), list(receipts_of(view, receipt.number))
-    known = map(view.document, tracked(view))
+    turns = {row.now for row in moved if row.now.startswith(EVIDENCE)}
+    known = map(view.document, (*tracked(view), *turns))
     lines = {seq: tombstone(seq) for seq in gone}
     lines |= {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}

@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 
 from infinimem.markdown.characters import normalize
+from infinimem.model import INBOX
 from infinimem.spec import MEMORIES as MEMORIES
 
 TOPICS, ARCHIVE = "topics/", "archive/"
 EVIDENCE, JOURNAL = "evidence/", "journal/"
+
+WAITING, REFUSED_TURNS = f"{EVIDENCE}inbox/", f"{EVIDENCE}inbox/refused/"
+"""The folders of turns that await approval, and, below it, of those that a person refused."""
+HIDDEN = (WAITING, f"{ARCHIVE}inbox/")
+"""Folders that no model is shown."""
+REFUSED = f"{HIDDEN[1]}refused"
+"""The document of refused entries."""
 
 REIMPORTED = "reimported"
 """Why a line is archived that was drawn from what a note no longer holds."""
@@ -24,6 +32,11 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³]|conin\$|conout\
 _WINDOWS = re.compile(r'[<>:"\\|?*\x00-\x1f]')
 _LINK = re.compile(r"[#^\[\]|]")
 """What a `[[link]]` gives another meaning, so that none can lead to the document."""
+
+
+def is_hidden(doc_id: str) -> bool:
+    """Return whether no model is shown a document: what stands there awaits approval, or was refused."""
+    return doc_id == INBOX or doc_id.startswith(HIDDEN)
 
 
 def slug(text: str) -> str:

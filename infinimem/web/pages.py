@@ -79,7 +79,7 @@ def home(asked: Asked) -> Page:
         "receipts": [(one, results.summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
-        "awaiting": status["lines_awaiting_review"],
+        "awaiting": status["lines_awaiting_review"] + status.get("inbox", {"lines": 0})["lines"],
         "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
         "conversations": len(view.owned(EVIDENCE)),
     }

@@ -375,9 +375,9 @@ class _Unit:
         )
 
     def _context(self) -> list[Row]:
-        """The turns of the same session just before; not those that a model does not take."""
+        """The turns of the same session just before; not those that a model does not take, or may not see."""
         first = self.turns[0]
-        if first.doc_id not in self.view:
+        if first.doc_id not in self.view.for_models:
             return []
         before = [place for place in self.view.document(first.doc_id).entries if place.seq < first.seq]
         taken = (place for place in before[-CONTEXT_TURNS:] if place.seq not in self.view.tried)
