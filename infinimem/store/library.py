@@ -435,7 +435,7 @@ class Library:
         if plan.op == "append" and not plan.moves and len(done.documents) == len(into) <= 1:
             if done.added:
                 lines = plans.by_heading(plan.adds, first, done.added)
-                tail = Document.parse(*into, lines.encode("utf-8", "surrogateescape"))
+                tail = Document.parse(into[0], lines.encode("utf-8", "surrogateescape"))
                 self._append(tail)
                 seen = followed(known, tail.entries)
         else:
