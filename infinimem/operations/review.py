@@ -200,9 +200,12 @@ def _settle(
                 to = REFUSED if place.doc_id == INBOX else home_of(view, place.doc_id, REFUSED_TURNS)
             moves[row.seq] = Move(row.seq, to, "".join(place.headings[-1:]), why)
     known, left = _cited(view), _cited(view, moves)
+    mine = {seq for place in filter(None, map(view.entry, moves)) for seq in place.entry.origin}
     for turn in _turns(view) if moves and why == "approved" else ():
-        if (turn.seq in known or turn.seq in view.cited) and turn.seq not in left:
+        if turn.seq not in left and (turn.seq in known or turn.seq in view.cited):
             moves[turn.seq] = Move(turn.seq, home_of(view, turn.doc_id, EVIDENCE), "", why)
+        elif turn.seq in mine:  # told, so that who undoes this undoes first what approves the turn
+            moves[turn.seq] = Move(turn.seq, turn.doc_id, "", "awaits approval")
     if moves:
         yield from _carried_out(library, view, tuple(moves.values()))
 

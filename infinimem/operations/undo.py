@@ -15,7 +15,7 @@ from dataclasses import replace
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
+from infinimem.markdown.signature import format_seqs, parse_entry, parse_seqs, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
@@ -23,10 +23,10 @@ from infinimem.store.external_edits import differences, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
-from infinimem.store.plans import Rendered, is_emptied
+from infinimem.store.plans import Rendered, described, is_emptied
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
-from infinimem.store.spec import EVIDENCE
+from infinimem.store.spec import EVIDENCE, TOPICS, is_hidden
 from infinimem.store.view import View
 
 _NOTE = "takes back receipt "
@@ -133,14 +133,27 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
             before = _record_before(back, here, receipt, later, untouched)
         if before != here:
             done.documents[back.doc_id] = before
-    if gone:
-        done.documents |= _sound_records(view, done, gone, lost)
+    waiting = {row.seq for row in moved if is_hidden(row.was)}
+    if unseen := {*gone, *waiting}:
+        done.documents |= _sound_records(view, done, unseen, lost)
+        done.documents |= _untold(view, done, waiting)
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"
         )
     _set_rows(done, view, receipt, own)
     return done, lost
+
+
+def _untold(view: View, done: Rendered, waiting: Collection[int]) -> dict[str, Document | None]:
+    """Return topics whose summary tells of a line that awaits approval again, and texts that do, as gone."""
+    changed = dict[str, Document | None]()
+    for doc_id in view.owned(TOPICS, *folders().texts):
+        document = done.documents.get(doc_id, view.document(doc_id))
+        told = document and (described(document) or parse_seqs(str(document.header.values.get("from", "0"))))
+        if document and told and not set(told).isdisjoint(waiting):
+            changed[doc_id] = made_anew(document, True) if doc_id.startswith(TOPICS) else None
+    return changed
 
 
 def _sound_records(

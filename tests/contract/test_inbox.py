@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,26 @@ def test_undo_of_an_approval_takes_line_and_turn_back(tmp_path: Path) -> None:
     memory.undo(receipt.id, together=True)
     assert not seen(memory) and len(memory.review()) == 2
     assert before == {path: path.read_bytes() for path in root.glob("evidence/inbox/*.md")}
+
+
+@pytest.mark.parametrize("strategy", SYSTEMS)
+def test_what_was_made_of_it_meanwhile_goes_with_it(tmp_path: Path, strategy: str) -> None:
+    """Once its approval is undone, no summary and no record tells of a line or a turn."""
+    memory = library(tmp_path / "m", strategy=strategy)
+    memory.observe([TEA, replace(TEA, text="I drink canarytwo coffee at work.", session="s2")])
+    session = next(row.item for row in memory.review() if "canaryone" in row.text)
+    (receipt,) = memory.decide(approve=[session])
+    memory.decide(approve=["inbox"])
+    memory.observe(())
+    memory.consolidate()
+    assert seen(memory) == {"canaryone", "canarytwo"}
+    memory.undo(receipt.id, together=True)
+    assert seen(memory) == {"canarytwo"}
+    memory.decide(approve=["inbox"])
+    memory.observe(())
+    memory.consolidate()
+    assert seen(memory) == {"canaryone", "canarytwo"}
+    assert not [one for one in memory.doctor() if one.level == "error"]
 
 
 def test_what_was_recorded_before_waits_once_it_is_extracted_from(tmp_path: Path) -> None:
