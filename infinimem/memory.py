@@ -189,8 +189,7 @@ class Memory(Reader):
                 portion = pending[at : at + PORTION]
                 if not view.uncited(portion):
                     continue
-                whole = self.library.spec.has_entries  # to extract from what awaits approval
-                for attempt in self._drive(partial(self._observing, portion), view, whole):
+                for attempt in self._drive(partial(self._observing, portion), view):
                     if isinstance(attempt.outcome, Applied):
                         held = [seq for put in attempt.plan.records for seq in put.origin]
                         new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
@@ -204,7 +203,7 @@ class Memory(Reader):
         return new
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
-        return self.strategy.observe(view, view.uncited(portion))
+        return self.strategy.observe(view, view.whole.uncited(portion))
 
     def _tick(self, event: Tick, view: View) -> list[Receipt]:
         return self._driven(lambda view: self.strategy.tick(view, event), view)
@@ -213,23 +212,19 @@ class Memory(Reader):
         outcomes = (attempt.outcome for attempt in self._drive(propose, view))  # each holds a whole view
         return [each.receipt for each in outcomes if isinstance(each, Applied) and each.receipt]
 
-    def _drive(self, propose: Callable[[View], Plans], view: View, whole: bool = False) -> Iterator[_Attempt]:
+    def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
         """Apply a strategy's plans one by one, and yield what became of each. Where lines are forgotten
         meanwhile, what the strategy has thought so far may quote them: it begins anew. It sees the library as
-        models do, or the whole."""
+        models do."""
         library, llm = self.library, self.llm
         while True:
             view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
-            forgotten, attempt = last_forget(view), None
-            plans = propose(view if whole else view.for_models)
+            forgotten, plans, attempt = last_forget(view), propose(view.for_models), None
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
                     spent, began = llm.usage, library.clock()
-                    if attempt and not whole:
-                        seen = replace(attempt.outcome, view=attempt.outcome.view.for_models)
-                        plan = plans.send(seen)
-                    else:
-                        plan = plans.send(attempt.outcome) if attempt else next(plans)
+                    sent = attempt and replace(attempt.outcome, view=attempt.outcome.view.for_models)
+                    plan = plans.send(sent) if sent else next(plans)
                     outcome = library.apply(
                         plan,
                         base=view,

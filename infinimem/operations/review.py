@@ -20,20 +20,9 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.grounding.claims import is_repetition
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, INBOX, Located, Move, Plan, Receipt
-from infinimem.store import withheld
+from infinimem.store import spec, withheld
 from infinimem.store.library import Library
 from infinimem.store.plans import REVIEW, home_of
-from infinimem.store.spec import (
-    EVIDENCE,
-    HIDDEN,
-    INSTRUCTIONS,
-    PREFERENCES,
-    REFUSED,
-    REFUSED_TURNS,
-    STANDING,
-    TOPICS,
-    WAITING,
-)
 from infinimem.store.view import Rejected, View, archive_of
 from infinimem.store.withheld import mark
 
@@ -87,13 +76,13 @@ def awaiting(library: Library) -> tuple[ReviewItem, ...]:
 
 def _turns(view: View) -> Iterator[Located]:
     """Yield the turns that await approval."""
-    for doc_id in view.below(WAITING):
-        yield from view.document(doc_id).entries if not doc_id.startswith(REFUSED_TURNS) else ()
+    for doc_id in view.below(spec.WAITING):
+        yield from view.document(doc_id).entries if not doc_id.startswith(spec.REFUSED_TURNS) else ()
 
 
 def _cited(view: View, approved: Collection[int] = ()) -> set[int]:
     """Return the seqs from which an entry was drawn that waits, once some are approved, or was refused."""
-    ids = (*view.below(HIDDEN[1]), *((INBOX,) if INBOX in view else ()))
+    ids = (*view.below(spec.HIDDEN[1]), *((INBOX,) if INBOX in view else ()))
     places = (place for doc_id in ids for place in view.document(doc_id).entries)
     return {seq for place in places if place.seq not in approved for seq in place.entry.origin}
 
@@ -109,13 +98,16 @@ def inbox(view: View) -> list[ReviewItem]:
         return []
     rows = []
     for place in view.document(INBOX).entries if INBOX in view else ():
-        is_users = place.entry.source in ("user", "human") and {*place.headings} & {INSTRUCTIONS, PREFERENCES}
+        is_users = place.entry.source in ("user", "human") and {*place.headings} & {
+            spec.INSTRUCTIONS,
+            spec.PREFERENCES,
+        }
         said = next(filter(None, map(view.entry, place.entry.origin)), place)
-        rows.append(row(place, said, STANDING if is_users else CURRENT))
+        rows.append(row(place, said, spec.STANDING if is_users else CURRENT))
     if turns := [*_turns(view)]:
         known = {place.seq for place in view.uncited()} | _cited(view)
         left = (one for one in turns if one.seq not in known and one.seq not in view.cited)
-        rows += [row(turn, turn, home_of(view, turn.doc_id, EVIDENCE)) for turn in left]
+        rows += [row(turn, turn, home_of(view, turn.doc_id, spec.EVIDENCE)) for turn in left]
     return sorted(rows, key=lambda row: (row.item, row.seq))
 
 
@@ -144,7 +136,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(TOPICS)
+    there = survivor is not None and survivor.doc_id.startswith(spec.TOPICS)
     return replace(move, to=survivor.doc_id) if survivor and there else move
 
 
@@ -164,7 +156,7 @@ def _void(move: Move, marks: Mapping[int, str], view: View) -> str:
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
     plan = Plan(REVIEW, moves=(move,))
-    verdict = law.verify(plan, view.entry, (TOPICS,), {move.seq}, same=is_repetition)
+    verdict = law.verify(plan, view.entry, (spec.TOPICS,), {move.seq}, same=is_repetition)
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 
@@ -197,13 +189,15 @@ def _settle(
         if row.item.startswith(ALL) and (place := view.entry(row.seq)):
             to = row.now
             if why == "refused":
-                to = REFUSED if place.doc_id == INBOX else home_of(view, place.doc_id, REFUSED_TURNS)
+                to = (
+                    spec.REFUSED if place.doc_id == INBOX else home_of(view, place.doc_id, spec.REFUSED_TURNS)
+                )
             moves[row.seq] = Move(row.seq, to, "".join(place.headings[-1:]), why)
     known, left = _cited(view), _cited(view, moves)
     mine = {seq for place in filter(None, map(view.entry, moves)) for seq in place.entry.origin}
     for turn in _turns(view) if moves and why == "approved" else ():
         if turn.seq not in left and (turn.seq in known or turn.seq in view.cited):
-            moves[turn.seq] = Move(turn.seq, home_of(view, turn.doc_id, EVIDENCE), "", why)
+            moves[turn.seq] = Move(turn.seq, home_of(view, turn.doc_id, spec.EVIDENCE), "", why)
         elif turn.seq in mine:  # told, so that who undoes this undoes first what approves the turn
             moves[turn.seq] = Move(turn.seq, turn.doc_id, "", "awaits approval")
     if moves:

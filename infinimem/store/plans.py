@@ -21,12 +21,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import (
-    BUFFERS,
     CURRENT,
     INBOX,
     SOURCES,
     Derived,
-    Located,
     Move,
     NewEntry,
     Plan,
@@ -48,7 +46,7 @@ REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
-_WRITES = {REVIEW: (TOPICS, *BUFFERS, EVIDENCE, *HIDDEN), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
+_WRITES = {REVIEW: (TOPICS, CURRENT, INBOX, EVIDENCE, *HIDDEN), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 SEE_ALSO = "see_also"
 MOST = 3
@@ -276,7 +274,7 @@ class _PlanRenderer:
         arrivals: dict[str, dict[str, list[str]]] = {}
         leaving: dict[str, set[int]] = {}
         takers: dict[str, Counter[str]] = {}
-        turns: dict[str, list[Located]] = {}
+        turns: dict[str, list[law.Line]] = {}
 
         for seq, add in enumerate(plan.adds, first_seq):
             line = self._line(seq, add)
@@ -301,7 +299,7 @@ class _PlanRenderer:
             leaving.setdefault(place.doc_id, set()).add(move.seq)
             takers.setdefault(place.doc_id, Counter())[move.to] += 1
             if target.startswith(EVIDENCE):
-                turns.setdefault(target, []).append(place)
+                turns.setdefault(target, []).append((move.seq, place.entry.line))
             else:
                 arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
             self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, why))
@@ -310,8 +308,8 @@ class _PlanRenderer:
             self._documents[doc_id] = self._get(doc_id).without(seqs)
         for doc_id, sections in arrivals.items():
             self._put(doc_id, sections)
-        for doc_id, places in turns.items():
-            self._put_turns(doc_id, places)
+        for doc_id, lines in turns.items():
+            self._put_turns(doc_id, lines)
         for doc_id in leaving:
             if doc_id.startswith(EVIDENCE) and not self._get(doc_id).body.strip():
                 self._documents[doc_id] = None
@@ -368,17 +366,16 @@ class _PlanRenderer:
             document = document.insert(lines, heading)
         self._documents[doc_id] = document
 
-    def _put_turns(self, doc_id: str, places: Sequence[Located]) -> None:
+    def _put_turns(self, doc_id: str, lines: Sequence[law.Line]) -> None:
         """Put turns into a document of evidence, in the order in which they were said."""
         document = self._get(doc_id)
-        if not document.lines:  # it begins as the one that they stood in
-            old = self._view.document(places[0].doc_id)
+        if not document.lines and (place := self._view.entry(lines[0][0])):  # it begins as that of before
+            old = self._view.document(place.doc_id)
             head = replace(old, id=doc_id, lines=old.lines[: old.header.end], final_newline=True)
             document = headed(head, {"id": quote(doc_id)})
-        first = min(place.seq for place in places)
-        later = [place for place in document.entries if place.seq > first]
-        lines = [place.entry.line for place in sorted((*places, *later), key=lambda place: place.seq)]
-        self._documents[doc_id] = document.without({place.seq for place in later}).insert(lines)
+        later = [(p.seq, p.entry.line) for p in document.entries if p.seq > min(lines)[0]]
+        ordered = [line for _, line in sorted([*lines, *later])]
+        self._documents[doc_id] = document.without({seq for seq, _ in later}).insert(ordered)
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""

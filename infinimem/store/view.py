@@ -160,7 +160,6 @@ class View:
         self.upto: int | None = None
         """The last turn that counts as said, of those that are open; None if all do."""
         self._whole: View | None = None
-        """Of one for models: the library with what awaits approval."""
         self._ids = ids
         self._load = load
         self._lines = lines
@@ -174,7 +173,12 @@ class View:
 
     def derived(self, make: Derive[T]) -> T:
         """Return what a function makes of this snapshot, once; it may update what it made of one before."""
-        return self._derived.get(self._whole or self, make)
+        return self._derived.get(self.whole, make)
+
+    @property
+    def whole(self) -> View:
+        """The snapshot with what awaits approval."""
+        return self._whole or self
 
     @property
     def for_models(self) -> View:
