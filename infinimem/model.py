@@ -126,15 +126,7 @@ class NewEntry:
 
 
 Why = Literal[
-    "moved",
-    "split",
-    "merged",
-    "superseded",
-    "duplicate",
-    "reimported",
-    "awaits approval",
-    "approved",
-    "refused",
+    "moved", "split", "merged", "superseded", "duplicate", "reimported", "waits", "approved", "refused"
 ]
 
 

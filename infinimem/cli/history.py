@@ -175,7 +175,7 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
 @click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
 @click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
-    """7 is what receipt 7 withheld, 7:12,15 two lines of it; inbox is all that awaits approval.
+    """7 is what receipt 7 withheld, 7:12,15 two lines of it; inbox is what awaits approval.
 
     What cannot be done any more is shown once.
     """

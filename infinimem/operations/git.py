@@ -27,7 +27,7 @@ from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.model import BUFFERS, Receipt
+from infinimem.model import Receipt
 from infinimem.spec import folders
 from infinimem.store.files import Files
 from infinimem.store.library import Library
@@ -163,10 +163,7 @@ def _advice(error: Exception) -> str:
 
 
 def _ours() -> tuple[str, ...]:
-    return (
-        *(f"{one}.md" for one in BUFFERS),
-        *(folder.removesuffix("/") for folder in (*folders().owned, MEMORIES)),
-    )
+    return tuple(one.removesuffix("/") for one in (*folders().owned, MEMORIES))
 
 
 def _is_ours(path: str, files: Files) -> bool:

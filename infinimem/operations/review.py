@@ -199,7 +199,7 @@ def _settle(
         if turn.seq not in left and (turn.seq in known or turn.seq in view.cited):
             moves[turn.seq] = Move(turn.seq, home_of(view, turn.doc_id, spec.EVIDENCE), "", why)
         elif turn.seq in mine:  # told, so that who undoes this undoes first what approves the turn
-            moves[turn.seq] = Move(turn.seq, turn.doc_id, "", "awaits approval")
+            moves[turn.seq] = Move(turn.seq, turn.doc_id, "", "waits")
     if moves:
         yield from _carried_out(library, view, tuple(moves.values()))
 

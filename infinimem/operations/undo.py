@@ -9,13 +9,13 @@ and what was phrased about it is made anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_seqs, parse_entry, parse_seqs, tombstone
+from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
@@ -134,9 +134,11 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         if before != here:
             done.documents[back.doc_id] = before
     waiting = {row.seq for row in moved if is_hidden(row.was)}
-    if unseen := {*gone, *waiting}:
-        done.documents |= _sound_records(view, done, unseen, lost)
-        done.documents |= _untold(view, done, waiting)
+    if gone or waiting:
+        done.documents |= _sound_records(view, done, waiting.union(gone), lost)
+    for topic in (done.documents.get(one, view.document(one)) for one in view.below(TOPICS) if waiting):
+        if topic and waiting.intersection(described(topic)):
+            done.documents[topic.id] = made_anew(topic, True)
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"
@@ -145,19 +147,8 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
     return done, lost
 
 
-def _untold(view: View, done: Rendered, waiting: Collection[int]) -> dict[str, Document | None]:
-    """Return topics whose summary tells of a line that awaits approval again, and texts that do, as gone."""
-    changed = dict[str, Document | None]()
-    for doc_id in view.owned(TOPICS, *folders().texts):
-        document = done.documents.get(doc_id, view.document(doc_id))
-        told = document and (described(document) or parse_seqs(str(document.header.values.get("from", "0"))))
-        if document and told and not set(told).isdisjoint(waiting):
-            changed[doc_id] = made_anew(document, True) if doc_id.startswith(TOPICS) else None
-    return changed
-
-
 def _sound_records(
-    view: View, done: Rendered, gone: Collection[int], lost: Collection[str]
+    view: View, done: Rendered, gone: Set[int], lost: Collection[str]
 ) -> Mapping[str, Document | None]:
     """Return what else becomes of records: none comes back of a forgotten turn, and none of which no way back
     is kept stands; their turns are told anew."""
@@ -167,7 +158,9 @@ def _sound_records(
 
     def doomed(document: Document) -> bool:
         links = map(link_to, document.lines[: document.header.end])
-        return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
+        told = gone & {*described(document)} if document.id.startswith(folders().texts) else ()
+        is_lost = document.id in lost or bool(told)
+        return is_lost or not names.issuperset({*sources_of(document), *filter(None, links)})
 
     return without_records(after, gone, doomed)
 

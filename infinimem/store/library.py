@@ -146,7 +146,7 @@ class Library:
         self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
-        needed = (*folders().owned, *(f"{buffer}.md" for buffer in BUFFERS)) if self.initialised else ()
+        needed = folders().owned if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[str, Mapping[str, Document]] = "", {}
         self._index = Index(str(self.files.root), self.spec.name)

@@ -20,24 +20,13 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import (
-    CURRENT,
-    INBOX,
-    SOURCES,
-    Derived,
-    Move,
-    NewEntry,
-    Plan,
-    Reason,
-    Receipt,
-    ReceiptRow,
-)
+from infinimem.model import CURRENT, SOURCES, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import ID, aliases_of, fold
 from infinimem.store.receipts import format_receipt, last_forget, with_suffix
-from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, MEMORIES, TOPICS, WAITING
+from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, INBOX, MEMORIES, TOPICS, WAITING
 from infinimem.store.state import REFUSED, drawn_list
 from infinimem.store.view import View, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
@@ -97,9 +86,7 @@ def awaiting(plan: Plan, view: View) -> Plan:
     waiting = {seq for seq, doc_id in turns.items() if doc_id.startswith(WAITING)}
     if view.settings.write.approve:
         homes = {doc_id: home_of(view, doc_id, WAITING) for doc_id in {*turns.values()}}
-        moves = [
-            Move(seq, homes[turns[seq]], why="awaits approval") for seq in sorted(turns.keys() - waiting)
-        ]
+        moves = [Move(seq, homes[turns[seq]], why="waits") for seq in sorted(turns.keys() - waiting)]
         plan, waiting = replace(plan, moves=(*plan.moves, *moves)), {*turns}
     adds = [add if waiting.isdisjoint(add.origin) else replace(add, to=INBOX) for add in plan.adds]
     return replace(plan, adds=tuple(adds))
@@ -491,10 +478,10 @@ def is_emptied(document: Document, keys: Collection[str]) -> bool:
 
 
 def described(document: Document) -> tuple[int, ...]:
-    """Return the seqs that its summary says it describes; none if it does not say."""
+    """Return the seqs that its summary, or a text, says it describes; none if it does not say."""
     aux = document.header.values.get("aux")
     try:
-        return parse_seqs(str(aux["from"])) if isinstance(aux, dict) else ()
+        return parse_seqs(str(aux["from"] if isinstance(aux, dict) else document.header.values["from"]))
     except (KeyError, ValueError):
         return ()
 

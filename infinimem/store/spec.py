@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from infinimem.markdown.characters import normalize
-from infinimem.model import INBOX
+from infinimem.model import INBOX as INBOX
 from infinimem.spec import MEMORIES as MEMORIES
 
 TOPICS, ARCHIVE = "topics/", "archive/"

@@ -313,7 +313,7 @@ class View:
 
     def owned(self, *folders: str) -> tuple[str, ...]:
         """Return ids of the program's own documents under these folders."""
-        return tuple(i for i in self._ids if i.startswith(folders)) if self.initialised else ()
+        return tuple(i for folder in folders for i in self.below(folder)) if self.initialised else ()
 
     @cached_property
     def lines(self) -> Lines:
@@ -371,13 +371,15 @@ class View:
     def _left(self, seq: int) -> bool:
         return seq in self.tried and self.tried[seq].kind == LEFT
 
-    def unfiled(self) -> tuple[int, ...]:
-        """Return seqs of turns that readers see themselves: no entry says, acceptably, what they do."""
-        lines = self.lines
-        left = {*self.refused, *filter(self._left, self.tried)}
-        refused = (seq for seq in left if seq not in lines.cited and lines.is_said(seq))
-        uncited = lines.uncited() if self.spec.sparse else refused
-        return tuple(sorted({place.seq for place in self.uncited()}.union(uncited) - lines.hidden))
+    @cached_property
+    def unfiled(self) -> frozenset[int]:
+        """Seqs of turns that readers see themselves: no entry says, acceptably, what they do."""
+        lines, left = self.lines, {*filter(self._left, self.tried)}
+        waiting = {*lines.waiting()} - left
+        if self.spec.has_entries and self.drawn is None:
+            waiting = {place.seq for place in self.uncited()}
+        refused = (seq for seq in {*self.refused, *left} if seq not in lines.cited and lines.is_said(seq))
+        return frozenset(waiting.union(lines.uncited() if self.spec.sparse else refused) - lines.hidden)
 
     @property
     def processed(self) -> frozenset[int]:

@@ -255,10 +255,7 @@ def find_residue(files: Files, view: View, texts: Texts, preview: bool = False) 
             names |= called - {""}
         elif doc_id.startswith((*BUFFERS, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
             found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
-    listed, own = (
-        {one.path for one in found},
-        (*(f"{one}.md" for one in BUFFERS), *folders().owned, STATE, "/"),
-    )
+    listed, own = {one.path for one in found}, (*folders().owned, STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
