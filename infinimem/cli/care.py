@@ -29,8 +29,6 @@ _LABELS = {
     "evidence": "recorded turns",
     "pending": "turns not processed yet",
     "lines awaiting review": "archivings awaiting review",
-    "inbox lines": "lines awaiting approval",
-    "inbox approve": "what comes in awaits approval",
     "based on superseded": "lines and summaries based on superseded lines",
     "git waiting": "receipts not committed to git",
     **{

@@ -206,17 +206,15 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
         what = f"withheld by receipt {item}" if item.isdigit() else "awaits approval"
         out.line(f"{item}: {what}, {counted(len(lines), 'line')}", "bold")
         for row in lines:
-            if row.by is None:
-                out.line(f"  {row.seq}  {row.was} → {row.now}")
-                out.line(f"    + {row.text}", "green")
-                continue
-            words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
-            by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
-            void = f"; void: {row.void}" if row.void else ""
-            way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
-            out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
-            out.line(f"    - {row.text}", "red")
-            out.line(f"    + {row.by_text}", "green")
+            way = f"  {row.seq}  {row.was or 'gone'} → {row.now}"
+            if row.by:
+                words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+                why = CODES.get(row.code, row.code) + (f"; void: {row.void}" if row.void else "")
+                way += f", {words} {row.by} ({row.by_where or 'gone'}); {why}"
+            out.line(way, "yellow" if row.void else None)
+            out.line(f"    {'-' if row.by else '+'} {row.text}", "red" if row.by else "green")
+            if row.by:
+                out.line(f"    + {row.by_text}", "green")
         shown += len(lines)
     if shown:
         out.say(

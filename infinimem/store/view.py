@@ -184,10 +184,8 @@ class View:
     def for_models(self) -> View:
         """The same snapshot as models see it: without the inbox and what was refused, and where there is such
         without receipts, which may tell of it."""
-        if not self.initialised or self._whole:
-            return self
         hidden = {doc_id for folder in HIDDEN for doc_id in self.below(folder)}
-        if not hidden and INBOX not in self:
+        if not (self.initialised and (hidden or INBOX in self)):
             return self
         hidden.update((INBOX, *self.below(JOURNAL)))
         twin = copy(self)
