@@ -223,8 +223,8 @@ class Memory(Reader):
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
                     spent, began = llm.usage, library.clock()
-                    sent = attempt and replace(attempt.outcome, view=attempt.outcome.view.for_models)
-                    plan = plans.send(sent) if sent else next(plans)
+                    seen = attempt.outcome.view.for_models if attempt else view
+                    plan = plans.send(replace(attempt.outcome, view=seen)) if attempt else next(plans)
                     outcome = library.apply(
                         plan,
                         base=view,
