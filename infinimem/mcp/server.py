@@ -38,9 +38,8 @@ from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
 from infinimem.results import tasks_claimed
 from infinimem.serving.http import names, refused, reply, serve
-from infinimem.store.spec import is_hidden
 from infinimem.store.state import unanswered_message
-from infinimem.store.view import View
+from infinimem.store.view import View, is_hidden
 from infinimem.tools.tool import LABEL, Result, Rule, Tool, shown, span
 
 NAME = "infinimem"

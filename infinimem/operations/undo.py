@@ -26,8 +26,8 @@ from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, 
 from infinimem.store.plans import Rendered, described, is_emptied
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
-from infinimem.store.spec import EVIDENCE, TOPICS, is_hidden
-from infinimem.store.view import View
+from infinimem.store.spec import EVIDENCE, TOPICS
+from infinimem.store.view import View, is_hidden
 
 _NOTE = "takes back receipt "
 _WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed")

@@ -34,11 +34,6 @@ _LINK = re.compile(r"[#^\[\]|]")
 """What a `[[link]]` gives another meaning, so that none can lead to the document."""
 
 
-def is_hidden(doc_id: str) -> bool:
-    """Return whether no model is shown a document: what stands there awaits approval, or was refused."""
-    return doc_id == INBOX or doc_id.startswith(HIDDEN)
-
-
 def slug(text: str) -> str:
     """Return its letters a-z and digits, with a hyphen for each gap; "" for none ("Dr. Vű": "dr-vu")."""
     plain = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()

@@ -30,7 +30,7 @@ from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
 from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former, said_at
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS, is_hidden
+from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
@@ -61,6 +61,11 @@ class CatalogRow:
     entries: int
     archived: int
     """Lines that left this topic for the archive: a question about the past may find them there."""
+
+
+def is_hidden(doc_id: str) -> bool:
+    """Return whether no model is shown a document: what stands there awaits approval, or was refused."""
+    return doc_id == INBOX or doc_id.startswith(HIDDEN)
 
 
 def archive_of(topic: str) -> str:
