@@ -99,14 +99,14 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     def show() -> None:
         for place in entries:
             out.line(f"{place.entry.seq}\t{place.entry.text}")
-        _say_inbox(out, memory)
+        waiting = _say_inbox(out, memory)
         if not evidence:
             out.say("it was recorded before, nothing was added")
         elif memory.by_agent:
             out.say(f"recorded as evidence {evidence[0]}; {_waits(memory)}")
         elif not entries:
-            nothing = "" if evidence[0] in memory.unanswered() else "; nothing in it to keep beyond that"
-            out.say(f"recorded as evidence {evidence[0]}{nothing}")
+            is_done = not (waiting or evidence[0] in memory.unanswered())
+            out.say(f"recorded as evidence {evidence[0]}" + "; nothing in it to keep beyond that" * is_done)
         if receipt:
             show_receipt(out, receipt)
 
@@ -115,11 +115,12 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     _end(options, result, show, entries.unanswered)
 
 
-def _say_inbox(out: Output, memory: Memory) -> None:
+def _say_inbox(out: Output, memory: Memory) -> int:
     from infinimem.operations.review import inbox
 
     if waiting := len(inbox(memory.view)):
         out.say(f"awaiting approval: {counted(waiting, 'line')}; infinimem review")
+    return waiting
 
 
 def _waits(memory: Memory) -> str:
