@@ -25,6 +25,7 @@ from infinimem.operations.forget.forget import Forgotten
 from infinimem.reader import Reader
 from infinimem.results import counted, tasks_claimed
 from infinimem.store.state import unanswered_message
+from infinimem.store.view import is_hidden
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
 ASKED = 20  # lines that a person is shown
@@ -194,6 +195,8 @@ def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
                 notes.append(unanswered_message(failed))
         except ModelUnavailable as error:
             notes.append(str(error))
+        if places and is_hidden(places[0].doc_id):
+            notes.append("no tool shows it until a person approves it: infinimem review")
         seq = places[0].entry.seq if places else None
         drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
         result: Result = {

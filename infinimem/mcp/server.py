@@ -307,7 +307,7 @@ def _list_resources(memory: Reader, wanted: _Page) -> types.ListResourcesResult:
     cursor = wanted.cursor if wanted else None
     if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
         raise MCPError(types.INVALID_PARAMS, "this cursor is none; list again from the start")
-    view = memory.view
+    view = memory.view.for_models
     ids, start = view.ids(), int(cursor or 0)
     rows = [(doc_id, view.document(doc_id)) for doc_id in ids[start : start + PAGE]]
     resources = [
@@ -331,7 +331,7 @@ def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> t
         raise MCPError(
             types.INVALID_PARAMS, f"this is no document of the memory; addresses begin with {_PREFIX}"
         )
-    view = memory.view
+    view = memory.view.for_models
     try:
         document = view.document(view.resolve(unquote(uri.removeprefix(_PREFIX), errors="surrogateescape")))
         text = document.text(1, len(document.lines))
