@@ -222,14 +222,15 @@ class Memory(Reader):
             forgotten, plans, attempt = last_forget(view), propose(view.for_models), None
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
-                    spent, began = llm.usage, library.clock()
+                    spent, authors, began = llm.usage, len(llm.authors), library.clock()
                     seen = attempt.outcome.view.for_models if attempt else view
                     plan = plans.send(replace(attempt.outcome, view=seen)) if attempt else next(plans)
+                    names = sorted({*llm.authors[authors:]})
                     outcome = library.apply(
                         plan,
                         base=view,
                         strategy=library.spec.name,
-                        model=llm.name,
+                        model=llm.name + (f" ({', '.join(names)})" if names else ""),
                         usage=llm.usage - spent,
                         began=began,
                     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Options, command, document_ids, numbers
+from infinimem.cli.options import COUNT, Options, command, document_ids, numbers
 from infinimem.cli.output import Output, ago
 from infinimem.errors import UsageError
 from infinimem.markdown.signature import parse_entry
@@ -63,7 +62,7 @@ def unsigned(line: str) -> str:
 
 
 @command()
-@click.argument("seq", type=click.IntRange(min=1))
+@click.argument("seq", type=COUNT)
 def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
@@ -142,7 +141,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 
 
 @command()
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=COUNT, metavar="N", help="Only the newest N.")
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().receipts()[::-1][:limit]
@@ -250,18 +249,15 @@ def forget(
         going = memory.forget(numbers(seqs, "--seq"), **wanted, dry_run=True)
     for note in going.notes:
         out.say(f"note: {note}")
-    asked = bool(going.files) and not (dry_run or yes) and out.for_people and sys.stdin.isatty()
-    if asked:
-        _show_going(out, going)
-        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
-        yes = click.confirm(f"Forget {what} for good?", err=True)
     if dry_run or not going.files or not yes:
-        out.result(forgotten_json(going, planned=True), lambda: None if asked else _show_going(out, going))
+        out.result(forgotten_json(going, planned=True), lambda: _show_going(out, going))
         if not going.files:
             out.say("nothing matches: there is nothing to forget")
-        elif not dry_run:
-            out.say("nothing was forgotten" if asked else "nothing was forgotten; add --yes to forget them")
-        return
+        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
+        if dry_run or not going.files or not out.confirms(f"Forget {what} for good?"):
+            if going.files and not dry_run:
+                out.say("nothing was forgotten; add --yes to forget them")
+            return
     with out.progress("Forgetting"):
         done = memory.forget(numbers(seqs, "--seq"), **wanted)
     typed = sum(row.seq is None for row in going.rows)

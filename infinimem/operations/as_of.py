@@ -210,7 +210,7 @@ def before(
     the receipt; of each that is `made` there, that of the next. UsageError as of `Memory.repeat`."""
     view, receipts = library.view(), library.receipts()
     first = named(receipts, name)
-    if (first.strategy, first.model) != (library.spec.name, model):
+    if (first.strategy, first.model.partition(" (")[0]) != (library.spec.name, model):
         raise UsageError(
             f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
         )

@@ -50,7 +50,9 @@ _LINK = re.compile(r"\[\[([^\[\]|#]+)")
 HEADER_KEYS = frozenset(
     {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases", SEE_ALSO}
 )
-"""The keys of a topic document's header that the program writes; all others are a person's."""
+"""The keys of a topic document's header that the program writes, and `TYPE`; all others are a person's."""
+TYPE = ("type", "topic")
+"""By which other programs tell a topic document from pages of other kinds."""
 
 LOG_LENGTH = 20
 """Entries of a document's update_log; the journal has all."""
@@ -370,9 +372,7 @@ class _PlanRenderer:
         emptied = {
             doc_id: document
             for doc_id in takers
-            if (document := documents[doc_id])
-            and doc_id.startswith(TOPICS)
-            and is_emptied(document, HEADER_KEYS)
+            if (document := documents[doc_id]) and doc_id.startswith(TOPICS) and is_emptied(document)
         }
         documents.update(dict.fromkeys(emptied))
         for doc_id, document in emptied.items():
@@ -451,6 +451,7 @@ class _PlanRenderer:
             aux += ", unverified: true"
         header: dict[str, str | None] = {
             "id": quote(document.id),
+            **(dict([TYPE]) if TYPE[0] not in document.header.values else {}),
             **({"title": quote(title)} if (title := one_line(clean_text(fresh.title))) else {}),
             "summary": quote(one_line(clean_text(summary))),
             "token_count": str(tokens.count(document.body)),
@@ -468,13 +469,20 @@ class _PlanRenderer:
         return headed(document, header)
 
 
-def is_emptied(document: Document, keys: Collection[str]) -> bool:
-    """Return whether nothing of a person's or of the memory is left in it, but these header keys."""
+def foreign_keys(document: Document) -> set[str]:
+    """Return the keys of its header that a person gave it."""
+    return {
+        key
+        for key, value in document.header.values.items()
+        if key not in HEADER_KEYS and (key, value) != TYPE
+    }
+
+
+def is_emptied(document: Document, keys: Collection[str] = ()) -> bool:
+    """Return whether nothing of a person's or of the memory is left in it, but these header keys and ours."""
     holds = document.entries or document.unsigned or document.has_prose
     head = document.lines[: document.header.end]
-    return not (
-        holds or document.header.values.keys() - keys or any(line.lstrip()[:1] == "#" for line in head)
-    )
+    return not (holds or foreign_keys(document) - {*keys} or any(line.lstrip()[:1] == "#" for line in head))
 
 
 def described(document: Document) -> tuple[int, ...]:
