@@ -31,7 +31,7 @@ from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import CURRENT, Receipt
+from infinimem.model import BUFFERS, Receipt
 from infinimem.spec import folders
 from infinimem.store.commit import LATEST
 from infinimem.store.files import Files
@@ -184,7 +184,7 @@ def _advice(error: Exception) -> str:
 
 
 def _ours() -> tuple[str, ...]:
-    return (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*folders().owned, MEMORIES)))
+    return tuple(one.removesuffix("/") for one in (*folders().owned, MEMORIES))
 
 
 def _is_ours(path: str, files: Files) -> bool:
@@ -292,7 +292,7 @@ def mend(library: Library) -> list[str]:
 def set_up_rows() -> list[tuple[str, str]]:
     """Return what `set_up` writes: files, and lines of them."""
     tops = (folder for folder in folders().owned if folder.count("/") == 1)
-    paths = (f"/{CURRENT}.md", *(f"/{folder}**" for folder in tops))
+    paths = (*(f"/{name}.md" for name in BUFFERS), *(f"/{folder}**" for folder in tops))
     return [
         *((ATTRIBUTES, f"{path} merge=infinimem") for path in paths),
         (".git/config", f"{OURS} = {DRIVER}"),
@@ -316,7 +316,7 @@ def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> No
     was, mine, yours = (path.read_bytes() for path in (base, ours, theirs))
     named = (Document.parse("", data).header.values.get("id", "") for data in (mine, yours))
     doc_id = (name or max(map(str, named))).removesuffix(".md")
-    start = max(doc_id.find(one) for one in (CURRENT, *folders().owned))  # of a library below the top
+    start = max(doc_id.find(one) for one in (*BUFFERS, *folders().owned))  # of a library below the top
     ours.write_bytes(merged(doc_id[max(start, 0) :], was or None, mine, yours))
 
 
@@ -326,7 +326,7 @@ def _settled(library: Library, repository: Repository, done: list[str]) -> tuple
     done += mend(library)
     if repository.is_merging:
         marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
-        repository.end_merge((f"{CURRENT}.md", *folders().owned), marked)
+        repository.end_merge((*(f"{name}.md" for name in BUFFERS), *folders().owned), marked)
         if left := repository.conflicting():
             return left
     with library.locked() as view:

@@ -15,7 +15,7 @@ from itertools import chain
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
-from infinimem.model import CURRENT, Entry, Located, ReceiptRow
+from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
 from infinimem.store.receipts import Tale, tales_of
@@ -81,7 +81,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     typed = [
         (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
     ]
-    said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
+    said, entries = _by_seq(view, view.owned(EVIDENCE)), _by_seq(view, tracked(view))
     kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
     shared = {turn.seq for turn in turns if turn.entry.line != kept[turn.seq].entry.line}
@@ -156,7 +156,7 @@ def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
     if any(place.entry.line in tale.quoted for place in places):
         return True
     docs = {place.doc_id for place in places}
-    return is_shared and len(docs) == len(places) and docs <= {CURRENT, *chain.from_iterable(tale.steps)}
+    return is_shared and len(docs) == len(places) and docs <= {*BUFFERS, *chain.from_iterable(tale.steps)}
 
 
 def _standing(places: Sequence[Located], tale: Tale) -> list[Located]:
@@ -246,17 +246,13 @@ def differences(
 
 
 def tracked(view: View) -> list[str]:
-    """Return the documents whose lines are remembered: CURRENT, topics, then the archive."""
-    return [*live(view), *_own(view, ARCHIVE)]
+    """Return the documents whose lines are remembered: CURRENT, INBOX, topics, then the archive."""
+    return [*live(view), *view.owned(ARCHIVE)]
 
 
 def live(view: View) -> list[str]:
-    """Return the documents of entries that stand: CURRENT and topics."""
-    return [*((CURRENT,) if CURRENT in view and not view.is_note(CURRENT) else ()), *_own(view, TOPICS)]
-
-
-def _own(view: View, folder: str) -> list[str]:
-    return [doc_id for doc_id in view.below(folder) if not view.is_note(doc_id)]
+    """Return the documents of entries that stand, or await approval: CURRENT, INBOX and topics."""
+    return [*(one for one in BUFFERS if one in view and view.initialised), *view.owned(TOPICS)]
 
 
 # ── taken in ───────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +306,7 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     for doc_id in {line.doc_id for line in edits.left}:
         document = done.documents.get(doc_id) or view.document(doc_id)
         rest = document.lacking([line for line in edits.left if line.doc_id == doc_id])
-        done.documents[doc_id] = None if doc_id != CURRENT and is_emptied(rest, HEADER_KEYS) else rest
+        done.documents[doc_id] = None if doc_id not in BUFFERS and is_emptied(rest, HEADER_KEYS) else rest
     return done
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, heading_title, is_signed
 from infinimem.markdown.header import flow, key_lines
-from infinimem.model import CURRENT, ReceiptRow
+from infinimem.model import BUFFERS, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.external_edits import DOUBLED
 from infinimem.store.plans import LOG_LENGTH, Rendered
@@ -216,7 +216,7 @@ def original(document: Document, view: View) -> str:
     own id if it is none."""
     match = _COPY.search(document.id)
     name = document.id[: match.start()] if match else document.id
-    if match is None or name not in view or not (name == CURRENT or name.startswith(folders().owned)):
+    if match is None or name not in view or not (name in BUFFERS or name.startswith(folders().owned)):
         return document.id
     named = document.header.values.get("id", document.id if match[1] else name)
     return name if named == name else document.id
