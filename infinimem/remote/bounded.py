@@ -101,8 +101,7 @@ class Transport(httpx2.BaseTransport):
 
 
 class _Exchange(threading.Thread):
-    """A request and its answer: `status`, `fields` and `body` (a byte more than the largest), or a
-    `problem`."""
+    """A request and its answer (of the body a byte more than the largest), or a `problem`."""
 
     def __init__(
         self, connection: HTTPConnection, send: Callable[[], None], seconds: float, largest: int
