@@ -383,10 +383,7 @@ class Configuration:
 
 def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bool = False) -> Configuration:
     """Return what is in force for a library, or for a call that needs none; `trusted` if the caller vouches.
-
-    Raises:
-        SettingsError, FormatTooNew: a file or a variable cannot be used.
-    """
+    SettingsError or FormatTooNew if a file or a variable cannot be used."""
     given = parse_values(data, str(library / SETTINGS) if library else SETTINGS)
     proposed = {name: value for name, value in given.items() if not is_harmless(name, value)}
     if library and proposed and not trusted:

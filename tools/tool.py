@@ -188,10 +188,7 @@ class ArgumentError(ValueError):
 
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments to call with, and what was changed about them; ArgumentError if one cannot be
-    mended.
-
-    None counts as not given, as does "" where it is not required; an unknown name is ignored and told.
-    """
+    mended. None counts as not given, as does "" where it is not required."""
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}
     notes = [
@@ -257,11 +254,8 @@ def rows(
     dated: Callable[[str], str] | None = None,
     raw: Callable[[str, int], str] | None = None,
 ) -> Iterator[str]:
-    """Return the lines of a result of one of the five, whose last row is a total; or rows as they are.
-
-    With `ids` entries are told with their numbers; `dated` tells a day in other words; `raw` gives a line as
-    it stands in the file, and all are told so, blank ones too.
-    """
+    """Return the lines of a result of one of the five, whose last row is a total; or rows as they are. `ids`:
+    entries with their numbers; `dated` tells a day in other words; `raw` gives a line as in the file."""
     if "rows" in result:
         yield from map(shown, result["rows"])
         return

@@ -255,11 +255,8 @@ def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
 
 @lru_cache(maxsize=1)
 def cross_encoder(path: Path) -> Callable[[str, Iterable[str]], list[float]]:
-    """Load the model of a folder, as of `minilm`; it tells how likely texts answer a question, to 6 decimals:
-    a sigmoid of the logit of each, read together with it. No such model comes with the program.
-
-    Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
-    """
+    """Load the model of a folder, as of `minilm`, that tells how likely texts answer a question.
+    Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2."""
     weights, rules = files_in(path, "cross-encoder", "*.onnx")
     with _loading("minilm", weights):  # which needs the same packages
         network = Network(weights.read_bytes(), rules.read_bytes(), 512)
