@@ -34,7 +34,7 @@ from infinimem import tokens
 from infinimem.errors import DocumentNotFound, UsageError
 from infinimem.grounding.sentences import asks
 from infinimem.index.arcs import PEOPLE, beside, course, shortened, telling
-from infinimem.index.pieces import LONG, Pieces
+from infinimem.index.pieces import LONG
 from infinimem.index.questions import asked_of
 from infinimem.index.search import searcher
 from infinimem.llm import tasks
@@ -45,7 +45,6 @@ from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, St
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
-from infinimem.terms import analyzer
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.tool import rows, scope_of
 
@@ -76,9 +75,6 @@ FIRST = 5
 FLOOR = 0.3
 """Of the best entry's score; what has less is not shown. It costs 0.1 % of LoCoMo's gold turns in 1,024
 tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
-MANY = 300
-"""Documents and uncited turns up to which each partition is looked at; of more the index ranks."""
-K1, B = 1.5, 0.75
 ARC = "arc"
 """The stage by which evidence is known as a course, which is shown in order of time."""
 
@@ -548,42 +544,13 @@ def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Re
 # ── partitions ──────────────────────────────────────────────────────────────────────────────────
 
 
-class _Partitions:
-    """Heading blocks, and turns that no entry cites yet: document, first and last line as that is shown."""
-
-    def __init__(self, view: View, *_: object) -> None:
-        from rank_bm25 import BM25Okapi
-
-        pieces = Pieces(view)
-        terms = {
-            (doc_id, block.start_line, block.end_line): terms
-            for doc_id in view.ids()
-            for block, terms in pieces.parts(as_shown(view, doc_id))
-        }
-        for place in filter(None, map(view.entry, view.unfiled())):
-            lines = (place.start_line, place.end_line)
-            terms[place.doc_id, *lines] = pieces.terms_at(view.document(place.doc_id), *lines)
-        self.terms = {place: some.split() for place, some in terms.items() if some}
-        self.engine = BM25Okapi([*self.terms.values()], k1=K1, b=B) if self.terms else None
-
-
 def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
-    """Return the partitions that answer a question best by Okapi BM25; of a large library the index ranks.
+    """Return the partitions that answer a question best, as the library ranks them.
     Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677."""
-    if len(view.ids()) + len(view.unfiled()) > MANY:
-        found = searcher(view).blocks(question, limit * (len(without) + 1))
-        return [block for block in found if block.doc_id not in without][:limit]
-    held = view.derived(_Partitions)
-    terms = analyzer(view.settings.search.language).query_terms(question)
-    wanted = frozenset(terms)
-    rows = {
-        at: place
-        for at, (place, own) in enumerate(held.terms.items())
-        if place[0] not in without and not wanted.isdisjoint(own)
-    }
-    scores = held.engine.get_batch_scores(terms, [*rows]) if held.engine else ()
-    best = sorted((-round(score, 6), place) for score, place in zip(scores, rows.values(), strict=True))
-    return [replace(shown(view, *place), score=-score) for score, place in best[:limit]]
+    found = searcher(view).blocks(question, limit * (len(without) + 1))
+    best = [block for block in found if block.doc_id not in without][:limit]
+    texts = {block.doc_id: shown(view, block.doc_id) for block in best if current_text(view, block.doc_id)}
+    return [texts.get(block.doc_id, block) for block in best]
 
 
 # ── the trace ───────────────────────────────────────────────────────────────────────────────────
