@@ -159,6 +159,7 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     if span is None:
         return False
     for text, said in told:
+        text = _RATE.sub(" , ", text)
         times = mentions(text, said) if said else []
         for first, last in (meant for mention in times for meant in mention.spans):
             slack = timedelta(days=1 + (last - first).days // 7)
@@ -345,9 +346,10 @@ _TABLE: tuple[tuple[str, _Reader], ...] = (
         lambda match, said: [_away(said, "day", _NEAR_DAYS[match["near"].lower()])],
     ),
     (rf"\b{_N} {_UNIT} (?P<side>ago|back|earlier|from now)\b", _counted),
-    (rf"\b\d+ \w+ in an? {_UNIT}\b", lambda match, said: ()),  # how often, or how fast
     (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
     (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
     (rf"\b(?:{_WHICH} |on |since |by |until ){_WEEKDAY}\b(?! (?:of|\w+(?:ing|noon|ght)s)\b)", _weekday),
 )
+_RATE = re.compile(rf"\b\d+ \w+ in an? {_UNIT}\b", re.IGNORECASE)
+"""How often something happens, or how fast: no time of it."""
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)

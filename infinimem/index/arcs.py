@@ -65,12 +65,11 @@ def telling(question: str, text: str, room: int = ROOM, language: str = "english
 def shortened(view: View, question: str, items: Iterable[Retrieved]) -> list[Retrieved]:
     """Return entries with their long texts cut to what is telling; of a list's items, the list once."""
     shown: dict[str, Retrieved] = {}
-    language = view.settings.search.language
     for item in items:
-        if item.physical:
-            text = item.text
-        else:
-            text = _list_of(view, item) or telling(question, item.text, language=language)
+        text = item.text
+        if not item.physical:
+            language = view.settings.search.language
+            text = _list_of(view, item) or telling(question, text, language=language)
         shown.setdefault(text, replace(item, text=text))
     return [*shown.values()]
 
