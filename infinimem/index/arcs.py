@@ -28,7 +28,7 @@ ROOM, PART = 400, 160
 CANDIDATES, NEAR = 2000, 200
 """Lines that are looked at for a course; for the other side of a hit, or a later value."""
 FLOOR = 0.15
-"""Of the best turn's score; a course has no turn with less."""
+"""Of the best turn's score; with less a turn is in a course only if it has a word of the question."""
 REPLIES = 4
 """One part of so many of a course is what an AI said, unless the user's own words are asked for."""
 EACH = 2
@@ -85,8 +85,10 @@ def course(view: View, question: str, budget: int) -> list[Retrieved]:
     unsaid = (item for item in search.entries(question, CANDIDATES) if not item.origin)
     found = sorted([*lines, *unsaid], key=lambda item: -item.score)
     best: dict[tuple[str, int], Retrieved] = {}
+    words = analyzer(view.settings.search.language)
+    wanted = frozenset(words.query_terms(question))
     for item in found:
-        if item.score >= FLOOR * found[0].score:
+        if item.score >= FLOOR * found[0].score or not wanted.isdisjoint(words.tokens(item.text)):
             best.setdefault((item.doc_id, item.start_line), item)
     own = [item for item in best.values() if item.source in PEOPLE]
     others = [] if own and asks("my words", question) else [item for item in best.values() if item not in own]
