@@ -91,7 +91,9 @@ def course(view: View, question: str, budget: int) -> list[Retrieved]:
         if item.score >= FLOOR * found[0].score or not wanted.isdisjoint(words.tokens(item.text)):
             best.setdefault((item.doc_id, item.start_line), item)
     own = [item for item in best.values() if item.source in PEOPLE]
-    others = [] if own and asks("my words", question) else [item for item in best.values() if item not in own]
+    others = [item for item in best.values() if item.source not in PEOPLE]
+    if own and asks("my words", question):
+        others = []
     share = budget - budget // REPLIES if own and others else budget
     shown = _fitting(view, question, own or others, share)
     if own:
@@ -105,8 +107,8 @@ def _fitting(view: View, question: str, items: Sequence[Retrieved], budget: int)
     room = min(max(5 * budget // max(len(items), 1), PART), 2 * ROOM) if is_own else ROOM
     shown, language = list[Retrieved](), view.settings.search.language
     for item in items:
-        whole = view.entry(item.seqs[0]) if len(item.seqs) == 1 else None
-        text = telling(question, whole.text if whole else item.text, room, language, is_own)
+        turn = view.entry(item.seqs[0]) if len(item.seqs) == 1 else None
+        text = telling(question, turn.text, room, language, is_own) if turn else item.text
         budget -= tokens.count(text)
         if budget < 0:
             break
