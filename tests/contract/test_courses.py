@@ -3,12 +3,16 @@ values of a number, whole lists; tools page, and take one speaker's lines."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
 
 from infinimem import Memory, Turn, open_memory
+from infinimem.testing import ScriptedLLM
 
 CODE = "```python\n" + "\n".join(f"lantern_{number} = build({number})" for number in range(40)) + "\n```"
 PLAN = """Here is the order of work:
@@ -95,3 +99,24 @@ def test_tools_page_and_take_one_speakers_lines(memory: Memory) -> None:
     assert said
     assert all("Sand" in match["text"] for match in said)
     assert "Sand the lantern" not in str(memory.tools.search("lantern frame", by="user", full=True))
+
+
+def test_an_answerer_asks_for_a_course_and_sees_again_what_it_needs(memory: Memory, tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
+        shown.append(json.dumps(variables["evidence"]))
+        if len(shown) == 1:
+            first = next(line["id"] for rows in variables["evidence"] for line in rows["lines"])
+            call = {"name": "search", "arguments": {"query": "lantern project", "arc": True}}
+            return {"answer": "", "cites": [first], "calls": [call]}
+        return {"answer": "It took until April.", "cites": [], "calls": []}
+
+    asking = open_memory(tmp_path / "notes", model=ScriptedLLM({"answer": answer}))
+    assert asking.ask("What about the brass screws?").text == "It took until April."
+    first, second = shown
+    assert "drew a plan" not in first
+    assert "drew a plan" in second
+    assert second.index("drew a plan") < second.index("finished at last"), "in order of time"
+    ids = {line["id"] for rows in json.loads(first) for line in rows["lines"]}
+    assert len(ids & {line["id"] for rows in json.loads(second) for line in rows["lines"]}) == 1 < len(ids)
