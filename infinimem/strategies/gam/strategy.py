@@ -25,7 +25,7 @@ from infinimem.index.questions import asked_of, nameless, read_dates
 from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, list_of, task
-from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved, Stage
+from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved
 from infinimem.store.lines import SPEAKER
 from infinimem.store.records import stem
 from infinimem.store.view import View
@@ -48,10 +48,11 @@ from infinimem.strategies.records.asking import (
     shown_turns,
     silence,
 )
-from infinimem.strategies.records.evidence import Records, RecordSearch
-from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Link, Record, Ref, moment, number_of
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import (
+    Records,
+    RecordSearch,
     RecordStrategy,
     Step,
     by_kind,
@@ -149,7 +150,6 @@ class Gam(RecordStrategy):
         return 2 * sum(map(size, _active(view)))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
-        """Turns by rank, or under the summaries of their topics; only for these it may ask for time cues."""
         return TopicSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
@@ -294,8 +294,8 @@ class TopicNetwork:
 
 
 def is_verified(topic: Record) -> bool:
-    """Whether a model told it, and claimed nothing that was not said."""
-    return not {*DEGRADED, *UNVERIFIED}.intersection(topic.aux)
+    """Whether it claims nothing that was not said."""
+    return UNVERIFIED[0] not in topic.aux
 
 
 # ── reading (section 3.4) ───────────────────────────────────────────────────────────────────────
@@ -343,9 +343,7 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     def _anchors(self) -> list[Candidate]:
         """V_top: the nearest topics; those that a person archived are none."""
-        found = self.nearest(KIND.folder, self.own.anchors)
-        self.trace.add(Stage("anchors", found=tuple(found)))
-        return found
+        return self.note("anchors", self.nearest(KIND.folder, self.own.anchors))
 
     def _neighbours(self, anchors: Sequence[str]) -> list[Candidate]:
         """Eq. 9: topics one edge from the anchors, followed either way, those of most weight."""
@@ -356,8 +354,7 @@ class TopicSearch(RecordSearch[GamSettings]):
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
         found = ranked(best.values(), lambda parts: parts["weight"], lambda one: number_of(one.id))
-        self.trace.add(Stage("neighbours", found=tuple(found[: self.own.neighbours])))
-        return found[: self.own.neighbours]
+        return self.note("neighbours", found[: self.own.neighbours])
 
     @cached_property
     def _within(self) -> dict[int, str]:
@@ -390,8 +387,7 @@ class TopicSearch(RecordSearch[GamSettings]):
             those["conf"] = float(not name or is_verified(self.store.records[name]))
         scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
         best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
-        self.trace.add(Stage("turns", found=tuple(best)))
-        return self.turns(best)
+        return self.turns(self.note("turns", best))
 
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self.own
