@@ -510,8 +510,10 @@ def unreadable(reply: Reply) -> str:
 def checked(summary: str, keywords: Iterable[str]) -> Descriptor:
     """A descriptor of a plan; Unapplied if it is empty, or too long."""
     words = descriptor(summary, keywords)
-    if words.fault:
-        raise Unapplied(FAULTY, words.fault)
+    if not words.summary or not words.keywords:
+        raise Unapplied(FAULTY, "EMPTY")
+    if words != words.cut():
+        raise Unapplied(FAULTY, "TOO_LONG")
     return words
 
 

@@ -100,6 +100,7 @@ class Gam(RecordStrategy):
 
     spec = SPEC
     own: GamSettings
+    shown = 2  # for its boundaries, and for its summaries
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """A plan for what each turn makes due; turns that make nothing due are listed alone."""
@@ -144,10 +145,6 @@ class Gam(RecordStrategy):
             return edited("consolidate", store, network.store, self.faults, told, unanswered)
 
     # ── the rest of the protocol ────────────────────────────────────────────────────────────────
-
-    def estimate(self, view: View) -> int:
-        """What is active, shown twice: for its boundaries, and for its summaries."""
-        return 2 * sum(map(size, _active(view)))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
         return TopicSearch(view, held, query, budget, self.own, self.llm)

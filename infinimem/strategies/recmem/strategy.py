@@ -423,13 +423,8 @@ class Exchange(Record):
 
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
-    """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`.
-
-    One ends before its first speaker is back after a reply, and with the first turn of another session.
-
-    Args:
-        starts: the first turns of all sessions, ascending.
-    """
+    """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`: before
+    its first speaker is back after a reply, or with the first turn of another session (`starts`)."""
     said: list[Located] = []
     for turn in turns:
         if said and (

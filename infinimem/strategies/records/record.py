@@ -54,13 +54,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as its source holds it.
-
-    Args:
-        kind: its type, such as "version".
-        to: the node that it leads to.
-        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
-    """
+    """A link as its source holds it; `weight` is how near the two are, None for a kind without measure."""
 
     kind: str
     to: str
@@ -104,11 +98,7 @@ class Record:
 
     @property
     def kind(self) -> Kind:
-        """Its kind.
-
-        Raises:
-            ValueError: the strategy keeps none of this prefix.
-        """
+        """Its kind; ValueError if the strategy keeps none of this prefix."""
         kind = self.spec.kind_of(self.id)
         if kind is None:
             raise ValueError(f"{self.spec.name} keeps no records called {self.id[:80]!r}")
@@ -155,11 +145,7 @@ def record_id(prefix: str, number: int, suffix: int = 0) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def number_of(name: str) -> tuple[int, int]:
-    """Number and suffix (0 for none) of a record.
-
-    Raises:
-        ValueError: it is no record's id as `record_id` writes it.
-    """
+    """Number and suffix (0 for none) of a record; ValueError if `record_id` writes no such id."""
     match = _ID.match(name)
     found = (int(match[2]), int(match[3] or 0)) if match else (0, 0)
     if not match or found == (0, 0) or record_id(match[1], *found) != name:
@@ -281,12 +267,7 @@ def clean_prose(text: str) -> str:
 
 
 def parse(document: Document, spec: StrategySpec) -> Record | Finding:
-    """The record that a document holds, or why it holds none. Never raises.
-
-    Args:
-        document: in one of the folders of the strategy's records.
-        spec: its kinds of records and of links.
-    """
+    """The record that a document in a folder of a strategy's records holds, or why it holds none."""
     folder, _, name = document.id.rpartition("/")
     if f"{folder}/" not in spec.record_folders:  # its next version would stand beside
         what = f"records stand in {' and '.join(spec.record_folders)} themselves; move it there"
@@ -317,11 +298,7 @@ def _others(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Record:
-    """The record of a document.
-
-    Raises:
-        ValueError: what is wrong with its header.
-    """
+    """The record of a document; ValueError says what is wrong with its header."""
     values = document.header.values
     if values.get("kind") != kind.name:
         raise ValueError(f"its kind is not {kind.name}")

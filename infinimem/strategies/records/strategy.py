@@ -28,7 +28,7 @@ from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Outcome, Rejected, View, whole
 from infinimem.strategies.base import Plans, Topology
 from infinimem.strategies.readers.pipeline import MOST, READERS, Trace, collect, pack, ranked, size
-from infinimem.strategies.records.asking import IN_VAIN
+from infinimem.strategies.records.asking import IN_VAIN, open_turns
 from infinimem.strategies.records.record import ANEW, Link, Quote, Record, Ref, fits, is_record_id, moment
 from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, changed, puts
 
@@ -526,6 +526,8 @@ class RecordStrategy(ABC):
     spec: StrategySpec
     own: Any
     """The settings of its group; `block_tokens` among them bounds what an answer is read from."""
+    shown = 1
+    """How often a model is shown a turn, about, until it is in a record."""
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
@@ -540,6 +542,10 @@ class RecordStrategy(ABC):
         records = [Put(doc_id, None) for doc_id in view.below(self.spec.writes[0])]
         for at in range(0, len(records), AT_ONCE):
             yield Plan(op="rebuild", records=tuple(records[at : at + AT_ONCE]))
+
+    def estimate(self, view: View) -> int:
+        """What is in no record, as often as a model is shown it."""
+        return self.shown * sum(map(size, open_turns(view).values()))
 
     def held(self, view: View) -> AbstractContextManager[Any]:
         """Give what `search` needs of a view."""

@@ -31,7 +31,7 @@ from infinimem.model import Candidate, Evidence, Finding, Located, Plan, Rejecte
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.readers.pipeline import pack, ranked, size
+from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import (
     Asker,
     Segment,
@@ -90,8 +90,6 @@ as in the paper (benchmarks/themes.py). Others have them as they are, for text-e
 HOLDS, NEAR = "holds", "near"
 """Links of a picture: from a theme to its facts, and to the themes that are nearest."""
 NEIGHBOURS = 2
-_READ = 3
-"""How often what is open is shown to a model, about."""
 _NEVER = 1 << 62
 """Stands for the turn that ends what is ended because someone asked."""
 
@@ -127,6 +125,7 @@ class XMemory(RecordStrategy):
 
     spec = SPEC
     own: XmemorySettings
+    shown = 3
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Tell the blocks that these turns end, a plan each; turns of open blocks are listed alone."""
@@ -235,10 +234,6 @@ class XMemory(RecordStrategy):
             return edited("write", store, after, self.faults, rejected)
 
     # ── what people see of it ───────────────────────────────────────────────────────────────────
-
-    def estimate(self, view: View) -> int:
-        """What a model is shown of the turns that are open."""
-        return _READ * sum(map(size, open_turns(view).values()))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
         return ThemeSearch(view, held, query, budget, self.own, self.llm)

@@ -55,10 +55,6 @@ class Digests(RecordStrategy):
         if event == "consolidate":
             yield from run(view, [partial(self._planned, view, _open)])
 
-    def estimate(self, view: View) -> int:
-        """What is open is read once."""
-        return sum(map(size, _open(view)))
-
     def search(self, view: View, held: Records, query: str, budget: int) -> DigestSearch:
         """One question's search."""
         return DigestSearch(view, held, query, budget, self.own, self.llm)
