@@ -113,8 +113,7 @@ class Gam(RecordStrategy):
     def tick(self, view: View, event: Event) -> Plans:
         """Because someone asked: all sessions end."""
         if event == "consolidate":
-            ended = partial(self._planned, view, lambda view: [Due(said, "ended") for said in _active(view)])
-            yield from run(view, [ended])
+            yield from run(view, [partial(self._planned, view, self._everything)])
 
     # ── Algorithm 2: what is due ────────────────────────────────────────────────────────────────
 
@@ -129,6 +128,10 @@ class Gam(RecordStrategy):
         """The active turns of its session up to a turn, where they are too many."""
         said = open_until(view, turn)
         return [Due(said, "full")] if size(said) > self.own.active_tokens else []
+
+    def _everything(self, view: View) -> list[Due]:
+        sessions = sorted(open_turns(view).values(), key=lambda said: said[0].seq)
+        return [Due(said, "ended") for said in sessions]
 
     def _planned(
         self, began: View, makes_due: Callable[[View], list[Due]], view: View, asks: bool
@@ -151,18 +154,13 @@ class Gam(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         store = view.derived(RecordStore.load)
-        active = _active(view)
+        active = open_turns(view).values()  # G_event
         return {
             "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
             **by_kind(store),
             "verified": sum(map(is_verified, store.records.values())),
             "links": links(store),
         }
-
-
-def _active(view: View) -> list[Turns]:
-    """The turns that are in no topic, G_event, by session, the first first."""
-    return sorted(open_turns(view).values(), key=lambda said: said[0].seq)
 
 
 # ── boundaries (section 3.3) ────────────────────────────────────────────────────────────────────
@@ -300,10 +298,6 @@ def is_verified(topic: Record) -> bool:
 
 class TopicSearch(RecordSearch[GamSettings]):
     """What is found for one question; a turn in no topic is verified: nobody told it in other words."""
-
-    @property
-    def by_vectors(self) -> bool:
-        return self.own.rerank == "cosine"
 
     @cached_property
     def row(self) -> Matrix:

@@ -78,13 +78,13 @@ def new_faults(
 
 
 def held_twice(store: RecordStore) -> Iterator[Finding]:
-    """Turns that two records hold of a kind that is to hold each alone."""
-    held: dict[tuple[str, int], str] = {}
+    """Turns that two records of a kind hold alone, and records that two of the surface are made of."""
+    held: dict[tuple[str, str], str] = {}
     for name, record in sorted(store.records.items()):
-        for ref in record.refs if record.kind.alone else ():
-            if (other := held.setdefault((record.kind.name, ref.seq), name)) != name:
-                what = f"turn {ref.seq} is in {other} too; take the line out of one"
-                yield Finding("error", what, record.doc_id)
+        turns = [f"turn {ref.seq}" for ref in record.refs if record.kind.alone]
+        for part in (*turns, *(record.sources if record.visible else ())):
+            if (other := held.setdefault((record.kind.name, part), name)) != name:
+                yield Finding("error", f"{part} is in {other} too; take the line out of one", record.doc_id)
 
 
 def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:
@@ -364,7 +364,7 @@ class RecordSearch(ABC, Generic[Own]):
     @property
     def by_vectors(self) -> bool:
         """Whether records are ranked by vectors alone; else by the library's own search."""
-        return bool(getattr(self.own, "rank", "") == "cosine")
+        return "cosine" in (getattr(self.own, name, "") for name in ("rank", "rerank"))
 
     @cached_property
     def row(self) -> Matrix:

@@ -58,7 +58,7 @@ from infinimem.strategies.records.strategy import (
     settled,
 )
 from infinimem.strategies.xmemory.partition import bounded, group, homes, members
-from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, THEMES, XmemorySettings, scaled
+from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, XmemorySettings, scaled
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms_of
 
@@ -267,19 +267,6 @@ class XMemory(RecordStrategy):
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
         return faults(store, only, *([partial(bounded, self.own.theme_max)] if self.own.split else ()))
-
-    def check(self, view: View) -> list[Finding]:
-        """As of all strategies of records, and facts that two themes hold."""
-        store, first = view.derived(RecordStore.load), homes(view.derived(members))
-        themes = [one for _, one in sorted(store.records.items()) if one.kind is THEMES and one.visible]
-        what = "{} is in {} too, where it counts; take the line out of one"
-        twice = (
-            Finding("error", what.format(fact, first[fact]), theme.doc_id)
-            for theme in themes
-            for fact in theme.sources
-            if first.get(fact, theme.id) != theme.id
-        )
-        return [*super().check(view), *twice]
 
 
 def strands(
