@@ -7,9 +7,7 @@ stand zeros. A writer puts more there, under a lock; readers take none. A record
 checksum, torn or garbled, counts for nothing: its text is computed anew. What is put into a file that a
 `forget` deleted goes with it.
 
-`Meaning` says how near the rows of a library are to what a query means. Vectors are made of texts alone,
-without speaker or date, and kept under the hash of the text, so that a search embeds only what is new. It
-ranks nothing by itself: search.py does.
+Vectors are made of texts alone, without speaker or date. It ranks nothing by itself: search.py does.
 """
 
 from __future__ import annotations
@@ -329,7 +327,6 @@ class Columns:
         self.texts: tuple[object, Array] = (None, self.at)
         """What was asked last, and where the vectors of the rows stand that may be found, each once."""
         self.query: tuple[str, Any] = ("", None)
-        """What was asked last, and its vector."""
 
     def read(self, reading: Reading) -> None:
         """Take in the rows that are new, and let those go that are gone where they are many."""
@@ -392,7 +389,6 @@ class Meaning:
         ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
         near = texts[near[np.array(cosines) > 0]]
         self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
-        """The ids of the nearest rows."""
 
     def shares(self, rows: Sequence[Row], most: float) -> list[float]:
         """Return what rows get for their nearness, the nearest `most`; 0 where nothing is alike.
@@ -418,7 +414,6 @@ class Meaning:
         return [most * one / nearest for one in sums]
 
     def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
-        """Note where the vectors of some rows stand; return those that have none."""
         if columns.vectors is not rows:  # in other vectors no place of before holds
             columns.vectors, columns.at = rows, np.full_like(columns.at, -1)
         left = wanted[columns.at[wanted] < 0]
@@ -426,7 +421,6 @@ class Meaning:
         return left[columns.at[left] < 0]
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
-        """Return the texts of rows as their documents have them, and whether they do still."""
         query = (
             "select d.name, r.start, r.end, r.piece from row r join document d on d.id = r.doc where r.id = ?"
         )

@@ -194,7 +194,6 @@ def _parts(content: Any) -> list[tuple[str, str]]:
 
 
 def _instead(choice: Mapping[str, Any], kinds: AbstractSet[str], empty: bool) -> Failure | None:
-    """Return what came in place of an answer that can be read, where the server says so."""
     message = choice.get("message")
     if at(message, "refusal") or "refusal" in kinds or choice.get("finish_reason") == "content_filter":
         return "REFUSED"

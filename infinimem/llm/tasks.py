@@ -1,6 +1,6 @@
-"""Language tasks: names, variables, reply schemas, the rules that answer them offline, and the reading of
-replies. Their wording
-stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
+"""Language tasks: names, variables, reply schemas, rules that answer offline, and the reading of replies.
+
+Their wording stands in prompts/<task>.md, with `{{name}}` placeholders; a missing or unused one is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
 Those of a strategy stand in its own tasks.py, those of the bench in evaluation/metrics.py.
 
@@ -210,7 +210,6 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _has_said(value: Any) -> bool:
-    """Whether a list holds lines, at whatever depth."""
     return isinstance(value, list | tuple) and any(
         isinstance(item, Mapping) and (_is_said(item) or any(map(_has_said, item.values()))) for item in value
     )

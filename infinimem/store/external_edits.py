@@ -1,8 +1,7 @@
 """What people, and merges of clones, did to the files since the program last looked: found, and taken in.
 
-Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. After a git
-merge of clones several lines may share a seq. Entries cite by number: where several turns have a number that
-an entry cites, it cites all of them. Pure. Source: docs/FORMAT.md, Entry and Merged clones.
+Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. Pure.
+Source: docs/FORMAT.md, Entry and Merged clones.
 """
 
 from __future__ import annotations
@@ -180,7 +179,6 @@ def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator
 
 
 def _rivals(turns: Lines, entries: Lines) -> Lines:
-    """Return lines that differ, by a seq that all of them have or had."""
     every = [line for lines in (*turns.values(), *entries.values()) for line in lines]
     doubled = {seq for line in every for seq in former(line.entry)} | (turns.keys() & entries.keys())
     doubled.update(seq for lines in (turns, entries) for seq in lines if len(lines[seq]) > 1)

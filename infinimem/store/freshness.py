@@ -9,10 +9,8 @@ In: the folder. Out: a `DocumentStates`, the state of each document. A call look
     every file      in a new process, and BOUND seconds after the last such look where nothing is watched: in
                     a larger library only this sees what another program wrote in place
 
-Under the lock this is as safe as listing every file. What other processes of infinimem wrote is known
-exactly. A person's save that was not seen yet might as well come a moment later, and then the transaction,
-which looks at the bytes that it replaces, finds it. For the same reason a writer that `is_recent` may record
-turns by looking at the files alone that they go to.
+Under the lock this is as safe as listing every file. A person's save that was not seen yet might as well
+come a moment later, and then the transaction, which looks at the bytes that it replaces, finds it.
 """
 
 from __future__ import annotations
@@ -216,7 +214,6 @@ class Freshness:
         return len(self._listing.stamps) + len(self._listing.oversized) <= self._small
 
     def _look_at_some(self, named: Collection[str]) -> None:
-        """Look at folders whose times changed, and at files that were named, doubted, or written by us."""
         root = self._files.root
         doubted, self._doubted = {*named, *self._doubted}, set()
         while self._files.written:
@@ -244,7 +241,6 @@ class Freshness:
         self._listing = self._listing.changed(states, self._limit)
 
     def _known(self, new: Mapping[str, FolderListing]) -> dict[str, Stamp]:
-        """Note folders as they were listed; return the documents in them."""
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}

@@ -119,8 +119,6 @@ def _turns(seqs: Collection[int], view: View) -> set[int]:
 
 
 def _current(plan: Plan, base: View, now: View) -> Plan:
-    """Return the plan without what it says of lines that left their place since it was made."""
-
     def stays(seq: int) -> bool:
         was, place = base.entry(seq), now.entry(seq)
         return was is None or (place is not None and place.doc_id == was.doc_id)
@@ -356,7 +354,6 @@ class _PlanRenderer:
         self._documents[doc_id] = document
 
     def _put_turns(self, doc_id: str, lines: Sequence[law.Line]) -> None:
-        """Put turns into a document of evidence, in the order in which they were said."""
         document = self._get(doc_id)
         if not document.lines and (place := self._view.entry(lines[0][0])):  # it begins as that of before
             old = self._view.document(place.doc_id)
@@ -403,7 +400,6 @@ class _PlanRenderer:
         self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
 
     def _link(self, written: Iterable[str]) -> None:
-        """Bring the links of these topics up to date; `dangling` drops those that lead nowhere."""
         changed = {doc_id: new for doc_id, new in self._documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
@@ -533,7 +529,6 @@ def topic_names(
 def _renamed(
     before: Mapping[str, TopicNames], changed: Mapping[str, Document | None]
 ) -> Mapping[str, TopicNames]:
-    """Return the same once these topics read so; None for one that is gone."""
     now = {doc_id: names for doc_id, names in before.items() if doc_id not in changed}
     for doc_id, document in changed.items():
         if document:

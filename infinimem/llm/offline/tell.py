@@ -75,7 +75,6 @@ class Stated(NamedTuple):
 
 
 def _said(turn: Mapping[str, Any]) -> Stated:
-    """A turn, fact or unit, white space folded."""
     speaker, text = (" ".join((turn.get(key) or "").split()) for key in ("speaker", "text"))
     return Stated(turn.get("id") or "", str(day_of(turn.get("time")) or ""), speaker, text)
 
@@ -103,7 +102,6 @@ def central(rows: Sequence[Stated]) -> list[int]:
 
 
 def _telling(turns: Rows, most: int) -> list[Stated]:
-    """The sentences of turns that tell most, in their order."""
     parts = ((row, one) for row, part in _stated(turns) for one in sentences(part))
     rows = list(dict.fromkeys(row._replace(text=one) for row, one in parts))
     return [rows[at] for at in sorted(central(rows)[:most])]
@@ -235,7 +233,6 @@ def refine(variables: Mapping[str, Any]) -> Answer:
 
 
 def _new(turns: Rows, known: Sequence[Entry]) -> list[Stated]:
-    """Turns that state something, long ones in parts; none that repeats another or what is known."""
     new: list[Stated] = []
     for row, part in _stated(turns):
         if len(row.text) > CHARACTERS or len(row.text.split()) > WORDS:
@@ -335,7 +332,6 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _date(time: str) -> str:
-    """A date as people ask for it: its year, month and day."""
     try:
         return f"{MONTHS[date.fromisoformat(time[:10]).month - 1]} {time[:10]}"
     except ValueError:

@@ -78,7 +78,6 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
 
 
 def _heads(title: str) -> set[str]:
-    """The last telling word of a title, and of each part of one such as "Kids and family"."""
     parts = map(content_terms, re.split(r" and | & |, ", title))
     return {terms[-1] for terms in parts if terms}
 
