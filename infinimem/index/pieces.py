@@ -155,8 +155,6 @@ class Pieces:
         places = document.entries if document else ()
         return places, {place.seq: at for at, place in enumerate(places)}
 
-    # ── rows ────────────────────────────────────────────────────────────────────────────────────
-
     def rows(
         self, document: Document, doc: int, lines: Mapping[int, int], number: Callable[[str], int]
     ) -> Iterator[Row]:
@@ -318,8 +316,6 @@ class Pieces:
             return place.entry.fields["speaker"]
         names = {turn.entry.fields.get("speaker") for turn in turns}
         return names.pop() if len(names) == 1 else None
-
-    # ── as they are shown ───────────────────────────────────────────────────────────────────────
 
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
         """Return some lines as one piece; those of a record came from the turns behind it."""

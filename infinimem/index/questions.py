@@ -7,8 +7,7 @@ Dates are read from the text alone: "8 May 2023", "2023-05-08", "in May", "in 20
 entries' speakers; a question that names two of them prefers nobody. Words whose answers use another one
 ("Where does she live?" - "I moved to Lisbon.") never outrank a question's own.
 
-Source: the same priors, stronger, were in the best pipeline without vectors that was measured on LoCoMo. The
-two constants were chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
+Source: the best pipeline without vectors that was measured on LoCoMo had them, stronger.
 """
 
 from __future__ import annotations

@@ -121,8 +121,7 @@ class Searcher:
         ]
 
     def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, int, float]]:
-        """Return as `entries`, but of each only the id of its document, its seq (0 for none) and its score:
-        nothing is read."""
+        """Return as `entries`, but of each only document, seq (0 for none) and score: nothing is read."""
         return [(hit.name, hit.row.seq, hit.score) for hit in self._hits("entries", query, limit, scope)]
 
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:

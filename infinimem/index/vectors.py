@@ -268,9 +268,6 @@ def unchanged(stored: Stored, ids: Iterable[str]) -> bool:
         return False
 
 
-# ── nearness ────────────────────────────────────────────────────────────────────────────────────
-
-
 def cosines(rows: Matrix, query: Matrix) -> list[float]:
     """Return how near rows are to a vector, to 6 decimals; pair by pair, so that no cosine hangs on what else
     is compared."""
@@ -309,9 +306,6 @@ def nearest(
         near = np.flatnonzero(own >= least) if np.any(query) else np.zeros(0, np.int64)
         found.append((near, cosines(matrix[near if among is None else among[near]], query)))
     return found
-
-
-# ── how near rows are to a query ────────────────────────────────────────────────────────────────
 
 
 class Columns:

@@ -138,7 +138,6 @@ class OpenAIClient:
         return self._reply(task, response)
 
     def _ask(self, task: Task, prompt: Prompt) -> Any:
-        """Ask in the dialect that worked last, or in weaker ones until one is understood."""
         dialect = self._dialect
         while True:
             try:

@@ -188,7 +188,6 @@ def prune(folder: Path, days: float, size: float) -> None:
 
 
 def _read(path: Path, task: Task) -> Reply | None:
-    """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
     from infinimem.llm import tasks
 
     try:

@@ -56,8 +56,7 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
 def task(
     name: str, variables: str, max_tokens: int, rule: str, draws: bool = False, **properties: Schema
 ) -> Task:
-    """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
-    reply."""
+    """Return a task of ours with these properties of the reply; `rule` is "file:function" in llm/offline/."""
     rule = f"infinimem.llm.offline.{rule}"
     return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens, draws=draws)
 
@@ -98,8 +97,7 @@ SEEK = task(
     relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
     relevant_docs=IDS,
 )
-"""What an answer is to be read from, or calls of tools (prompt E); `calls` holds the lines that they found,
-too."""
+"""What an answer is to be read from, or calls of tools (prompt E); `calls` also holds the lines found."""
 
 ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, SEEK)
 """Those that belong to no strategy, and not to the bench."""

@@ -201,7 +201,6 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
 
 
 def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: View) -> EvidencePart:
-    """Return the file, or the part after it that still has room for `size` bytes."""
     number, doc_id = 1, home
     while True:
         part = open_parts.get(doc_id)

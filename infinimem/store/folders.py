@@ -30,8 +30,7 @@ NO_NOTES = (
     "*(SFConflict *",
     *("node_modules/", "bower_components/", "site-packages/", "**/logseq/bak/", "**/logseq/version-files/"),
 )
-"""Patterns of .gitignore for a folder of notes: copies that programs make of a file that two changed, other
-people's packages, backups of programs for notes."""
+"""Patterns of .gitignore for a folder of notes: conflicted copies, other people's packages, backups."""
 LEFT_OUT = "left out by a pattern of [notes] ignore, .gitignore or our own"
 UNREADABLE = "it cannot be read; check its permissions"
 ENDINGS = (".md", ".markdown", ".mdown", ".mkd")

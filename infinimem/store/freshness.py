@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 SMALL = 300
 """Documents up to which every call looks at every one that is known: that takes a millisecond."""
 BOUND = 2.0
-"""Seconds until another program's edit in place is seen where nothing is watched. Nothing is before that
-either: most processes do not live that long."""
+"""Seconds until another program's edit in place is seen where nothing is watched, as at first nothing is."""
 REST, SHARE = 30.0, 100
 """Seconds between two looks at every file where the folder is watched, or so many times what one takes."""
 GRACE_NS = 3_000_000_000

@@ -318,7 +318,6 @@ class Index:
         self._listing = listing
 
     def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
-        """Return whether a document's rows say another state than the view's, and the file that one."""
         known, stamp = self._known.get(name), stamps.get(name)
         if (known[1] if known else None) == stamp:
             return False

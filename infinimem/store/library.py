@@ -204,8 +204,6 @@ class Library:
             patterns = [*NO_NOTES, *(own or b"").decode("utf-8", "replace").splitlines(), *patterns]
         return by_patterns(patterns) if patterns else None
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
     def view(self) -> View:
         """Return the library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
@@ -258,8 +256,6 @@ class Library:
         from infinimem.store.receipts import receipts_of
 
         return tuple(receipts_of(self.view())) if self.initialised else ()
-
-    # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def record(self, turns: Sequence[Turn]) -> tuple[Located, ...]:
         """Write turns to the evidence log, durably, but for marked ones that are there; return the new lines.
@@ -386,8 +382,6 @@ class Library:
     def seen_lines(self) -> Mapping[int, state.SeenLine]:
         """Return every line as it was last seen, by seq."""
         return state.SeenLines(self.files).load()
-
-    # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
     def demand_initialised(self) -> None:
         """Raise NotALibrary for a folder of notes, a LibraryError for a library opened for reading only."""

@@ -135,7 +135,6 @@ def _current(plan: Plan, base: View, now: View) -> Plan:
 
 
 def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
-    """Return what the plan was made from and is no more: a line forgotten since, a record that changed."""
     if last_forget(base) != last_forget(now):
         return (Reason("FORGOTTEN", (), "lines were forgotten since, and its words may quote them"),)
 
@@ -310,8 +309,6 @@ class _PlanRenderer:
                 del self._documents[put.doc_id]
         return self._result
 
-    # ── lines ───────────────────────────────────────────────────────────────────────────────────
-
     def _line(self, seq: int, add: NewEntry) -> str:
         origins = [place.entry for place in map(self._view.entry, add.origin) if place is not None]
         fields = {}
@@ -332,8 +329,6 @@ class _PlanRenderer:
             fields=fields,
             with_block_id=self._view.settings.block_ids,
         )
-
-    # ── documents ───────────────────────────────────────────────────────────────────────────────
 
     def _get(self, doc_id: str) -> Document:
         edited = self._documents.get(doc_id)
@@ -415,7 +410,6 @@ class _PlanRenderer:
             self._documents[doc_id] = headed(self._get(doc_id), _see_also(best))
 
     def _former_name(self, doc_id: str) -> str | None:
-        """Return the stem that a topic had before a person renamed it, while its header still says so."""
         if doc_id not in self._view:
             return None
         named = self._view.document(doc_id).header.values.get("id")
@@ -424,7 +418,6 @@ class _PlanRenderer:
         return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
-        """Return the document with its header; what no fresh text says of it stays as it is."""
         new = document.id not in self._view
         log = document.header.values.get("update_log", ())
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []

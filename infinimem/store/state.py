@@ -69,9 +69,6 @@ _WORDS = {
 }
 
 
-# ── the file ────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Unusable(LibraryError):
     """The file is damaged, none of ours, or of another place."""
 
@@ -303,9 +300,6 @@ def compact(files: Files) -> None:
         _make(files, state)
 
 
-# ── lists of turns ──────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, eq=False)
 class Seqs(Set[int]):
     """The seqs of a list as one snapshot sees it: rows are only added, so the number of the last tells."""
@@ -444,9 +438,6 @@ def unanswered_message(failed: Mapping[int, Unanswered]) -> str:
     return f"no usable answer about {turns} ({why}); what was said is recorded and found; {again}"
 
 
-# ── what models were asked ──────────────────────────────────────────────────────────────────────
-
-
 def usage_by_day(files: Files) -> Mapping[str, Usage]:
     """Return the usage by day (ISO 8601, UTC), oldest first."""
     return {day: Usage(*told) for day, *told in _open(files).query("SELECT * FROM usage ORDER BY day")}
@@ -465,9 +456,6 @@ def _add_usage(tables: sqlite3.Connection, day: str, usage: Usage) -> None:
         " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out",
         (day, usage.calls, usage.tokens_in, usage.tokens_out),
     )
-
-
-# ── lines as last seen ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

@@ -513,7 +513,6 @@ def is_in(folder: str, project: str) -> bool:
 
 
 def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
-    """Return the library with the lines that stay, and unsigned ones of these sources."""
     telling = (JOURNAL, *folders().ledgers)  # may tell of any line: receipts, what is kept beside records
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}

@@ -119,8 +119,7 @@ def _prose(rows: Sequence[Stated]) -> str:
 
 
 def summary(facts: Rows, limit: int) -> str:
-    """Return one or two whole sentences of some facts that tell most; an AI's only where people state
-    nothing."""
+    """Return one or two whole sentences of facts that tell most; an AI's only where people state nothing."""
     told = (_said(fact) for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts)
     whole = ((row, sentence) for row in told for sentence in sentences(fact_text(row.text)))
     rows = list(dict.fromkeys(Stated("", "", row.speaker, one) for row, one in whole if one[-1:] != "?"))
@@ -157,7 +156,6 @@ def keywords(rows: Sequence[Stated]) -> list[str]:
 
 
 def _described(rows: Sequence[Stated], prefix: str = "") -> Answer:
-    """The summary and keywords of the first of some rows; all speakers and words are those of each."""
     words = [*sorted({row.speaker for row in rows if row.speaker}), *keywords(rows)]
     return {f"{prefix}summary": beginning(rows[0]), f"{prefix}keywords": words[:KEYWORDS]}
 
@@ -165,9 +163,6 @@ def _described(rows: Sequence[Stated], prefix: str = "") -> Answer:
 def _title(rows: Sequence[Stated]) -> str:
     speakers = sorted({row.speaker for row in rows if row.speaker})
     return ": ".join(filter(None, (" and ".join(speakers), ", ".join(keywords(rows)[:TITLE]))))
-
-
-# ── tasks ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe(variables: Mapping[str, Any]) -> Answer:
