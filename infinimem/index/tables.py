@@ -273,7 +273,7 @@ class Tables:
             shutil.rmtree(old, ignore_errors=True)
 
     def _check(self, db: sqlite3.Connection, name: str) -> None:
-        """Raise an OSError or ValueError unless tantivy\'s files are there and, looked at once, as written."""
+        """Raise an OSError or ValueError unless tantivy's files are there and, looked at once, as written."""
         folder = self.index.folder / name if self.index.folder else Path()
         for path, size, crc in db.execute("select name, size, crc from file"):
             checked = self._checked.get(path) == crc

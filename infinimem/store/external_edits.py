@@ -197,9 +197,6 @@ def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
     return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
 
 
-# ── what is to be noted as seen ─────────────────────────────────────────────────────────────────
-
-
 def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
     """Return where lines stand that the program wrote or moved; a person's edit stays to be told."""
     changes: Changes = {}
@@ -234,9 +231,6 @@ def tracked(view: View) -> list[str]:
 def live(view: View) -> list[str]:
     """Return the documents of entries that stand, or await approval: CURRENT, INBOX and topics."""
     return [*(one for one in BUFFERS if one in view and view.initialised), *view.owned(TOPICS)]
-
-
-# ── taken in ───────────────────────────────────────────────────────────────────────────────────
 
 
 def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:

@@ -550,9 +550,6 @@ def _only(document: Document, keeps: Keeps, unsigned: bool) -> Document:
     return document
 
 
-# ── what became of a plan ───────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Applied:
     """The plan was applied; `view` is the library as it is now, `added` the lines that `adds` became."""

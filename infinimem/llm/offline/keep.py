@@ -169,9 +169,6 @@ def _adds(sentence: str, told: Collection[str]) -> bool:
     return len(set(content_terms(sentence)).difference(told)) > 1 or not sentence.isascii()
 
 
-# ── words ───────────────────────────────────────────────────────────────────────────────────────
-
-
 class Word(NamedTuple):
     """A word that tells something, as it is written, and the telling word right before it."""
 

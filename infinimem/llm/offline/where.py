@@ -118,9 +118,6 @@ def is_month(title: str) -> bool:
     return name.capitalize() == UNDATED or (name.capitalize() in MONTHS and year[:4].isdecimal())
 
 
-# ── documents ───────────────────────────────────────────────────────────────────────────────────
-
-
 def merge(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `merge`: documents whose titles say the same."""
     groups: dict[tuple[str, ...], list[str]] = {}
