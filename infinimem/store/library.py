@@ -25,15 +25,7 @@ from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedRe
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
-from infinimem.store.commit import (
-    LATEST,
-    Conflict,
-    commit,
-    displaced,
-    recheck,
-    recover,
-    unfinished,
-)
+from infinimem.store.commit import LATEST, Conflict, commit, displaced, recheck, recover, unfinished
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
