@@ -186,7 +186,6 @@ class Tables:
         self._state: tuple[str, int] = ("", 0)
         """Folder and state of tantivy as it is open here."""
         self._checked: dict[str, int] = {}
-        """Checksums of files that agreed."""
         self._unread: Set[int] = frozenset()
         """Documents that have no rows because they could not be read."""
         self._bag = lru_cache(1024)(Bag)

@@ -131,7 +131,6 @@ def placeholders(task: Task) -> frozenset[str]:
 
 
 def _for(task: Task) -> Prompt:
-    """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
     return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
 
 
@@ -218,7 +217,6 @@ def _is_said(value: Mapping[str, Any]) -> bool:
 
 
 def _evidence(rows: Iterable[Mapping[str, Any]], above: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """The lines of a document or a day: of a line's day and speaker what is not that of the line above."""
     for row in rows:
         if "text" in row:
             yield _line(row, above)

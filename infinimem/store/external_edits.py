@@ -23,9 +23,7 @@ from infinimem.store.view import View, without_seqs
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
 Lines = Mapping[int, Sequence[Located]]
-"""Lines by the seq that they have."""
 Position = tuple[str, int]
-"""Document and line."""
 
 
 def position(line: Located) -> Position:

@@ -65,9 +65,6 @@ def explained(action: str, path: object) -> Iterator[None]:
         raise LibraryError(f"cannot {action} {path}: {why}") from error
 
 
-# ── the way to a folder ─────────────────────────────────────────────────────────────────────────
-
-
 def is_inside(path: str) -> bool:
     """Return whether a path can only lead below a root: plain names with "/" between them."""
     return "\0" not in path and {"", ".", ".."}.isdisjoint(path.split("/"))
@@ -146,9 +143,6 @@ def _close(folder: Folder) -> None:
 
 def _no_folder(path: str) -> NotADirectoryError:
     return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-
-
-# ── what lies in it ─────────────────────────────────────────────────────────────────────────────
 
 
 class Stamp(NamedTuple):

@@ -154,7 +154,6 @@ class Index:
         self._inode = 0
 
     def _drop(self) -> None:
-        """Close what no view asks just now, and know nothing."""
         unused = self._connections - self._pinned
         _close(unused)
         self._connections -= unused
@@ -241,8 +240,6 @@ class Index:
         folder = tempfile.mkdtemp(prefix="infinimem-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
-
-    # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
     def _connected(self) -> sqlite3.Connection:
         folder = self.folder
@@ -413,7 +410,6 @@ class _Update:
         index._version = self._version
 
     def _document(self, name: str) -> Document | None:
-        """Read one of the program's own documents; of others only the name counts here."""
         view = self._view
         own = (*RANKS, *view.spec.folders)
         if view.is_note(name) or not name.startswith(own):

@@ -359,7 +359,6 @@ class _PlanRenderer:
         self._documents[doc_id] = document.without({seq for seq, _ in later}).insert(ordered)
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
-        """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
         documents = self._documents
         emptied = {
             doc_id: document

@@ -45,7 +45,6 @@ BESIDE = ("journal", "wal", "shm")
 DRAWN, REFUSED = "drawn", "refused"
 """Lists of turns: drawn from (by a strategy of records `drawn-NAME`), and those that nothing came of."""
 LISTED = 20
-"""Seqs that a message names."""
 
 _SCHEMA = """
 CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);

@@ -203,8 +203,6 @@ class View:
         """What gives texts vectors, connected to on first use; ModelNotConfigured if anything is missing."""
         return self.connect_embedder()
 
-    # ── documents ───────────────────────────────────────────────────────────────────────────────
-
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
         """Return the ids of the documents in a scope, sorted."""
         if scope == "kept":
@@ -301,8 +299,6 @@ class View:
             root=self.root,
             spec=self.spec,
         )
-
-    # ── entries ─────────────────────────────────────────────────────────────────────────────────
 
     def entries(self, scope: Scope = "default") -> Iterator[Located]:
         """Give the signed lines of a scope, by document and line."""
@@ -438,7 +434,6 @@ def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
 def _topic_rows(
     view: View, known: Mapping[str, CatalogRow] | None, changed: Collection[str] | None
 ) -> Mapping[str, CatalogRow]:
-    """Make the catalog's rows of topics; one also tells of the archives that bear its names."""
     if known is None or changed is None:
         known, changed = {}, view.below(TOPICS)
     due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
@@ -473,7 +468,6 @@ def without_seqs(entry: Entry) -> Entry:
 # if it is known to come from what stays alone.
 
 Keeps = Callable[[Entry], bool]
-"""Whether a signed line stays."""
 
 
 def unsigned_source(view: View, doc_id: str) -> Source:

@@ -175,7 +175,6 @@ class Word(NamedTuple):
     term: str
     surface: str
     named: bool
-    """Capitalised inside a sentence."""
     noun: bool
     before: str
 

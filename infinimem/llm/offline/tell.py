@@ -32,7 +32,6 @@ Answer = dict[str, Any]
 WORDS, CHARACTERS = 60, 600
 """Of a summary."""
 GAP = " …"
-"""Ends a summary that leaves something out."""
 KEYWORDS, KEYWORD, TITLE = 8, 60, 3
 """Keywords of a record, characters of one, and those of a title."""
 EPISODE, TOPIC = 6, 4
@@ -108,7 +107,6 @@ def _telling(turns: Rows, most: int) -> list[Stated]:
 
 
 def _prose(rows: Sequence[Stated]) -> str:
-    """Sentences one after the other, each with an end; day and speaker where they are others than before."""
     text, day, speaker = list[str](), "", ""
     for row in rows:
         end = "" if row.text.endswith((".", "!", "?", "…", "。")) else "."

@@ -83,7 +83,6 @@ def _heads(title: str) -> set[str]:
 
 
 def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str, list[int]]:
-    """The lines of each noun that may be a title: a name, or one that people stayed with."""
     lines: dict[str, list[int]] = {}
     for at, own in enumerate(words):
         for term in own:
