@@ -1,9 +1,7 @@
 """What can be found in documents, and how it is shown: entries, passages, heading blocks, whole documents.
 
 In: a document, and ways to look up seqs and other documents. Out: rows for the index (tables.py), each with
-the terms that it is found by, and `Retrieved` pieces. An entry is found by its text, speaker, date and
-`refers`, by the turns around the evidence that it came from, and by that evidence's session.
-It knows the layout of a library, nothing of ranking.
+the terms that it is found by (docs/SEARCH.md), and `Retrieved` pieces. It knows nothing of ranking.
 """
 
 from __future__ import annotations
@@ -109,8 +107,6 @@ class Pieces:
         self.words = analyzer(view.settings.search.language)
         own = copy(self)  # methods of its own would be a circle, which keeps files open
         self._session, self._terms_of = lru_cache(64)(own._turns_of), lru_cache(4096)(own._terms_beside)
-
-    # ── where an entry came from ────────────────────────────────────────────────────────────────
 
     def origins(self, place: Located) -> tuple[int, ...]:
         """Return the evidence seqs behind an entry, followed through entries that it replaced."""
@@ -381,9 +377,6 @@ def _said(row: Row, time: str | None, source: str | None, speaker: str | None) -
     year, month, day = date_parts((time or "")[:10])
     date = year * 10000 + month * 100 + day
     return row._replace(day=date, personal=int(source in ("user", "human")), speaker=speaker)
-
-
-# ── texts ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=1 << 12)

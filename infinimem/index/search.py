@@ -98,8 +98,6 @@ class Searcher:
             view, view.lines.place, lambda name: view.document(name) if name in view else None
         )
 
-    # ── what is found ───────────────────────────────────────────────────────────────────────────
-
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """Return the entries that answer a query best, in the default scope evidence too that none cites."""
         items = ((self._shown(hit), hit.score) for hit in self._hits("entries", query, limit, scope))

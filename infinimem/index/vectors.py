@@ -2,10 +2,8 @@
 
     <cache root>/<16 hex>/vectors/<16 hex of the embedder's name>.rows
 
-A record is 16 bytes that name a text, 4 of a checksum and a row of float32, little-endian; behind the last
-stand zeros. A writer puts more there, under a lock; readers take none. A record that does not agree with its
-checksum, torn or garbled, counts for nothing: its text is computed anew. What is put into a file that a
-`forget` deleted goes with it.
+The form of a record: docs/SEARCH.md, little-endian. Behind the last stand zeros; a writer puts more there,
+under a lock, and readers take none. What is put into a file that a `forget` deleted goes with it.
 
 Vectors are made of texts alone, without speaker or date. It ranks nothing by itself: search.py does.
 """

@@ -1,13 +1,7 @@
 """What lies in a library now, without looking at every file at every call: states, and parsed documents.
 
-In: the folder. Out: a `DocumentStates`, the state of each document. A call looks at
-
-    folder times    of all folders: what came, went or was renamed, by anybody, is seen by the next call. So
-                    is what infinimem writes in any process, for it touches the folder of what it wrote
-    named files     those that the watcher named, or somebody doubts
-    known files     in a small library: what another program wrote in place
-    every file      in a new process, and BOUND seconds after the last such look where nothing is watched: in
-                    a larger library only this sees what another program wrote in place
+In: the folder. Out: a `DocumentStates`, the state of each document. What each call looks at and why that is
+enough: docs/RELIABILITY.md, What a call sees.
 
 Under the lock this is as safe as listing every file. A person's save that was not seen yet might as well
 come a moment later, and then the transaction, which looks at the bytes that it replaces, finds it.

@@ -3,10 +3,9 @@
     <cache>/<16 hex>/index-STRATEGY/index.db      SQLite, in WAL mode, never synced: it may go at any time
 
 In: a library's documents and the states of their files. Out: `Lines`, what one view asks of its lines: where
-a seq stands, what cites it, what is still to be drawn from. A document that changed has its rows deleted and
-inserted, one that was appended to gets more of them; nothing else is looked at. A view asks in a read
-transaction of its own, begun when it asks first, so that it says the same while others write. Ids of rows are
-never used twice. Where else it lies, and when it is made anew: docs/SEARCH.md, One engine.
+a seq stands, what cites it, what is still to be drawn from. A view asks in a read transaction of its own,
+begun when it asks first, so that it says the same while others write. Ids of rows are never used twice.
+Where else it lies, and when it is made anew: docs/SEARCH.md, One engine.
 """
 
 from __future__ import annotations
@@ -158,8 +157,6 @@ class Index:
         _close(unused)
         self._connections -= unused
         self._forget()
-
-    # ── for views ───────────────────────────────────────────────────────────────────────────────
 
     def lines(self, view: Shown) -> Lines:
         """Take in what changed, and return what a view may ask from now on."""

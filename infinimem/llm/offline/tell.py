@@ -265,8 +265,6 @@ def segment(variables: Mapping[str, Any]) -> Answer:
     return {"cuts": cuts}
 
 
-# ── answers ───────────────────────────────────────────────────────────────────────────────────────
-
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
 NOTHING = "Memory holds nothing about this (no model was asked; no line shares a word with the question)."
