@@ -175,7 +175,6 @@ def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
 
 
 def _arranged(is_course: bool, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
-    """Return the task's `evidence`: by document, or a course by day."""
     if not is_course:
         return _by_document(lines)
     dated = [line for line in lines if line.time and line.citation.doc_id != STANDING]

@@ -168,7 +168,6 @@ large library takes a quarter of a second: at Python's 700 that is a fifth of an
 
 
 def main() -> None:
-    """The entry point `infinimem`."""
     gc.set_threshold(SELDOM)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

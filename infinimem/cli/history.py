@@ -118,7 +118,6 @@ def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
 
 
 def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
-    """Return how a line came where it is, and who said it."""
     edited = one.kind == "entry" and one.why.startswith("edited")
     words = {
         "said": "was said",

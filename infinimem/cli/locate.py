@@ -65,7 +65,6 @@ def or_notes(place: Location, cwd: Path) -> Location:
 
 
 def default() -> Location:
-    """Return $XDG_DATA_HOME/infinimem/default; UsageError if there is no home folder."""
     path = default_library()
     if path is None:
         raise UsageError("no library is named and HOME is not set; pass --library DIR")
@@ -73,7 +72,6 @@ def default() -> Location:
 
 
 def configuration_of(library: Path) -> Configuration:
-    """Return the settings in force for a folder, which may be missing, or raise what is wrong with them."""
     from infinimem.settings import configuration  # a hook that recalls does without both
     from infinimem.store.files import Files
 

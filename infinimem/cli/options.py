@@ -78,7 +78,6 @@ class Options:
         return Output(as_json=self.json, quiet=self.quiet)
 
     def place(self, notes: bool = False) -> Location:
-        """Locate the library; with `notes` perhaps the current folder of notes."""
         place = locate(self.library, Path.cwd())
         return or_notes(place, Path.cwd()) if notes else place
 
@@ -95,7 +94,6 @@ class Options:
         return reader.within(project) if project else reader
 
     def folder(self) -> str | None:
-        """Return what --project names; a path is made absolute."""
         is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)
         return str(Path(self.project or "").expanduser().resolve()) if is_path else self.project
 
@@ -232,12 +230,10 @@ cap_option = _shared(
 
 
 def snapshot_options(function: C) -> C:
-    """Add the options that `Options.snapshot` goes by."""
     return _as_of_option(project_option(function))
 
 
 def spending_options(function: C) -> C:
-    """Add the options of a command that calls a model."""
     return _estimate_option(cap_option(function))
 
 

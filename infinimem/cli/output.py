@@ -61,7 +61,6 @@ class Output:
 
     @property
     def for_people(self) -> bool:
-        """Whether a person reads stdout on a terminal."""
         return not self.as_json and sys.stdout.isatty()
 
     @property
@@ -118,12 +117,10 @@ class Output:
         console.print(table)
 
     def say(self, text: str) -> None:
-        """Print a message: one line on stderr."""
         if self.talks:
             click.echo(text, err=True)
 
     def confirms(self, question: str) -> bool:
-        """Ask a person at a terminal, if one is there."""
         return self.for_people and sys.stdin.isatty() and click.confirm(question, err=True)
 
     @contextmanager

@@ -136,7 +136,6 @@ class Embedders:
 
 
 def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Found, ...]:
-    """Pieces of evidence as they are scored: by the turns that they hold or cite."""
     return tuple(
         Found(
             item.text,
@@ -209,7 +208,6 @@ class Baseline:
         self._means = means
 
     def ingest(self, case: Case) -> Ingested:
-        """Take in a history: rank functions are made, no language model is called."""
         began = time.perf_counter()
         self._case = case
         self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
@@ -260,7 +258,6 @@ class Baseline:
 
 
 def said(turn: Turn | Retrieved) -> str:
-    """A turn as an answerer is shown it."""
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
 
 
@@ -455,7 +452,6 @@ class NotesSearch(LibraryMethod):
         return Ingested(self._spec.text, case.name, seconds=seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question) -> Drawn:
-        """The hits, each as the block that its lines are from."""
         found = []
         for hit in self._tools.search(question.text, _LIMIT)["hits"]:
             blocks = self._blocks[hit["doc_id"]]
@@ -490,7 +486,6 @@ class Making:
         return made
 
     def open(self, spec: Spec, case: Case) -> Memory:
-        """Open a library with all settings of a method."""
         folder = self.folder(spec, case)
         with self._locks.setdefault(folder, threading.Lock()):
             return self._open(spec, folder, building=False)

@@ -111,7 +111,6 @@ def tokens_until(pieces: Iterable[Piece], gold: Collection[Hashable]) -> int | N
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether an answer says that there is none."""
     return bool(_NOTHING.search(fold(text)))
 
 
@@ -194,7 +193,6 @@ def rouge_l(answer: str, expected: str) -> float:
 
 
 def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
-    """Return the measure against the expected answer that fits best; 0 if none is expected."""
     return max((measure(answer, wanted) for wanted in expected), default=0.0)
 
 

@@ -424,13 +424,11 @@ def _written(methods: Report) -> str:
 
 
 def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:
-    """A row for each method that has cells."""
     rows = {name: [str(cell) for cell in cells(one)] for name, one in methods.items()}
     return [[name, *row] for name, row in rows.items() if row]
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
-    """As Markdown, with numbers to the right; "" without rows."""
     if not rows:
         return ""
     marks = ["---", *["---:"] * (len(columns) - 1)]
@@ -452,7 +450,6 @@ def _whole(value: float | None) -> str:
 
 
 def _sum(spent: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
-    """Over all phases; of tokens in and out, if nothing is said."""
     return sum(of[kind] for of in spent.values() for kind in kinds or ("tokens_in", "tokens_out"))
 
 

@@ -153,7 +153,6 @@ class Run:
             return Ended(len(rows.asked), self._failed)
 
     def config(self) -> dict[str, Any]:
-        """What makes the run the run that it is."""
         request = self._request
         asks = not request.retrieval_only
         return {
@@ -279,8 +278,6 @@ class OtherRun(UsageError):
 
 
 class Database:
-    """What a run has done so far; threads may share it."""
-
     def __init__(self, rows: sqlite3.Connection) -> None:
         self._rows = rows
         self._lock = Lock()
@@ -362,7 +359,6 @@ def _connected(path: Path | str) -> Iterator[sqlite3.Connection]:
 
 
 def _demand_same(rows: sqlite3.Connection, folder: Path, config: Mapping[str, Any]) -> None:
-    """Hold what is asked for against what was, and write it down where nothing was."""
     now = {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in config.items()}
     before = dict(rows.execute("SELECT name, value FROM config"))
     if not before:

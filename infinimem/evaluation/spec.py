@@ -65,7 +65,6 @@ class Spec:
 
     @property
     def draws(self) -> bool:
-        """Whether a model makes something of what was said."""
         return self.way is not None and self.way.draws
 
     @property
@@ -96,7 +95,6 @@ class Spec:
 
     @property
     def _making(self) -> Groups:
-        """Of the settings those under which the library is made."""
         made: Groups = {}
         for group, values in sorted(self.settings.items()):
             for key, value in sorted(values.items()):
@@ -183,7 +181,6 @@ def _place(name: str, key: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> Any:
-    """A number or truth value as TOML writes it, else the text itself."""
     try:
         found = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -74,7 +74,6 @@ class Spending:
                     _book(outer, phase, usage)
 
     def stop(self, why: str) -> None:
-        """Refuse every further call."""
         self._stopped = why
 
     def demand(self) -> None:

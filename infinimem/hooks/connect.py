@@ -156,7 +156,6 @@ def _parsed(agent: Program, text: str) -> dict[str, Any]:
 
 
 def _with(agent: Program, text: str) -> Iterator[str]:
-    """Yield the texts that may have the server besides."""
     if agent.is_toml:
         yield text + ("\n" if text and not text.endswith("\n") else "") + _table(agent)
         return
@@ -169,7 +168,6 @@ def _with(agent: Program, text: str) -> Iterator[str]:
 
 
 def _without(agent: Program, text: str) -> Iterator[str]:
-    """Yield the texts that may have all but the server."""
     if agent.is_toml:
         table = rf"\n*^\[{agent.key}\.{SERVER}\]\n(?:[^\[\n].*\n?)*"
         yield re.sub(table, "\n", text, count=1, flags=re.MULTILINE)

@@ -135,7 +135,6 @@ def _needed(asked: Collection[str], prompt: str, here: bool) -> float:
 
 
 def _headed(line: Sequence[str], term: str) -> float:
-    """Return how much a line is about a term that it holds: less behind its first words."""
     return min(1.0, HEAD / (line.index(term) + 1))
 
 
@@ -153,8 +152,6 @@ class Hit:
 
 
 class Recall:
-    """What is shown of a memory to the sessions that ask."""
-
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
         self._shown: dict[str, set[str]] = {}
@@ -272,7 +269,6 @@ class Recall:
                 yield place, is_of(folders, cwd)
 
     def _fitting(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Mark as left out what the budget or a part has no room for."""
         left, count, fitting = self._memory.view.settings.hooks.budget, Counter[str](), []
         for hit in hits:
             if not hit.why:
@@ -392,7 +388,6 @@ def about_oneself(text: str) -> bool:
 
 
 def said(prompt: str) -> str:
-    """Return what a prompt asks for; a command asks for nothing."""
     text, _ = without_recalled(prompt)
     return "" if text.lstrip().startswith("/") else text
 

@@ -83,7 +83,6 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def listed(offer: Offer) -> types.Tool:
-    """Describe a tool as the protocol lists it."""
     tool, title, result = offer.tool, offer.row.get("title", offer.tool.name), offer.row.get("result", {})
     shape = {name: {"type": kind} for name, kind in result.items()}
     return types.Tool(
@@ -158,7 +157,6 @@ class _Served:
         self.offered = offers(memory, self.reading, self._trust_user)
 
     def look(self, make: bool = False) -> bool:
-        """Return whether there is a library by now; it may be made for this."""
         if self._begin is not None and (memory := self._begin(make)) is not None:
             self._begin = None
             self._serve(memory)
@@ -277,8 +275,6 @@ def _unexpected(error: Exception) -> str:
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Serve the client at standard input and output until it hangs up."""
-
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -393,5 +389,4 @@ def _admits(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
 
 
 def serve_http(server: Any, address: str, listening: socket.socket, token: str) -> None:
-    """Serve until the process is told to end."""
     serve(make_app(server, names(address, listening), token), listening)

@@ -100,7 +100,6 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
 
 
 def as_of(view: View, at: Moment) -> View:
-    """Return the library as it stood at a `moment`."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
     lines = {seq: tombstone(seq) for seq in forgotten(receipts_of(view))}
     for receipt in reversed(list(receipts_of(view, at.receipt))):
@@ -113,7 +112,6 @@ def as_of(view: View, at: Moment) -> View:
 
 
 def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
-    """Leave out the lines that came after that seq, and documents that held nothing else."""
     left: dict[str, Document] = {}
     for doc_id, document in documents.items():
         later = {place.seq for place in document.entries if place.seq > seq}

@@ -131,7 +131,6 @@ class Inspection:
 
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Those that can be read, oldest first."""
         return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
@@ -172,7 +171,6 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _other_id(document: Document) -> str | None:
-    """Return the id in the header, where it differs from the file's."""
     named = document.header.values.get("id")
     return named if isinstance(named, str) and named != document.id else None
 
@@ -242,7 +240,6 @@ def _targets(line: str, doc_id: str) -> Iterator[str]:
 
 
 def lines(inspection: Inspection) -> Iterator[Finding]:
-    """Check entries of the program's documents: signatures, seqs, reasons of the archive, origins."""
     edits = inspection.external
     for document in inspection.own():
         for number in document.malformed:
@@ -321,7 +318,6 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
 
 
 def misdated(inspection: Inspection) -> Iterator[Finding]:
-    """Find entries with a `when` that an older version's rule derived, though their words do not tell."""
     edited = {place.seq for place, _ in inspection.external.edited}
     for line in outdated(inspection.entries(*BUFFERS, TOPICS, ARCHIVE)):
         if line.seq not in edited:
@@ -339,7 +335,6 @@ def outdated(places: Iterable[Located]) -> Iterator[Located]:
 
 
 def stale(inspection: Inspection) -> Iterator[Finding]:
-    """Find live text that depends on a superseded line."""
     for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
         yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
@@ -425,7 +420,6 @@ def passed_over(inspection: Inspection) -> Iterator[Finding]:
 
 
 def machine_state(inspection: Inspection) -> Iterator[Finding]:
-    """Find what a crash left, what could not be put in place, what was lost."""
     root = inspection.library.root
     left = _entries(root / FOLDER)
     try:

@@ -137,7 +137,6 @@ def _commit(files: Files, view: View, now: datetime) -> None:
 
 
 def uncommitted(files: Files, view: View) -> Uncommitted:
-    """Return what no commit has. Reads only."""
     try:
         repository = Repository(files.root)
         changed = repository.changed(_ours())
@@ -149,7 +148,6 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
 
 
 def _fault(changed: Changed, view: View) -> str:
-    """Return what a person has to mend before anything can be committed; "" for nothing."""
     if changed.unmerged:
         return f"{changed.unmerged[0]} has an unresolved conflict"
     newest = [f"{doc_id}.md" for doc_id in receipt_ids(view)[-1:]]
@@ -167,7 +165,6 @@ def _ours() -> tuple[str, ...]:
 
 
 def _is_ours(path: str, files: Files) -> bool:
-    """Tell whether the program writes it: Markdown in its folders, no link, nothing half written."""
     hidden = any(part.startswith(".") for part in path.split("/"))
     plain = path.endswith(".md") and path.isprintable() and not hidden
     return plain and (files.is_plain(path) or not files.exists(path))
@@ -272,7 +269,6 @@ class Repository:
         return None
 
     def changed(self, paths: Sequence[str]) -> Changed:
-        """Return what is not committed of files and folders below the folder."""
         status = self._run(
             *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
             *("--ignored=matching", "--ignore-submodules=all", "--", *paths),

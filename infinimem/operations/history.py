@@ -60,7 +60,6 @@ class Event:
 
 
 def history(view: View, seq: int) -> tuple[Event, ...]:
-    """Tell the story of a line; as `Memory.history`, of a snapshot."""
     records = recorded(view)
     if records.entry(seq) is None and not records.steps(seq):
         raise LibraryError(
@@ -133,7 +132,6 @@ def _now(records: Lineage, seq: int) -> Event:
 
 
 def _after(records: Lineage, seq: int) -> Iterator[Event]:
-    """Yield what came after it; of what replaced it also what replaced that."""
     known = {seq}
     pending = [seq]
     while pending:

@@ -96,8 +96,6 @@ class StaleDependent:
 
 @dataclass(frozen=True)
 class _Told:
-    """A receipt, and what it did to each line."""
-
     receipt: Receipt
 
     @cached_property
@@ -130,7 +128,6 @@ class Lineage:
 
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
-        """All receipts, oldest first; each of them is read."""
         return tuple(map(self.receipt, self._journal))
 
     def latest(self, most: int) -> list[Receipt]:
@@ -155,7 +152,6 @@ class Lineage:
         return max(self.view.max_seq, *rows, *(receipt.high for receipt in self.receipts), 0)
 
     def steps(self, seq: int) -> Sequence[LineStep]:
-        """Return what receipts did to a line, oldest first."""
         receipts = sorted(self._traced(_ROW, seq), key=_by_number)
         return [step for doc_id in receipts for step in self._read(doc_id).steps.get(seq, ())]
 
@@ -188,7 +184,6 @@ class Lineage:
         return sorted(seqs)
 
     def said(self, seq: int) -> TurnRef | None:
-        """Return the turn with this seq; None if no turn has it."""
         place = self.view.entry(seq)
         return self.turn(place) if place and place.doc_id.startswith(EVIDENCE) else None
 
@@ -200,11 +195,9 @@ class Lineage:
         )
 
     def turns(self, entry: Entry) -> tuple[TurnRef, ...]:
-        """Return the turns that an entry was said in."""
         return tuple(filter(None, map(self.said, self.ancestors(entry))))
 
     def behind(self, doc_id: str) -> list[TurnRef]:
-        """Return the turns that a record comes from, as far as they are there."""
         return [turn for seq in self._turns(doc_id) if (turn := self.said(seq))]
 
     def _turns(self, doc_id: str) -> tuple[int, ...]:
@@ -216,7 +209,6 @@ class Lineage:
         return self.view.document(ids[-1]) if ids and not self.view.is_note(ids[-1]) else None
 
     def holding(self, seq: int) -> list[str]:
-        """Return ids of the records that come from a turn."""
         records, pending = set[str](), [*self._traced(_HELD, seq)]
         while pending:
             if (record := pending.pop()) not in records:
@@ -231,7 +223,6 @@ class Lineage:
         return successor(place.headings[-1]) if place and is_archived and place.headings else None
 
     def heirs(self, seq: int) -> dict[int, str]:
-        """Return lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
         known = {heir[1]: heir[0] for step in self.steps(seq) if (heir := successor(step.row.why))}
@@ -248,7 +239,6 @@ class Lineage:
         return heirs
 
     def drawn(self, seq: int) -> list[Located]:
-        """Return the lines that were drawn from one: of a buffer, of topics, of the archive."""
         return self._places(_DRAWN, seq)
 
     def superseded(self, seq: int) -> list[Located]:
@@ -311,7 +301,6 @@ class Lineage:
 
 
 def recorded(view: View) -> Lineage:
-    """Return what a snapshot tells of its lines."""
     return view.derived(_recorded)
 
 
@@ -392,7 +381,6 @@ def _standing(document: Document) -> Iterator[_Trace]:
 
 
 def _key(*words: str) -> int:
-    """Return what stands for words in a row."""
     text = "\0".join(words).encode("utf-8", "surrogateescape")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
 
@@ -414,7 +402,6 @@ def replaced_by(headings: Sequence[str]) -> int:
 
 
 def session_of(place: Located, view: View) -> str | None:
-    """Return the session of a turn; None for an entry."""
     if not place.doc_id.startswith(EVIDENCE):
         return None
     named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")

@@ -62,7 +62,6 @@ def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
 
 
 def as_text(value: Any) -> str:
-    """An expected answer: some files hold numbers and booleans."""
     return " ".join(str(value).split())
 
 
