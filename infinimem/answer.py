@@ -138,8 +138,7 @@ def _lines(
 def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
     """Yield an entry as one line; a block as its signed lines and whatever else is not blank.
 
-    What else stands in evidence is how the entry before it goes on, in a block's first lines one above it. A
-    sentence of a document's text cites the lines that it tells.
+    What else stands there is how the entry before it goes on; a sentence of a text cites what it tells.
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)

@@ -31,8 +31,7 @@ Spend = Callable[[int | None], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Compared:
-    """What one strategy makes of a question: the answer, all evidence that was shown for it, and
-    milliseconds."""
+    """What one strategy makes of a question: the answer, all evidence shown for it, and milliseconds."""
 
     strategy: str
     reader: str

@@ -58,7 +58,6 @@ def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
 
 
 def forgotten_json(done: Forgotten, *, planned: bool = False) -> dict[str, Any]:
-    """Return what `forget` took out, or would take out where that is planned."""
     left = [asdict(item) for item in done.left]
     about = {"left": left, "history": done.history, "records": list(done.records)}
     if planned:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
 COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
 MOST_IDS = 200
@@ -39,8 +38,6 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 class HelpEntry(NamedTuple):
-    """A command as the help lists it: its module, what it does in a line, and calls to copy."""
-
     module: str
     summary: str
     examples: list[str]
@@ -82,8 +79,7 @@ class Options:
         return or_notes(place, Path.cwd()) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
-        """Open the library, or with `notes` the current folder of them, without a model: a missing key cannot
-        hinder."""
+        """Open the library, or the current folder of `notes`, with no model, whose key may be missing."""
         memory = self._open(OFFLINE, notes=notes)
         self._tell_passed_over(memory)
         return self._warned(memory)
@@ -157,7 +153,6 @@ class Options:
         return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
 
     def _tell_offline(self, memory: Memory) -> Memory:
-        """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
         watched = self.out.for_people and self.out.talks
         if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
@@ -247,7 +242,6 @@ def words(name: str, required: bool = True, metavar: str | None = None) -> Calla
 
 
 def numbers(text: str | None, option: str) -> list[int]:
-    """Parse "12,15"; None gives no numbers."""
     parts = text.split(",") if text is not None else []
     if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
         raise UsageError(f"{option} {text!r}: write numbers with commas between, for example 12,15")

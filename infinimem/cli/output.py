@@ -35,8 +35,7 @@ _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10*
 
 
 def ago(time: str, today: date | None = None) -> str:
-    """Return a time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago"; what is no day
-    unchanged."""
+    """Return a time for people, "2025-10-21, 5 weeks ago"; what is no day unchanged."""
     try:
         days = ((today or date.today()) - date.fromisoformat(time[:10])).days
     except ValueError:
@@ -177,8 +176,7 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that any UTF-8 stream takes and no terminal obeys: what controls, hides or reorders is
-    escaped."""
+    """Return text that no terminal obeys, as UTF-8: what controls, hides or reorders is escaped."""
     return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
 
 

@@ -1,13 +1,7 @@
 """What is compared: readers over a library made from a history, and baselines over the bare turns.
 
 Methods that differ only in how they read share a library: it is made once, and what that cost is told of each
-of them. The baselines rank the turns in a plain way, and answer from them like everything else:
-
-none      nothing            full     every turn, in its order
-recent    the newest turns   grep     turns that hold most words of the question, as they are written
-bm25      Okapi BM25         fts5     SQLite's full-text index
-dense     nearest vectors of "speaker: text"
-hybrid    bm25 and dense, by reciprocal rank
+of them. The baselines (docs/BENCHMARKS.md) rank the turns in a plain way, and answer like everything else.
 """
 
 from __future__ import annotations
@@ -163,8 +157,7 @@ def drawn(
 
 
 class Heard(Wrapper):
-    """The answerer, heard out and held to a length (spec.py: Spec) where the method names one: where
-    its reply is unusable `answer` quotes a line, and that may be right."""
+    """The answerer, held to the method's length; `failed`, for the line quoted instead may be right."""
 
     failed: str | None = None
 
@@ -338,10 +331,7 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
 
 
 def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
-    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
-
-    Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
-    """
+    """Turns of the `top` best chunks, of `size` tokens in whole turns, else one each (RecMem, App. E.1)."""
     chunks: list[list[int]] = []
     room = 0
     for at, turn in enumerate(turns):
@@ -476,8 +466,7 @@ class Making:
         return self._means.work / spec.library / case.name
 
     def make(self, spec: Spec, case: Case) -> Ingested:
-        """Make the library, unless this start of the run has; one of an earlier start is made anew, of the
-        replies that were kept."""
+        """Make the library, once in a start of the run; an earlier one is made anew, of kept replies."""
         folder = self.folder(spec, case)
         with self._locks.setdefault(folder, threading.Lock()):
             if (made := self._made.get(folder)) is None:
@@ -527,16 +516,8 @@ class Making:
 
 
 def written_of(memory: Memory, case: Case) -> dict[str, Any]:
-    """Counts of a library that was just made from a case; no judge is needed.
-
-    Returns:
-        gold: different turns that hold the evidence of its questions; uncited: those of them, by id, that
-        nothing cites. entries: lines of CURRENT and topics that were drawn from turns; verbatim: those that
-        repeat their turn's words. discarded: lines that were archived; undone: those of them that stand in
-        CURRENT or a topic again. relative: entries whose words name a time by its distance from the day on
-        which they were said; dated: those that have `when`; unsettled: those without it whose words can mean
-        more than one.
-    """
+    """Return counts of a library that was just made from a case (docs/BENCHMARKS.md, What was written);
+    "uncited" are ids of turns."""
     view = memory.view
     turns = {place.seq: place.entry.fields.get("turn") for place in view.entries("evidence")}
     gold = frozenset(turn for question in case.questions for turn in question.turns)

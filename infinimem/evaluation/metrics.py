@@ -6,10 +6,7 @@ is binary. Sources: recall, hit and nDCG as in Manning and others, Introduction 
 its rules by category as LoCoMo scores (Maharana and others, 2024); BLEU of Papineni and others (2002) for
 single words; ROUGE-L of Lin (2004); the substring match of MemoryAgentBench.
 
-A model may grade answers, too: by a strict verdict and a lenient one, or one on each item of a rubric.
-Offline, rules stand in for it: by the words shared with an expected answer. They see no paraphrase and no
-contradiction, so their verdicts are a lower bound on short answers and too kind to answers that quote much;
-they serve to try a run out, not to be published.
+A model may grade answers, too; offline, rules stand in for it, to try a run out (docs/BENCHMARKS.md).
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CUTS = (5, 10, 20, 50)
-"""Ranks at which a list is cut."""
 FIRST = 20
 """Pieces of which it is told how many words of the answer each holds; xMemory's Naive RAG shows so many."""
 HITS = ("1-hit", "2-hit", "multi-hit")
@@ -357,16 +353,6 @@ _INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
 """What BEAM puts before an item of a rubric."""
 
 
-def strict(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_strict`: every word of one expected answer is there."""
-    return _compare(variables, 1.0)
-
-
-def lenient(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_lenient`: half of the words of one expected answer are there."""
-    return _compare(variables, _ENOUGH)
-
-
 def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
     verdicts = []
@@ -388,6 +374,10 @@ def _compare(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
     expected = filter(None, map(_words, variables["expected"]))
     share = max((len(one & words) / len(one) for one in expected), default=0.0)
     return {"reason": f"{share:.0%} of the expected words are in the answer", "correct": share >= wanted}
+
+
+strict, lenient = partial(_compare, wanted=1.0), partial(_compare, wanted=_ENOUGH)
+"""Answer the tasks `judge_strict` and `judge_lenient`."""
 
 
 def _words(text: str) -> frozenset[str]:

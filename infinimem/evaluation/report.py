@@ -54,10 +54,8 @@ _ABOUT = {
     "versions": "versions",
 }
 _NONE = "–"
-"""Of a figure that there is not."""
 
 Report = Mapping[str, Any]
-"""What report.json holds."""
 
 
 def write_report(folder: Path) -> dict[str, Any]:
@@ -528,7 +526,6 @@ def _against_tokens(methods: Report, measure: str) -> Figure | None:
 
 
 def _bars(methods: Report, measure: str) -> Figure | None:
-    """A panel a category, a bar a method, the same order in all."""
     from matplotlib.figure import Figure
 
     panels: dict[str, list[float | None]] = {}

@@ -58,7 +58,6 @@ _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
 _KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
 _WORK = "work"
-"""Where libraries are made, in the run's folder."""
 
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
@@ -68,8 +67,7 @@ Step = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, as `infinimem bench` takes it (docs/CLI.md). `max_tokens` caps this start of the
-    run; `run` is its number: another one asks the models anew."""
+    """What `infinimem bench` is asked for; `max_tokens` caps this start, another `run` asks models anew."""
 
     data: Path
     methods: Sequence[str]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from infinimem.embedders.base import Embedder, Kind, Matrix
 
 EMBEDDING = "embedding"
-"""The phase under which an embedder's calls are booked."""
 
 
 class Spending:
@@ -50,8 +49,7 @@ class Spending:
 
     @contextmanager
     def question(self) -> Iterator[None]:
-        """One question, which is not begun above the ceiling, but ended above it: half of it would be lost,
-        and paid once more."""
+        """One question; it is not begun above the ceiling, but ended: half would be paid again."""
         self.demand()
         mark = self._is_question.set(True)
         try:
@@ -95,11 +93,7 @@ def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
 
 
 class Metered(Wrapper):
-    """A client whose calls are booked; any number of threads may share it.
-
-    Kept replies take nothing of the ceiling, nor do the offline rules, of which the prompt that a model would
-    have been sent is booked, and their reply.
-    """
+    """A client whose calls are booked, the offline rules' as a model's; these, and kept replies, are free."""
 
     def __init__(self, llm: LLM, spending: Spending) -> None:
         super().__init__(llm)

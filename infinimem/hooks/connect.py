@@ -62,8 +62,7 @@ def agents(arguments: list[str], home: Path) -> dict[str, Program | None]:
 
 
 def change(agent: Program, undo: bool = False) -> tuple[str | None, str | None]:
-    """Return what the file holds and what it shall hold, None if it is not there. UsageError if it cannot be
-    changed safely."""
+    """Return what the file holds and shall hold, None for none; UsageError if it is not safe to change."""
     before = _read(agent.file)
     if not undo:
         return before, _edited(agent, before)

@@ -157,8 +157,7 @@ def _recorded_rows(result: Result) -> Iterator[str]:
 
 
 def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
-    """Make the tool that writes down what a client says before a model is asked, and draws from all that
-    waits. Only if `trust_user` can the caller say that a text is the user's."""
+    """Make the tool that records; only if `trust_user` can the caller say that a text is the user's."""
 
     def remember(
         text: Annotated[str, Rule(longest=50_000)],

@@ -1,6 +1,5 @@
 """A library served to MCP clients: the SDK's server over what is offered (infinimem://doc/topics/home).
 
-Names, descriptions and schemas of the five tools are those of infinimem.tools; what MCP adds is in offers.py.
 No tool deletes before a person agreed. Calls run in threads: reads are snapshots and need no lock, what
 writes is kept in order by the store. Calls of a model have threads of their own: a slow one keeps no search
 waiting.
@@ -345,8 +344,7 @@ def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> t
 
 
 def token_of(chosen: str | None) -> str:
-    """Return the token that was chosen, or a new one; UsageError if it is weak, or cannot stand in a
-    header."""
+    """Return the chosen token, or a new one; UsageError if it is weak, or cannot stand in a header."""
     if chosen is None:
         return secrets.token_urlsafe(32)
     if len(chosen) < SHORTEST or not (chosen.isascii() and chosen.isprintable()) or " " in chosen:
@@ -355,8 +353,7 @@ def token_of(chosen: str | None) -> str:
 
 
 def make_app(server: Any, names: list[str], token: str) -> Any:
-    """Make the ASGI application of a server that lets through who carries the token and calls it by one of
-    `names`, exactly."""
+    """Make the ASGI application that lets through who carries the token and calls it by one of `names`."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,

@@ -2,8 +2,7 @@
 
 Later receipts are taken back one by one, newest first. Pure. What a receipt moved goes back where it was;
 what was said or drawn later is not there yet; lines that a person edited or deleted read as they did when
-they were last seen. People's own notes are as they are now: nothing records how they were. Source:
-docs/FORMAT.md, Receipt.
+they were last seen. People's own notes are as they are now: nothing records how they were.
 
 A copy goes when its block ends. It lies in the cache, so that a `forget` takes it away, and has the library's
 vectors, which may have been paid for.

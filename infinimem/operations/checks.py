@@ -75,10 +75,7 @@ def listed(seqs: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What all checks of one run share: documents that can be read, by id, and why the others cannot.
-
-    `opened` is the library, for checks of what lies beside the documents; None where only a view is at hand.
-    """
+    """What all checks of one run share; `opened` is the library, None where only a view is at hand."""
 
     view: View
     documents: Mapping[str, Document]
@@ -140,7 +137,6 @@ class Inspection:
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
-    """Check names, headers and characters of all documents, people's notes included."""
     for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
     for same in inspection.view.lines.clashes():
@@ -343,9 +339,8 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
 def receipts(inspection: Inspection) -> Iterator[Finding]:
     """Find lines that receipts name and that stand nowhere; receipts that documents call alike.
 
-    A receipt gives the sha256 of each file after it. While a file is as the program left it, a line missing
-    from it is the program's fault: an error. Once a person changed the file (an edit, a checkout, a merge),
-    what they took out is theirs to take out: a note.
+    A line missing from a file that is as the program left it (its sha256) is an error; once a person changed
+    the file, what they took out is theirs to take out: a note.
     """
     by_label: dict[str, list[str]] = defaultdict(list)
     for receipt in inspection.receipts:
@@ -404,8 +399,7 @@ def _changed(inspection: Inspection, doc_id: str) -> int:
 
 
 def passed_over(inspection: Inspection) -> Iterator[Finding]:
-    """Find what does not count: settings not read or not trusted, broken packages, and files that no tool
-    shows although they may be meant as notes."""
+    """Find what does not count: settings, broken packages, and files that may be meant as notes."""
     library = inspection.library
     if not library.initialised and os.path.lexists(library.root / SETTINGS):
         what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
@@ -446,8 +440,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def waiting(inspection: Inspection) -> Iterator[Finding]:
-    """Find what waits: archivings for approval while both lines are live, turns of which no answer of a model
-    was of use, receipts that git does not have."""
+    """Find what waits: for approval, for a usable answer of a model, for a commit."""
     library = inspection.library
     for row in awaiting(library) if inspection.complete else ():
         if row.code in CODES and not row.void:

@@ -253,7 +253,6 @@ def unbounded(inspection: checks.Inspection) -> Iterator[Finding]:
 
 
 def repeated(inspection: checks.Inspection) -> Iterator[Finding]:
-    """Find lines of topics that say what another one says, by the rule that consolidation goes by."""
     if not inspection.view.spec.has_entries:
         return
     lines: dict[int, Located] = {}

@@ -241,10 +241,7 @@ class Changed:
 
 
 class Repository:
-    """The work tree that a folder lies in, at its top or anywhere below.
-
-    NoRepository if there is none, GitUnusable if git is missing or refuses.
-    """
+    """The work tree around a folder; NoRepository if there is none, GitUnusable if git fails or is missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

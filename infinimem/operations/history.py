@@ -93,7 +93,6 @@ def _story(records: Lineage, seq: int) -> Iterator[Event]:
 
 
 def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
-    """Yield how an entry came to be, where that is no receipt's to tell."""
     entry, steps = records.entry(seq), records.steps(seq)
     if entry is None or (steps and steps[0].brings):
         return
@@ -172,7 +171,6 @@ class Blamed:
 def blame(
     view: View, doc_id: str, line: int | None = None, seen: Mapping[int, SeenLine] | None = None
 ) -> tuple[Blamed, ...]:
-    """Tell who put each line there; as `Memory.blame`, of a snapshot, with lines as they were last `seen`."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:

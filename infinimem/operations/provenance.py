@@ -108,11 +108,7 @@ class _Told:
 
 
 class Lineage:
-    """What the files and the receipts of a snapshot together know of each line.
-
-    Args:
-        told: receipts that were read already, by id.
-    """
+    """What the files and the receipts of a snapshot know of each line; `told` were read already, by id."""
 
     def __init__(self, view: View, told: Mapping[str, _Told]) -> None:
         self.view = view
@@ -242,7 +238,6 @@ class Lineage:
         return self._places(_DRAWN, seq)
 
     def superseded(self, seq: int) -> list[Located]:
-        """Return the lines of the archive that one superseded, the newest first."""
         return sorted(self._places(_SUPERSEDED, seq), key=lambda place: -place.seq)
 
     def stale(self) -> tuple[StaleDependent, ...]:
@@ -268,8 +263,7 @@ class Lineage:
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
     def _dependents(self, seq: int) -> Mapping[str, int | None]:
-        """Return the live entries that come from a line, also through others that are gone, by place; and the
-        summaries that describe it."""
+        """Return by place the live entries that come from a line, and the summaries that describe it."""
         places: dict[str, int | None] = dict.fromkeys(self._traced(_DESCRIBED, seq))
         query = "select line from trace where kind in (?, ?) and seq = ?"
         seqs = [seq]
