@@ -174,7 +174,7 @@ class Memory(Reader):
             return len(self._extract(progress))
 
     def _extract(self, progress: Progress | None = None, upto: int | None = None) -> Collection[int]:
-        """Extract what is pending, `upto` a turn; return new seqs, for lines would keep documents in memory."""
+        """Extract what is pending, `upto` a turn; return new seqs: lines would keep documents in memory."""
         new: dict[int, None] = {}
         done: set[int] = set()
         if self.by_agent and upto is None:

@@ -28,8 +28,6 @@ Marks = Callable[[str], Iterable[tuple[int, int]]]
 """Gives the parts of a text that matched: where each begins and ends."""
 LEAST = 20
 """Characters of a line that is broken, however narrow the terminal."""
-PATIENCE = 1.0
-"""Seconds before a progress bar shows."""
 _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
 """Units of time, their days, and the days from which on the next one is used."""
 
@@ -143,7 +141,7 @@ class Output:
             redirect_stderr=False,
         )
         task = bar.add_task(printable(label), total=None)
-        late = Timer(PATIENCE, bar.start)  # most commands are over before a bar could be read
+        late = Timer(1.0, bar.start)  # most commands are over before a bar could be read
         late.daemon = True
         late.start()
         try:

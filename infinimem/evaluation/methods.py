@@ -368,8 +368,6 @@ def _fused(*rankers: Ranker) -> Ranker:
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
 _SETTINGS = "infinimem.toml"
-_LIMIT = 50
-"""Sections; the tool `search` gives no more."""
 
 
 def method(spec: Spec, means: Means, making: Making) -> Method:
@@ -443,7 +441,7 @@ class NotesSearch(LibraryMethod):
 
     def retrieve(self, question: Question) -> Drawn:
         found = []
-        for hit in self._tools.search(question.text, _LIMIT)["hits"]:
+        for hit in self._tools.search(question.text, 50)["hits"]:  # the most that it gives
             blocks = self._blocks[hit["doc_id"]]
             block = blocks[bisect(blocks, hit["start_line"], key=lambda block: block[0]) - 1][1]
             found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))

@@ -244,8 +244,7 @@ _ASKED = frozenset("question kind expected answer".split())
 _VERDICT = object_of(reason=TEXT, correct={"type": "boolean"})
 
 JUDGE = Task("judge_strict", _ASKED, _VERDICT, f"{__name__}:strict", 256)
-"""Whether an answer says all that is expected. `expected`: wordings of which any counts; `kind`:
-"preference", "time", "update", "unanswerable", or "plain"."""
+"""Whether an answer says all of any of the wordings `expected`, by the rules for its `kind` (`_KINDS`)."""
 
 JUDGE_LENIENT = Task("judge_lenient", _ASKED, _VERDICT, f"{__name__}:lenient", 256)
 """The same under the rule of published tables, which lets vague answers pass."""
@@ -257,8 +256,7 @@ JUDGE_RUBRIC = Task(
     f"{__name__}:rubric",
     1024,
 )
-"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "list",
-"order", "unanswerable", or "plain"."""
+"""Which items of a rubric, [{"id", "text"}, …] with ids from 1, an answer meets; `kind`: "list", too."""
 
 TASKS = (JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 

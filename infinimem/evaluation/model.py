@@ -62,8 +62,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What writing one case cost (tokens by phase, seconds on the clock) and left: tokens of each document
-    made, bytes on disk, and what became of what was said (methods.py: written_of)."""
+    """What making a case's library cost and left: tokens of each document, bytes, `written` (methods.py)."""
 
     method: str
     case: str

@@ -39,8 +39,6 @@ _BESIDE_COSTS = (
     *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5"),
     *("R in 1024", "turns in 1024", "answer@5"),
 )
-_SHOWN = 7
-"""Measures in the short table that the command prints."""
 _BASELINES = ("bm25", "dense")
 """Methods that others are compared with, beside the first of the run and our own that extract nothing."""
 _ABOUT = {
@@ -149,7 +147,7 @@ def _figures(rows: sqlite3.Connection) -> dict[str, Any]:
     baselines = dict.fromkeys([names[0], *usual, *(name for name in names if bases[name] in own)])
     methods = {name: _method(rows, name, [one for one in baselines if one != name]) for name in names}
     measures = [name for (name,) in rows.execute("SELECT DISTINCT measure FROM scored ORDER BY measure")]
-    shown = [name for name in HEADLINE if name in measures][:_SHOWN]
+    shown = [name for name in HEADLINE if name in measures][:7]  # in the short table
     return {
         "config": config,
         "measures": measures,

@@ -57,7 +57,6 @@ CREATE VIEW IF NOT EXISTS scored AS
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
 _KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
-_WORK = "work"
 
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
@@ -131,7 +130,7 @@ class Run:
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
             keeper, answerer, judge = map(self._client, self._models.values())
-            means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
+            means = Means(out / "work", keeper, answerer, judge, self._embedders, self._spending)
             steps, self._failed = count(1), 0
             self._rows, self._means, self._making = rows, means, Making(means)
             self._step: Callable[[], None] = lambda: step(next(steps), total)

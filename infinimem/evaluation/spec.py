@@ -50,8 +50,7 @@ Groups = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Spec:
-    """A method with its settings by group of infinimem.toml, those of its preset among them; `embedder` None
-    stands for the run's. `counts` are what no file says: the length of answers, chunks of `dense`."""
+    """A method with its settings by group; `embedder` None is the run's, `counts` are what no file says."""
 
     text: str
     name: str

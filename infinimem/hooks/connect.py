@@ -112,8 +112,7 @@ def _write(path: Path, text: str, like: Path) -> None:
 
 
 def _edited(agent: Program, text: str | None, remove: bool = False) -> str:
-    """Return a file's text with the server in it, or without; the text itself if it is so already. Of the
-    edits that may do it the first counts that changes nothing else, as parsing tells."""
+    """Return the text with the server, or without, by the first edit that, when parsed, changes no more."""
     given = text or ""
     if not agent.is_toml and not given.strip():
         given = "{}\n"

@@ -102,8 +102,7 @@ def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
 def weights(
     asked: Mapping[str, float], line: Sequence[str], here: bool, rare: Collection[str]
 ) -> dict[str, float]:
-    """Return the words by which a line, given by its terms, has to do with a prompt, and how much each
-    weighs. `here`: said in the prompt's project; `rare`: what few lines hold."""
+    """Return the words, with weights, that a prompt shares with a line, said `here`: in its project."""
     counted, work = dict[str, float](), _terms(_WORK)
     for term, worth in asked.items():
         if term in line and (here or term not in work):
@@ -146,8 +145,7 @@ class Recall:
         """What each session was shown; nothing where its context begins (anew), whatever its log says."""
 
     def text(self, event: Event) -> str:
-        """Return what an event is shown: the block once, with the first prompt (or at the start, as `[hooks]
-        recall` says), and again after the context was cleared or compacted."""
+        """Return the block once, as `[hooks] recall` says, and after the context was cleared or compacted."""
         try:
             wanted, starts = self._memory.view.settings.hooks.recall, event.hook_event_name == "SessionStart"
             if starts and event.source != "resume":
@@ -277,8 +275,7 @@ def offer(memory: Memory) -> str:
 
 
 def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> list[Hit]:
-    """Leave out, of hits from the oldest on, what others tell better or tell anew; return the best first.
-    `leads`: how much each is about its words, by place."""
+    """Leave out what others tell better, or anew; `leads`: how much each hit is about its words, by place."""
     fit = [hit for hit in hits if not hit.why]
     most, again = dict[str, float](), set[str]()
     for at, hit in enumerate(fit):

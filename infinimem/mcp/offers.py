@@ -64,8 +64,7 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the tools by name: those of a library, those that packages add, `ask`, `remember` and `forget`;
-    `ask` has those of tasks in its place where the client is the model."""
+    """Return the tools by name; where the client is the model those of tasks stand in the place of `ask`."""
     may_write, asking = not memory.library.read_only, [remember_tool(memory, trust_user)]
     asking += [tasks_tool(memory), answer_tool(memory)] if memory.by_agent else [ask_tool(reading)]
     outward = memory.llm.name not in ("offline", AGENT)

@@ -319,8 +319,7 @@ def _list_resources(memory: Reader, wanted: _Page) -> types.ListResourcesResult:
 
 
 def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    """Give a document's text, control characters made visible. Its address is looked up like any id, never
-    joined; MCPError if no document has it, or it cannot be read."""
+    """Give a document's text; its address is looked up like any id, never joined (MCPError if it is none)."""
     uri = wanted.uri
     if not uri.startswith(_PREFIX) or len(uri) > MAX_URI:
         raise MCPError(

@@ -76,8 +76,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
-    """Return the moment of a time. A receipt tells how far seqs had come; of the lines after it those count
-    that were said by then."""
+    """Return the moment of a time: the last receipt's, and of later lines those that were said by then."""
     done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
     number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)

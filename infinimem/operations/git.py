@@ -41,8 +41,7 @@ LENGTH = 30_000
 IGNORED = ".gitignore leaves out journal/, and commits are made of receipts; take it out of there"
 
 TIMEOUT = 3.0
-"""Seconds for one commit, with all that is asked before it. A receipt takes two at most, and others wait for
-the library's lock meanwhile (store/files.py)."""
+"""Seconds for one commit, two at most a receipt, while others wait for the lock (store/files.py)."""
 LOCK_WAIT = 0.25
 """Seconds that another git command is given to finish: editors look at a repository all the time."""
 
@@ -241,7 +240,7 @@ class Changed:
 
 
 class Repository:
-    """The work tree around a folder; NoRepository if there is none, GitUnusable if git fails or is missing."""
+    """The work tree around a folder; NoRepository if there is none, GitUnusable if git cannot be used."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

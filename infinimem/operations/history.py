@@ -256,8 +256,7 @@ def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, See
 
 
 def _written(records: Lineage, document: Document, steps: Sequence[tuple[str, str, str]]) -> Iterator[Blamed]:
-    """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person;
-    `steps` are `Lineage.changes`."""
+    """Yield who wrote each line that is no entry: a receipt, whose way back names it, or a person."""
     doc_id, in_header = document.id, range(1, document.header.end + 1)
     texts = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
     if doc_id.startswith(JOURNAL):

@@ -241,8 +241,7 @@ class Lineage:
         return sorted(self._places(_SUPERSEDED, seq), key=lambda place: -place.seq)
 
     def stale(self) -> tuple[StaleDependent, ...]:
-        """Return everything live that depends on a superseded line, by place: an entry on the lines that it
-        was drawn from, a summary on those that `aux.from` names."""
+        """Return by place what depends on a superseded line: entries by `origin`, summaries by `aux.from`."""
         stale = (
             StaleDependent(where, one, seq, heir)
             for seq, heir in self._heirs_of_archived().items()
