@@ -65,6 +65,7 @@ def or_notes(place: Location, cwd: Path) -> Location:
 
 
 def default() -> Location:
+    """Return $XDG_DATA_HOME/infinimem/default; UsageError if there is no home folder."""
     path = default_library()
     if path is None:
         raise UsageError("no library is named and HOME is not set; pass --library DIR")
@@ -84,7 +85,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
     from infinimem.hooks import RECALLS, REMEMBERS, given
     from infinimem.hooks.answer import answer
 
-    say = say or (lambda text: sys.stderr.write(f"{escape(text, LONGEST)}\n"))
+    say = say or (lambda text: print(escape(text, LONGEST), file=sys.stderr))
     try:
         event_ = given(_input(), event)
         cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()

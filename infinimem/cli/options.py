@@ -30,8 +30,6 @@ OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
 COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
-MOST_IDS = 200
-"""Ids that are offered to a shell; nobody reads more."""
 Begin = Callable[[bool], "Memory | None"]
 """Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
@@ -258,7 +256,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
     except InfinimemError:  # nobody wants to read of it while typing
         return []
     ids = (doc_id for folder in folders for doc_id in folder.documents)
-    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST_IDS]
+    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:200]  # nobody reads more
     # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
     in_bash = os.environ.get(COMPLETION, "").startswith("bash")
     return [shlex.quote(doc_id) for doc_id in offered] if in_bash else offered
