@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem import answer as answering
 from infinimem import tokens
-from infinimem.embedders.base import text_key
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.datasets.notes import first_line
@@ -34,6 +33,7 @@ from infinimem.grounding.sentences import day_of, mentions
 from infinimem.index.vectors import Vectors
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.markdown.characters import text_key
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence, Retrieved, Turn
 from infinimem.settings import EMBEDDERS, configuration

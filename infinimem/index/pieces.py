@@ -16,8 +16,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from infinimem.embedders.base import text_key
 from infinimem.law import happened
+from infinimem.markdown.characters import text_key
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved

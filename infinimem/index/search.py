@@ -21,7 +21,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from infinimem.embedders.base import text_key
 from infinimem.errors import ModelUnavailable
 from infinimem.index.pieces import (
     BLOCK,
@@ -40,6 +39,7 @@ from infinimem.index.questions import factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, TermCounts, rarity
 from infinimem.log import log
+from infinimem.markdown.characters import text_key
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Retrieved
 from infinimem.store.spec import EVIDENCE

@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.embedders.base import Embedder, text_key
+from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.index.pieces import GROUPS, WHOLE, Row, cut, plain
 from infinimem.index.questions import nameless
 from infinimem.log import log
+from infinimem.markdown.characters import text_key
 from infinimem.store.folders import state_of
 from infinimem.store.lines import SPEAKER
 from infinimem.store.view import Stored, View
