@@ -136,10 +136,7 @@ def _lines(
 
 
 def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
-    """Yield an entry as one line; a block as its signed lines and whatever else is not blank.
-
-    What else stands there is how the entry before it goes on; a sentence of a text cites what it tells.
-    """
+    """Yield an entry as one line; of a block signed lines, and others, which go on with the one before."""
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
         newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None

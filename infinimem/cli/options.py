@@ -1,7 +1,4 @@
-"""What commands share: the global options, those of several commands, and the library that they come to.
-
-Every such option is kept on `Options`; the global ones are accepted before and after the command's name.
-"""
+"""What commands share: the global options, those of several commands, and the library that they come to."""
 
 from __future__ import annotations
 

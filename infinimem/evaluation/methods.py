@@ -69,10 +69,7 @@ class Means:
 
 
 class Embedders:
-    """Connects to embedders by name ("openai/MODEL" with one), to each once; threads may share them.
-
-    `name` is the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
-    """
+    """Connects to embedders by name, once each, in any thread; `name`: the run's, or INFINIMEM_EMBEDDER."""
 
     def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
         self._spending = spending or Spending()

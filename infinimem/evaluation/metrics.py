@@ -213,11 +213,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 def paired_difference(
     differences: Sequence[float], resamples: int = 10_000, seed: int = 7
 ) -> dict[str, float]:
-    """Return the mean of two methods' differences over the same questions, and where it lies.
-
-    "low" and "high" hold 95 % of the resamples between them (bootstrap; Efron and Tibshirani, 1993); the same
-    seed gives the same interval.
-    """
+    """Return the mean, and by bootstrap (Efron and Tibshirani, 1993) its 95 % from "low" to "high"."""
     import numpy as np
 
     scores = np.array(differences, dtype=np.float32)

@@ -40,10 +40,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Case:
-    """A history, in the order in which it was said, and the questions to it; each turn has a `turn` id.
-
-    `name` is fit for a file's; of a folder of `notes`, by path, `turns` are the blocks.
-    """
+    """A history, as it was said, and the questions to it; of `notes`, by path, `turns` are the blocks."""
 
     name: str
     turns: tuple[Turn, ...]

@@ -61,7 +61,6 @@ _KEPT = 50
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
 Step = Callable[[int, int], None]
-"""Told how much is done, of how much."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +254,6 @@ class Run:
 
 
 def _file(path: Path) -> dict[str, str]:
-    """A file's name and digest; of a folder that of the files in it, by name."""
     if path.is_dir():
         files = sorted(found for found in path.rglob("*") if found.is_file())
         inside = [(str(found.relative_to(path)), _file(found)) for found in files]

@@ -1,8 +1,5 @@
 """What a run will take, roughly, before it takes it; and what its model calls take, held below a ceiling.
 
-The estimate knows the sizes of turns and questions; the rest are the shapes of the prompts
-(infinimem/estimate.py), and models differ in how much they say.
-
 Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
 the account of what it works on, and threads that it starts for it (llm/base.py) book there too.
 """
