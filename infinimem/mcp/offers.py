@@ -93,7 +93,8 @@ def _next(memory: Memory, number: int | None = None, after: int | None = None) -
     if task is None:
         return {"task": None, "left": len(left), "text": tasks_claimed(left)}
     rest = sum(one.tokens for one in left if one.number != task.number)
-    text = f"{task.text}\n\nAnswer with memory_answer; {len(left) - 1} more tasks, about {rest} tokens, wait."
+    others = f"; {len(left) - 1} more are open, about {rest} tokens" if rest else ""
+    text = f"{task.text}\n\nAnswer with memory_answer, which may give further tasks{others}."
     return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
 
 
