@@ -142,7 +142,7 @@ async def _approved(
         return _failed("nothing was done: the person did not agree")
     if (await plan()).get("question") != question:
         return _failed("nothing was done: other lines would go by now; call it again")
-    act = replace(offer, tool=replace(offer.tool, function=offer.approved))
+    act = replace(offer, tool=replace(offer.tool, function=offer.approved or offer.tool.function))
     return await anyio.to_thread.run_sync(_called, act, params.arguments or {})
 
 
