@@ -128,7 +128,12 @@ class Run:
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
-            keeper, answerer, judge = map(self._client, self._models.values())
+            keeper, answerer, judge = (
+                Metered(
+                    llm if llm.name == OFFLINE else Cached(llm, out / REPLIES, request.run), self._spending
+                )
+                for llm in self._models.values()
+            )
             means = Means(out / "work", keeper, answerer, judge, self._embedders, self._spending)
             steps, self._failed = count(1), 0
             self._rows, self._means, self._making = rows, means, Making(means)
@@ -171,11 +176,6 @@ class Run:
                 **{name: version(name) for name in _PACKAGES},
             },
         }
-
-    def _client(self, llm: LLM) -> LLM:
-        """A client whose calls are booked, and whose replies are kept; the offline rules cost nothing."""
-        kept = llm if llm.name == OFFLINE else Cached(llm, self._request.out / REPLIES, self._request.run)
-        return Metered(kept, self._spending)
 
     def _left(self, rows: Database) -> Iterator[_Left]:
         for case in self._benchmark.cases(self._request.data, self._request.limit):

@@ -508,7 +508,8 @@ class Installation:
 
     def _renamed(self, slot: str, data: bytes | None) -> None:
         """Name a slot after what is done with it; what was staged there before stays known as ours."""
-        self._files.rename(slot, self._free(f"{digest(data)[:NAMED]}.{self._staged_in(slot)[:NAMED]}"))
+        before = slot.removeprefix(self._step.slot)[:200]  # a name has 255 bytes at most
+        self._files.rename(slot, self._free(f"{digest(data)[:NAMED]}{before}"))
 
 
 def replay(moves: Moves, theirs: Document) -> Document:
