@@ -193,7 +193,6 @@ def placed(part: EvidencePart, view: View) -> list[Located]:
 
 
 def _home(turn: Turn, new: Mapping[str, str], view: View, now: str, suffix: str = "") -> str:
-    """Return the file of a turn: of the parts of a session the first."""
     day, folder = (turn.time or now)[:10], WAITING if view.settings.write.approve else EVIDENCE
     if not turn.session:
         return f"{folder}{day}{suffix}"

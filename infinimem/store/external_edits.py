@@ -30,7 +30,6 @@ DOUBLED = "doubled"
 _UNTOLD = Tale([], set())
 
 Position = tuple[str, int]
-"""Document and line."""
 
 
 def position(line: Located) -> Position:
@@ -216,9 +215,6 @@ def _bare(entry: Entry) -> Entry:
     return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
 
 
-# ── what is to be noted as seen ─────────────────────────────────────────────────────────────────
-
-
 def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
     """Return where lines stand that the program wrote or moved; a person's edit stays to be told."""
     changes: Changes = {}
@@ -253,9 +249,6 @@ def tracked(view: View) -> list[str]:
 def live(view: View) -> list[str]:
     """Return the documents of entries that stand, or await approval: CURRENT, INBOX and topics."""
     return [*(one for one in BUFFERS if one in view and view.initialised), *view.owned(TOPICS)]
-
-
-# ── taken in ───────────────────────────────────────────────────────────────────────────────────
 
 
 def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:

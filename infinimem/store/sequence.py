@@ -57,9 +57,6 @@ _SIGNED = "- <seq="
 _DONE = b"-\n"
 
 
-# ── the counter ─────────────────────────────────────────────────────────────────────────────────
-
-
 def _owner(files: Files) -> tuple[str, str, str]:
     """Return what a mark says of whose it is: the machine, the path, the folder as it may be moved."""
     info = files.lstat(MARK.partition("/")[0])
@@ -160,9 +157,6 @@ def _drawn(taken: Collection[int]) -> int:
 def _is_copy(files: Files, view: View) -> bool:
     """Return whether somebody else may go on counting: a mark of theirs, or lines of theirs and no mark."""
     return bool(files.read(MARK) or view.max_seq or view.below(JOURNAL)) or _is_shared(files.root)
-
-
-# ── torn tails ──────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
