@@ -59,7 +59,11 @@ def merged(doc_id: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes
         return other  # derived, whole: whichever it is, `rebuild` tells it anew
     before, first, second = (Document.parse(doc_id, data) for data in (base or b"", one, other))
     lines = (*_header(before, first, second), *_body(before, first, second))
-    return Document(doc_id, lines, first.bom).to_bytes()
+    done = Document(doc_id, lines, first.bom)
+    was, mine, yours, now = ({place.seq for place in one.entries} for one in (before, first, second, done))
+    if lost := (mine & yours | (mine ^ yours) - was) - now:
+        raise LibraryError(f"line {min(lost)} of {doc_id} would be lost by merging; merge it by hand")
+    return done.to_bytes()
 
 
 # ── the header ──────────────────────────────────────────────────────────────────────────────────
@@ -243,18 +247,20 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     for name, some in versions.items():
         data = reduce(lambda one, other: merged(name, None, one, other), sorted({*some.values()}))
         done.documents[name] = Document.parse(name, data)
-    before, after = (
+    before = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
+    after = [one for one in done.documents.values() if one]
+    had, has = (
         Counter((place.seq, place.entry.line) for one in documents for place in one.entries)
-        for documents in (
-            [view.document(doc_id) for doc_id in done.documents if doc_id in view],
-            [one for one in done.documents.values() if one],
-        )
+        for documents in (before, after)
     )
-    done.removed += sorted((before - after).elements())
-    done.added += sorted((after - before).elements())
-    if lost := {seq for seq, _ in before} - {seq for seq, _ in after}:
-        raise LibraryError(f"line {min(lost)} would be lost by merging; run infinimem doctor")
-    places = {place.seq: place.doc_id for one in done.documents.values() if one for place in one.entries}
-    changed = sorted({seq for seq, _ in (*done.removed, *done.added)})
-    done.rows += [ReceiptRow(seq, places[seq], places[seq], DOUBLED) for seq in changed]
+    done.removed += sorted((had - has).elements())
+    done.added += sorted((has - had).elements())
+    stood = {place.seq: one.id for one in before for place in one.entries}
+    stands = {place.seq: one.id for one in after for place in one.entries}
+    for seq in sorted({seq for seq, _ in (*done.removed, *done.added)}):
+        elsewhere = view.entry(seq)  # the other side moved it there, or took it out
+        now = stands.get(seq) or (
+            elsewhere.doc_id if elsewhere and elsewhere.doc_id not in done.documents else "-"
+        )
+        done.rows.append(ReceiptRow(seq, stood.get(seq, now), now, DOUBLED))
     return done
