@@ -142,12 +142,6 @@ def settled(text: str, said: date | None) -> str | None:
     return when_of(spans[0]) if len(spans) == 1 and spans[0] != (said, said) else None
 
 
-def is_outdated(when: str, text: str, said: date | None) -> bool:
-    """Whether an older version of these rules settled a `when` that the words do not."""
-    times = mentions(text, said) if said and settled(text, said) != when else []
-    return len({one.spans for one in times}) == 1 and when in map(when_of, times[0].spans)
-
-
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     """Tell whether words can mean a `when`, given the texts that it was drawn from, each with the day on
     which it was said.

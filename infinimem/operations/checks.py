@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
-from infinimem.grounding.sentences import day_of, is_outdated
 from infinimem.markdown.document import Document, fences
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_seqs
@@ -47,7 +46,6 @@ ONCE = "keep it where the latest receipt put it"
 RAISED = "raise the mark"
 FINISHED = "finish it, or drop it if nothing was done yet"
 REBUILT = "give numbers in a block of its own from here on"
-UNDATED = "take `when` out; the receipt quotes the line, undo puts it back"
 
 BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
 _SAVED = (
@@ -303,23 +301,6 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
                     f"cites {both}, which had one number before a merge; take out of `origin` what is wrong"
                 )
                 yield Finding("note", what, at(place))
-
-
-def misdated(inspection: Inspection) -> Iterator[Finding]:
-    edited = {place.seq for place, _ in inspection.external.edited}
-    for line in outdated(inspection.entries(*BUFFERS, TOPICS, ARCHIVE)):
-        if line.seq not in edited:
-            what = f"an older version's rule derived when={line.entry.fields['when']}; the words do not tell"
-            yield Finding("note", what, at(line), UNDATED)
-
-
-def outdated(places: Iterable[Located]) -> Iterator[Located]:
-    """Yield the lines of `misdated`; never one in a model's words or of a person."""
-    for place in places:
-        entry, when = place.entry, place.entry.fields.get("when")
-        ours = when and entry.source != "human" and "by" not in entry.fields
-        if ours and is_outdated(when or "", entry.text, day_of(entry.time)):
-            yield place
 
 
 def stale(inspection: Inspection) -> Iterator[Finding]:

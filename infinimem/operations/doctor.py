@@ -2,9 +2,9 @@
 law. `repair` does what the findings' `fix` says, and only what loses nothing, through the library, under its
 lock. `lint` looks for secrets, names, lines that say the same, mixed times, topics without bounds.
 
-Texts are never touched, and of signatures `when` alone, where an older version derived it: a damaged
-signature, a conflict marker or a wrong link is for a person to settle. No finding of `lint` quotes a line;
-the patterns of secrets are those of detect-secrets (the extra `lint`); nothing is verified over the network.
+Texts are never touched: a damaged signature or a wrong link is for a person to settle. No finding of `lint`
+quotes a line; the patterns of secrets are those of detect-secrets (the extra `lint`); nothing is verified
+over the network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.operations.review import inbox
 from infinimem.spec import folders
-from infinimem.store.external_edits import differences, tracked, undate
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
@@ -125,15 +124,8 @@ def repair(library: Library) -> list[Finding]:
             library.commit(done, view, library.of_people("rename"), (), {})
     if checks.MERGED in fixes:
         library.mend(library.view().ids("all"))
-    if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE, checks.UNDATED}:
+    if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE}:
         library.adopt_edits()
-    if checks.UNDATED in fixes:
-        with library.locked() as view:
-            documents = map(view.document, tracked(view))
-            places = (place for document in documents for place in document.entries)
-            done = undate(view, [*checks.outdated(places)])
-            notice = differences(view, library.seen_lines(), done.documents)
-            library.commit(done, view, library.of_people("undate"), (), notice)
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]
 
@@ -288,7 +280,6 @@ CHECKS = (
     checks.machine_state,
     checks.waiting,
     checks.lines,
-    checks.misdated,
     checks.receipts,
     checks.stale,
 )

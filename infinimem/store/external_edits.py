@@ -303,19 +303,6 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     return done
 
 
-def undate(view: View, lines: Sequence[Located]) -> Rendered:
-    """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
-    done, signed = Rendered(), dict[Position, str]()
-    for line in lines:
-        fields = {key: value for key, value in line.entry.fields.items() if key != "when"}
-        signed[position(line)] = resigned(line.entry, replace(line.entry, fields=fields))
-        done.quoted.append(line.entry.line)
-        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
-        done.removed.append((line.seq, line.entry.line))
-    _sign(done, view, signed)
-    return done
-
-
 def turns_drawn_from(view: View, edits: ExternalEdits, first_seq: int) -> set[int]:
     """Return the new seqs of turns whose old seq was drawn from."""
     seqs = _given(edits, first_seq)

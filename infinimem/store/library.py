@@ -518,11 +518,7 @@ class Library:
 
     def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""
-
-        def named() -> set[int]:
-            return {*(view.drawn or ()), *self.seen_lines()}
-
-        return sequence.allocate(self.files, count, view, named)
+        return sequence.allocate(self.files, count, view)
 
     def _append(self, tail: Document) -> None:
         path, data = f"{tail.id}.md", tail.to_bytes()

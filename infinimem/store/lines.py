@@ -201,12 +201,6 @@ class Lines:
         marked = "select d.name from mark join document d on d.id = doc where mark = ?"
         return [row[0] for row in self.all(f"{named} union {marked}", CONFLICT)]
 
-    @property
-    def blocks(self) -> frozenset[int]:
-        """Blocks of numbers that copies of the library gave."""
-        query = "select distinct seq / ? from line where seq >= ?"
-        return frozenset(self.seqs(query, SIZE, HOME))
-
     def session(self, name: str, folder: str = EVIDENCE) -> str | None:
         """Return the first document of a session in a folder of evidence."""
         names = self.all("select name from document where session = ? order by name", storable(name))

@@ -7,10 +7,10 @@
 Syncing each seq would double what a short remark costs, so the durable mark runs ahead by a block. Unsynced
 bytes outlive a killed process but not the machine: after a boot the rest of the block is left out.
 
-Two machines never give the same number. The library counts from 1 where it was made; every copy, which finds
-no mark or one of another machine or place, counts in a block of its own that it draws once. So nothing has to
-be numbered anew after a merge, and what cites a number, in lines, records and receipts of either side, means
-the same line as before.
+Two machines never give the same number. The library counts from 1 where it was made (`init`); every copy,
+which finds no mark or one of another place, counts in a block of its own that it draws once. So nothing has
+to be numbered anew after a merge, and what cites a number, in lines, records and receipts of either side,
+means the same line as before.
 
 After a kill, or a disk that refused even to cut back, the note of an append tells what to take out: nobody
 was told that it is there. A loss of power may take the note. But an append ends with a newline, and is
@@ -20,14 +20,9 @@ evidence was torn, unless a person typed it, or it is known from before.
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
@@ -37,64 +32,34 @@ from infinimem.store import disk
 from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
-from infinimem.store.spec import EVIDENCE, JOURNAL, SIZE, block_of
-from infinimem.store.state import SeenLine
+from infinimem.store.spec import EVIDENCE, SIZE, block_of
+from infinimem.store.state import SeenLine, is_here, owner
 from infinimem.store.view import View, whole
-from infinimem.user_folders import machine, user_folder
 
 MARK, GIVEN = ".infinimem/seq", ".infinimem/seq.given"
 BLOCK = 64
 BLOCKS = range(10**5, 10**6)
-"""Blocks of copies: of twelve digits, so that nobody takes them for a line's place."""
+"""Blocks of copies: of twelve digits, so that nobody takes them for a line's place, and of so many that no
+two copies will draw one."""
 ANYWHERE = "-"
 """In place of an owner: whoever has the folder goes on, one at a time (a fleet's library, a rehearsal)."""
 WIDTH = 63
 """Bytes of the hint: it is written over, for cutting a file first costs as much as a sync."""
-_MARK = re.compile(rb"([0-9]{1,18})(?: ([0-9a-f:]+|-))?\n")
 INTENT = ".infinimem/append"
 DOUBTFUL = ".infinimem/doubtful"
 _SIGNED = "- <seq="
 _DONE = b"-\n"
 
 
-def _owner(files: Files) -> tuple[str, str, str]:
-    """Return what a mark says of whose it is: the machine, the path, the folder as it may be moved."""
-    info = files.lstat(MARK.partition("/")[0])
-    return (*_place(files.root, user_folder("data")), str(info.st_ino if info else 0))
-
-
-@lru_cache(maxsize=64)
-def _place(root: Path, _: Path | None) -> tuple[str, str]:
-    """Return names for this machine and a path; no words, for those may have to be forgotten."""
-    host, path = (sha256(os.fsencode(one)).hexdigest()[:16] for one in (machine(), os.path.realpath(root)))
-    return host, path
-
-
 def high_water(files: Files) -> int | None:
     """Return the durable mark; None if the machine state is lost or garbled, or is that of another place."""
-    match = _MARK.fullmatch(files.read(MARK) or b"")
-    mark, owner, ours = (
-        int(match[1]) if match else None,
-        (match[2] or b"").decode() if match else "",
-        _owner(files),
-    )
-    if mark is None or owner == ANYWHERE or not (owner or _is_shared(files.root)):
-        return mark
-    host, *where = owner.split(":")
-    return mark if host == ours[0] and not {*ours[1:]}.isdisjoint(where) else None
-
-
-def _is_shared(root: Path) -> bool:
-    """Return whether it lies in a repository that has clones elsewhere, or is one."""
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
-    with suppress(OSError):
-        return top is not None and b"[remote " in (top / ".git/config").read_bytes()
-    return True  # the work tree of another, or none of ours to read
+    mark, _, whose = (files.read(MARK) or b"").decode("ascii", "replace").strip().partition(" ")
+    return whole(mark) if whose == ANYWHERE or is_here(files, whose) else None
 
 
 def begin(files: Files, mark: int) -> None:
     """Write the mark, as this machine's in this place. The caller holds the lock."""
-    files.replace(MARK, f"{mark} {':'.join(_owner(files))}\n".encode())
+    files.replace(MARK, f"{mark} {owner(files)}\n".encode())
 
 
 def last(files: Files) -> int | None:
@@ -123,40 +88,24 @@ def _hint(files: Files, seq: int) -> None:
         files.overwrite(GIVEN, f"{seq} {boot}".ljust(WIDTH).encode() + b"\n")
 
 
-def allocate(files: Files, count: int, view: View, named: Callable[[], Iterable[int]]) -> int:
-    """Give `count` seqs above those on disk, under the lock; return the first.
-
-    `named` gives all that anything else names, asked for where there is no mark yet.
-    """
+def allocate(files: Files, count: int, view: View) -> int:
+    """Give `count` seqs above those on disk, under the lock; return the first."""
     mark, boot = high_water(files), disk.boot()
     given, during = _given(files)
     # Without a name for this boot nothing tells whether the hint outlived it.
-    highest = given if mark is not None and boot and during == boot else mark
-    if mark is None and _is_copy(files, view):
-        highest = SIZE * _drawn(view.lines.blocks)
-    elif highest is None:
-        highest = max([0, *(seq for seq in named() if not block_of(seq))])
+    highest = given if given is not None and boot and during == boot else mark
+    if mark is None or highest is None:
+        highest = SIZE * secrets.choice(BLOCKS)
     block = block_of(highest)
     first = max(highest, view.lines.highest(block)) + 1
     end = first + count - 1
     if block_of(end) != block and count < SIZE:  # it is full, or a person typed its last number
         files.remove(MARK)
-        return allocate(files, count, view, named)
+        return allocate(files, count, view)
     if mark is None or end > mark:
         begin(files, end + (BLOCK if boot else 0))
     _hint(files, end)
     return first
-
-
-def _drawn(taken: Collection[int]) -> int:
-    """Return a block that no number here is of; of so many that no two copies will draw one."""
-    block = BLOCKS[secrets.randbelow(len(BLOCKS))]
-    return block if block not in taken else _drawn(taken)
-
-
-def _is_copy(files: Files, view: View) -> bool:
-    """Return whether somebody else may go on counting: a mark of theirs, or lines of theirs and no mark."""
-    return bool(files.read(MARK) or view.max_seq or view.below(JOURNAL)) or _is_shared(files.root)
 
 
 @contextmanager

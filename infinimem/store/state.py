@@ -21,24 +21,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from errno import ENOSPC
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
+from operator import eq
+from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 from weakref import ref
-from zlib import crc32
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.markdown.signature import format_seqs, parse_seqs
+from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
 from infinimem.store.folders import Stamp, explained, stamp_of
-from infinimem.user_folders import machine
+from infinimem.user_folders import machine, user_folder
 
 FOLDER, PATH = ".infinimem", ".infinimem/state.db"
 BESIDE = ("journal", "wal", "shm")
@@ -48,7 +49,7 @@ DRAWN, REFUSED = "drawn", "refused"
 LISTED = 20
 
 _SCHEMA = """
-CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
+CREATE TABLE meta (id TEXT, owner TEXT, changes INTEGER, lines INTEGER);
 CREATE TABLE turn (n INTEGER PRIMARY KEY, list TEXT, seq INTEGER, UNIQUE (list, seq));
 CREATE TABLE unanswered (strategy TEXT, seq INTEGER, kind TEXT, model TEXT, tries INTEGER,
     PRIMARY KEY (strategy, seq));
@@ -202,13 +203,12 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
     with _errors(files, "read"):
         tables = _connected(f"file:{path}?mode={mode}")
         is_ours = tables.execute(_SHAPE).fetchall() == _shape()
-        rows = tables.execute("SELECT place, inode FROM meta").fetchall() if is_ours else []
+        rows = tables.execute("SELECT owner FROM meta").fetchall() if is_ours else []
         if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise _Unusable(f"{PATH} is none of this version, and is made anew")
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
-        ((place, inode),) = rows
-        if stamp is not None and inode != stamp.inode and place != _place(files):
+        if stamp is not None and not is_here(files, rows[0][0]):
             raise _Unusable(f"{PATH} was copied from elsewhere, and is made anew")
     return tables
 
@@ -229,15 +229,26 @@ def _shape() -> list[Any]:
 def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
-    tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    _take_over(files, tables)
+    tables.execute("INSERT INTO meta VALUES (?, '', 0, 0)", (os.urandom(16).hex(),))
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
 
-def _place(files: Files) -> str:
-    """Return a name for this machine and the path; no words, for those may have to be forgotten."""
-    return sha256(os.fsencode(f"{machine()}:{os.path.realpath(files.root)}")).hexdigest()
+def owner(files: Files) -> str:
+    """Return whose machine state this is: machine, path, and the folder as it may be moved."""
+    info = files.lstat(FOLDER)
+    return f"{_place(files.root, user_folder('data'))}:{info.st_ino if info else 0}"
+
+
+@lru_cache(maxsize=64)
+def _place(root: Path, _: Path | None) -> str:
+    names = (sha256(os.fsencode(one)).hexdigest()[:16] for one in (machine(), os.path.realpath(root)))
+    return ":".join(names)  # no words, for those may have to be forgotten
+
+
+def is_here(files: Files, whose: str) -> bool:
+    """Return whether two of the three agree: who moved the folder, or another user; not who copied it."""
+    return sum(map(eq, whose.split(":"), owner(files).split(":"))) > 1
 
 
 def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
@@ -253,20 +264,16 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 
 def _make(files: Files, state: State) -> None:
-    """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
+    """Write what is in memory to a file that is whole before it has its name."""
     staged = f"{FOLDER}/{STAGED}"
-    files.stage(staged, b"", durable=False)
-    info = files.lstat(staged)
-    _claim(files, state.connection, info.st_ino if info else 0)
+    _claim(files, state.connection)
     files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
-    for path in _older(files):
-        files.remove(path, durable=False)
 
 
-def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
-    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files), inode))
+def _claim(files: Files, tables: sqlite3.Connection) -> None:
+    tables.execute("UPDATE meta SET owner = ?", (owner(files),))
 
 
 def clear(files: Files) -> None:
@@ -284,7 +291,7 @@ def check(files: Files, claim: bool = False) -> None:
         try:
             with closing(_connect(files)) as tables, _errors(files, "write"):
                 if claim:
-                    _claim(files, tables, stamp.inode)
+                    _claim(files, tables)
             return
         except _Unusable as error:
             log.info("%s: %s", files.root, error)
@@ -292,12 +299,12 @@ def check(files: Files, claim: bool = False) -> None:
 
 
 def compact(files: Files) -> None:
-    """Leave nothing in the file of what was deleted from it; it replaces lists of earlier versions first."""
+    """Leave nothing in the file of what was deleted from it."""
     state = _open(files)
     if state.on_disk:
         state.query("VACUUM")
     else:
-        _make(files, state)
+        clear(files)
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,37 +516,3 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
-
-
-# ── the lists of earlier versions ───────────────────────────────────────────────────────────────
-
-
-def _older(files: Files) -> list[str]:
-    kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
-    return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
-
-
-def _take_over(files: Files, tables: sqlite3.Connection) -> None:
-    """Read them; a torn row does not count."""
-    for path in _older(files):
-        name = path.rpartition("/")[2]
-        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
-            with suppress(ValueError, TypeError, OverflowError):
-                _take_row(tables, name, row)
-
-
-def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:
-    kind, _, strategy = name.partition("-")
-    if kind == "seen":
-        checksum, _, rest = row.partition(b"\t")
-        seq, doc_id, line = _text(rest).split("\t", 2)
-        if checksum == b"%08x" % crc32(rest):
-            _add_seen(tables, {int(seq): None if doc_id == "-" else SeenLine(doc_id, line)})
-    elif kind == "usage":
-        day, calls, tokens_in, tokens_out = row.decode("ascii").split(" ")
-        _add_usage(tables, day, Usage(int(calls), int(tokens_in), int(tokens_out)))
-    elif row.endswith(b";") and kind == "unanswered":
-        seqs, failure, model = row[:-1].decode("ascii").split(" ")
-        _add_unanswered(tables, strategy, dict.fromkeys(parse_seqs(seqs), failure), unquote(model))
-    elif row.endswith(b";"):
-        _add(tables, name, parse_seqs(row[:-1].decode("ascii")))
