@@ -93,7 +93,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "typed": (append("CURRENT.md", "- call Bo\n- and Al\n"), HINT, "2 lines typed", "CURRENT:", MENDED),
     "pasted": (append("CURRENT.md", "- <seq=4> again\n"), BAD, "stands twice", "", MENDED),
     "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
-    "merged": (twin("evidence/s1.md", "s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
+    "merged": (twin("evidence/s1.md", "s2.md"), BAD, "stand twice", "evidence/s2:", LEFT),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
     "endless": (
         append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),

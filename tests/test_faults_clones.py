@@ -23,7 +23,6 @@ from infinimem.grounding.claims import unsupported
 from infinimem.model import Located, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor import examine
 from infinimem.store.library import Library, init
-from infinimem.store.lines import drawn_from
 from infinimem.store.view import Applied
 
 SAID = (
@@ -130,7 +129,7 @@ def check(merged: Library, clones: list[Clone], before: Snapshot) -> None:
     said = {place.text for place in after.places if place.doc_id.startswith(EVIDENCE)}
     origins: dict[str, list[set[str]]] = {}
     for place in after.places:
-        if not place.doc_id.startswith(EVIDENCE) and (cited := drawn_from(place.entry)):
+        if not place.doc_id.startswith(EVIDENCE) and (cited := place.entry.origin):
             texts = [after.by_seq[seq][0].text for seq in cited]
             assert not unsupported(place.text.partition(" (")[0], texts)
             origins.setdefault(place.text, []).append(set(texts))

@@ -17,7 +17,6 @@ from infinimem import Turn, open_memory
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import CURRENT, Located
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.store.lines import drawn_from
 
 SUBJECTS = (
     "My sister Rita",
@@ -126,7 +125,7 @@ class Life:
         after = self.memory.view
         assert place.seq in done.seqs
         assert set(lines(after)) == {(seq, line) for seq, line in lines(before) if seq not in done.seqs}
-        assert [seq for p in self.live() for seq in drawn_from(p.entry) if seq in done.seqs] == []
+        assert [seq for p in self.live() for seq in p.entry.origin if seq in done.seqs] == []
         texts = [p.text for seq in done.seqs if (p := before.entry(seq))]
         pieces = {piece for text in texts for piece in re.split(r"(?<=[.!?])\s+|\n", text) if len(piece) > 20}
         stay = "\n".join(one.text for seq in done.repeated if (one := after.entry(seq)))

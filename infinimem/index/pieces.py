@@ -20,7 +20,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.spec import folders
-from infinimem.store.lines import common_time, drawn_from, names_of, said_in
+from infinimem.store.lines import common_time, names_of, said_in
 from infinimem.store.records import turns_behind
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View, unsigned_source
@@ -113,7 +113,7 @@ class Pieces:
         if place.doc_id.startswith(EVIDENCE):
             return (place.seq,)
         turns, seen = dict[int, None](), {place.seq}
-        waiting = deque(drawn_from(place.entry)[:FOLLOWED])
+        waiting = deque(place.entry.origin[:FOLLOWED])
         while waiting and len(turns) + len(seen) < FOLLOWED:
             seq = waiting.popleft()
             name = self._place(seq)
@@ -123,7 +123,7 @@ class Pieces:
                 seen.add(seq)
                 document = self._read(name)
                 older = document.entry(seq) if document else None
-                waiting += drawn_from(older.entry) if older else ()
+                waiting += older.entry.origin if older else ()
         return tuple(turns)
 
     def turns(self, seqs: Iterable[int]) -> list[Located]:

@@ -29,7 +29,7 @@ from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.lines import aliases_of, drawn_from, fold, former
+from infinimem.store.lines import aliases_of, fold
 from infinimem.store.merging import conflicts, original
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.sequence import MARK
@@ -266,8 +266,10 @@ def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
             doubled[tuple(place.doc_id for place in places)].append(seq)
     for _, seqs in sorted(doubled.items()):
         places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in edits.renumbered)
-        advice = "" if inspection.complete else "; repair the unreadable document first"
-        fix = (ONCE if {*seqs} <= left else RENUMBERED) if inspection.complete else ""
+        is_copy = not edits.renumbered.isdisjoint(map(position, places))
+        fix = ONCE if {*seqs} <= left else RENUMBERED if is_copy else ""
+        advice = "; repair the unreadable document first" * (not inspection.complete)
+        advice = advice or "; delete one of the two" * (not fix)
         stand = "stands" if len(seqs) == 1 else "stand"
         times = "twice" if len(places) == 2 else f"{len(places)} times"
         names = " and ".join(dict.fromkeys(place.doc_id for place in places))
@@ -293,14 +295,9 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
                 f"its origin {listed(sorted(missing))} is {'no longer' if existed else 'not'} in the library"
             )
             yield Finding("note" if existed else "error", what, at(place))
-        cited = drawn_from(place.entry)
-        for line in (line for seq in cited for line in inspection.places.get(seq, ())[:1]):
-            if same := set(former(line.entry)) & set(cited):  # a person may know which it was
-                both = f"{listed(sorted(same))} and {line.seq}"
-                what = (
-                    f"cites {both}, which had one number before a merge; take out of `origin` what is wrong"
-                )
-                yield Finding("note", what, at(place))
+        for other in (one for seq in place.entry.origin for one in inspection.places.get(seq, ())[:1]):
+            if not other.doc_id.startswith(EVIDENCE) and other.text != place.text:
+                yield Finding("note", f"says otherwise what {other.seq} ({at(other)}) says", at(place))
 
 
 def stale(inspection: Inspection) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from infinimem.model import BUFFERS, Located
 from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
 from infinimem.spec import folders
 from infinimem.store.files import digest
-from infinimem.store.lines import aliases_of, drawn_from
+from infinimem.store.lines import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.state import SeenLine
 from infinimem.store.view import View
@@ -99,7 +99,7 @@ def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
     first = next((step.old for step in steps if step.old), entry)  # before anyone changed it
     place = records.view.entry(seq)
     where = steps[0].row.was if steps else place.doc_id if place and place.doc_id in BUFFERS else ""
-    origin = drawn_from(first)
+    origin = first.origin
     kind: EventKind = "drawn" if origin else "typed"
     why = "phrased by a model" if "by" in first.fields else ""
     speaker = first.fields.get("speaker", "")

@@ -23,7 +23,7 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import BUFFERS, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.index import PORTION, Index
-from infinimem.store.lines import STEM, Lines, drawn_from, fold
+from infinimem.store.lines import STEM, Lines, fold
 from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
@@ -174,7 +174,7 @@ class Lineage:
         pending: list[Entry | None] = [entry]
         while pending:
             if one := pending.pop():
-                fresh = set(drawn_from(one)) - seqs - {entry.seq}
+                fresh = set(one.origin) - seqs - {entry.seq}
                 seqs |= fresh
                 pending += map(self.entry, fresh)
         return sorted(seqs)
@@ -269,7 +269,7 @@ class Lineage:
         for origin in seqs:  # more of them come on the way
             places |= {at(one): one.seq for one in self.drawn(origin) if not one.doc_id.startswith(ARCHIVE)}
             lines = set(self._rows.seqs(query, _DRAWN, _QUOTED, origin)).difference(seqs)
-            seqs += [line for line in lines if (one := self.entry(line)) and origin in drawn_from(one)]
+            seqs += [line for line in lines if (one := self.entry(line)) and origin in one.origin]
         return places
 
     def _traced(self, kind: str, seq: int) -> list[str]:
@@ -347,7 +347,7 @@ def _traces(receipt: Receipt) -> Iterator[_Trace]:
         if copied := _COPY.match(row.why):
             yield _COPIED, int(copied[1]), row.seq, 0
     for entry in filter(None, map(parse_entry, receipt.quoted)):
-        yield from ((_QUOTED, seq, entry.seq, 0) for seq in drawn_from(entry))
+        yield from ((_QUOTED, seq, entry.seq, 0) for seq in entry.origin)
 
 
 def _mentions(receipt: Receipt, document: Document) -> Iterator[_Mention]:
@@ -365,7 +365,7 @@ def _standing(document: Document) -> Iterator[_Trace]:
     if document.id.startswith(TOPICS):
         yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
     for place in document.entries:
-        yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in drawn_from(place.entry))
+        yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in place.entry.origin)
         if document.id.startswith(ARCHIVE):
             if heir := replaced_by(place.headings):
                 yield _SUPERSEDED, heir, place.seq, place.start_line

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
+from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
-from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
 from infinimem.store.receipts import Tale, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, block_of
 from infinimem.store.state import Changes, SeenLine
-from infinimem.store.view import View, without_seqs
+from infinimem.store.view import View
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
@@ -42,31 +41,28 @@ class ExternalEdits:
 
     Args:
         typed: document, line and text of list items without signature.
-        copies, turns: entries, and evidence, whose seq another line keeps.
+        copies: entries whose seq another line keeps.
         kept: the lines that keep a doubled seq.
         left: lines that a merge left where they stand no more, or as they read no more; another is kept.
-        citing: entries that cite a number which several turns have.
         edited: lines, also archived ones, and how they read before.
         carried: lines that stand in another document, and in which they stood before.
     """
 
     typed: tuple[tuple[str, int, str], ...] = ()
     copies: tuple[Located, ...] = ()
-    turns: tuple[Located, ...] = ()
     kept: Mapping[int, Located] = field(default_factory=dict)
     left: tuple[Located, ...] = ()
-    citing: tuple[Located, ...] = ()
     edited: tuple[tuple[Located, str], ...] = ()
     deleted: tuple[tuple[int, SeenLine], ...] = ()
     carried: tuple[tuple[Located, str], ...] = ()
 
     @property
     def renumbered(self) -> frozenset[Position]:
-        return frozenset(map(position, (*self.copies, *self.turns)))
+        return frozenset(map(position, self.copies))
 
     @property
     def to_sign(self) -> int:
-        return len(self.typed) + len(self.copies) + len(self.turns)
+        return len(self.typed) + len(self.copies)
 
     def __bool__(self) -> bool:
         return bool(self.to_sign or self.edited or self.deleted or self.carried or self.left)
@@ -81,51 +77,38 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
         (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
     ]
     said, entries = _by_seq(view, view.owned(EVIDENCE)), _by_seq(view, tracked(view))
-    kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
-    turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
-    shared = {turn.seq for turn in turns if turn.entry.line != kept[turn.seq].entry.line}
-    every = [place for places in entries.values() for place in places]
-    citing = [place for place in every if not shared.isdisjoint(drawn_from(place.entry))] if shared else []
-    successors: dict[str, set[int]] = defaultdict(set)  # seqs that lines had before a merge, by their texts
-    for place in every:
-        if old := former(place.entry):
-            successors[place.text.rstrip()].update(old)
-    doubled = {seq: places for seq, places in entries.items() if len(places) > 1 and seq not in said}
+    kept = {seq: said[seq][0] for seq in entries.keys() & said.keys()}
+    copies = [place for seq in kept for place in entries.pop(seq)]
+    doubled = {seq: places for seq, places in (*said.items(), *entries.items()) if len(places) > 1}
     is_merged = own is not None and any(seq not in seen and block_of(seq) != own for seq in entries)
     told = seen.items() if is_merged else ()
     changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
     tales, blocks = tales_of(view, {*doubled, *changed})
-    is_shared = not blocks <= {own}
-    copies = [place for seq in entries.keys() & said.keys() for place in entries.pop(seq)]
     left: list[Located] = []
     for seq, places in doubled.items():
-        if is_merged or _is_told(places, tales[seq], is_shared):
-            entries[seq] = _standing(places, tales[seq])
-            left += [place for place in places if place not in entries[seq]]
-        kept[seq] = _original(entries[seq], seen.get(seq))
-        copies += [place for place in entries[seq] if place is not kept[seq]]
+        if is_merged or _is_told(places, tales[seq], not blocks <= {own}):
+            left += [place for place in places if place not in (standing := _standing(places, tales[seq]))]
+            places = standing
+        kept[seq] = _original(places, seen.get(seq))
+        if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
+            entries[seq] = places
+            copies += [place for place in places if place is not kept[seq]]
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
         original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
         if before is None:
             continue
-        same = original.entry.line.rstrip() == before.line.rstrip()  # but for what editors strip
-        was = parse_entry(before.line) if successors or not same else None
-        if was and seq in successors.get(was.text.rstrip(), ()):
-            continue
-        is_new = was is None or _bare(was) != _bare(original.entry)
-        if not same and is_new and before.line not in tale.quoted:
+        was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
+        if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
             edited.append((original, before.line))
         if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),
         copies=tuple(copies),
-        turns=tuple(turns),
         kept=kept,
         left=tuple(left),
-        citing=tuple(citing),
         edited=tuple(edited),
         deleted=tuple(_gone(view, seen, tales)),
         carried=tuple(carried),
@@ -184,7 +167,7 @@ def _latest(places: Sequence[Located], tale: Tale) -> Located:
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
     """Return whether there is nothing to find, or to note, in what changed since documents were `adopted`."""
-    if view.lines.doubled or view.lines.merged or view.lines.entries != len(seen):
+    if view.lines.doubled or view.lines.entries != len(seen):
         return False
     changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
     return not any(
@@ -212,7 +195,7 @@ def _original(places: list[Located], before: SeenLine | None) -> Located:
 
 
 def _bare(entry: Entry) -> Entry:
-    return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
+    return replace(entry, seq=1, line="", text=entry.text.rstrip(), origin=())
 
 
 def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
@@ -255,7 +238,7 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     """Sign what is to be signed and name the rest; the first new line gets `first_seq`, the others follow."""
     done = Rendered()
     texts = {(doc_id, number): text for doc_id, number, text in edits.typed}
-    old = {position(place): place.entry for place in (*edits.copies, *edits.turns)}
+    old = {position(place): place.entry for place in edits.copies}
     seqs = _given(edits, first_seq)
     for place, seq in seqs.items():
         why = f"renumbered from {old[place].seq}" if place in old else "stamped"
@@ -268,23 +251,11 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
             phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
             place = position(line)
             old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
-    for line in edits.citing:
-        place = position(line)
-        cited = {*drawn_from(line.entry)}
-        those = [seqs[position(turn)] for turn in edits.turns if turn.seq in cited]
-        now, old[place] = new.get(place, line.entry), line.entry
-        new[place] = replace(now, origin=tuple(dict.fromkeys((*now.origin, *those))))
-        done.quoted += [line.entry.line] * (line.entry.line not in done.quoted)
-        why = f"cites {format_seqs(those)} too"
-        done.rows.append(ReceiptRow(seqs.get(place, line.seq), line.doc_id, line.doc_id, why))
     for copy in edits.copies:
         own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
-        seq, same = seqs[position(copy)], own.text == first.text
-        known = {own.seq, *(first.origin if same else ())}
+        known = {own.seq, *(first.origin if own.text == first.text else ())}
         origin = (*(one for one in own.origin if one not in known), own.seq)
-        entry = replace(own, seq=seq) if same else _renumbered(own, seq)  # told apart if it says else
-        new[position(copy)] = replace(entry, origin=origin)
-    new |= {position(turn): _renumbered(turn.entry, seqs[position(turn)]) for turn in edits.turns}
+        new[position(copy)] = replace(own, seq=seqs[position(copy)], origin=origin)
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)
         done.rows.append(ReceiptRow(seq, seen.doc_id, "-", "deleted"))
@@ -303,12 +274,6 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     return done
 
 
-def turns_drawn_from(view: View, edits: ExternalEdits, first_seq: int) -> set[int]:
-    """Return the new seqs of turns whose old seq was drawn from."""
-    seqs = _given(edits, first_seq)
-    return {seqs[position(turn)] for turn in edits.turns if turn.seq in view.processed}
-
-
 def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:
     typed = ((doc_id, number) for doc_id, number, _ in edits.typed)
     return {place: seq for seq, place in enumerate(sorted([*typed, *edits.renumbered]), first_seq)}
@@ -323,8 +288,3 @@ def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
     }
     for places in (document.entries for document in done.documents.values() if document):
         done.added += [(place.seq, place.entry.line) for place in places if position(place) in lines]
-
-
-def _renumbered(line: Entry, seq: int) -> Entry:
-    was = format_seqs((*former(line), line.seq))
-    return replace(line, seq=seq, fields={**line.fields, "was": was})

@@ -43,9 +43,7 @@ from infinimem.store.lines import (
     STEM,
     Lines,
     aliases_of,
-    drawn_from,
     fold,
-    former,
     key_of,
     marks_of,
     storable,
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LAYOUT = 5
+LAYOUT = 6
 """Of the rows: raise it when they change, and indexes are made anew."""
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
@@ -92,7 +90,7 @@ _SCHEMA = f"""
 create table document(
     id integer primary key autoincrement, name text not null unique, version integer not null,
     mtime integer not null, size integer not null, inode integer not null,
-    rank integer, session text, entries integer not null default 0, merged integer not null default 0,
+    rank integer, session text, entries integer not null default 0,
     ranked integer not null default 0, traced integer not null default 0);
 create index document_untraced on document(id) where not traced;
 create table trace(
@@ -466,13 +464,9 @@ class _Update:
                 if speaker := fields.get("speaker"):
                     rows["name"].append((SPEAKER, storable(speaker), number))
             elif self._view.spec.has_entries:
-                self._cite(number, line, drawn_from(place.entry))
+                self._cite(number, line, place.entry.origin)
         self._asked.update(place.seq for place in places)
-        merged = sum(bool(former(place.entry)) for place in places)
-        counts = (len(places), merged, number)
-        self._db.execute(
-            "update document set entries = entries + ?, merged = merged + ? where id = ?", counts
-        )
+        self._db.execute("update document set entries = entries + ? where id = ?", (len(places), number))
 
     def _cite(self, number: int, line: int, seqs: Sequence[int]) -> None:
         self._rows["cite"] += ((seq, number, line) for seq in seqs)

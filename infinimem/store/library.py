@@ -374,7 +374,7 @@ class Library:
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
-        from infinimem.store.external_edits import adopt, differences, find_edits, turns_drawn_from
+        from infinimem.store.external_edits import adopt, differences, find_edits
         from infinimem.store.plans import violations
 
         known = self.seen_lines()
@@ -385,9 +385,6 @@ class Library:
         done = adopt(view, edits, first)
         if wrong := violations(view, done):
             raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
-        if edits.turns:  # first: a seq that no turn gets after all does no harm
-            drawn = {state.drawn_list(self.spec): turns_drawn_from(view, edits, first)}
-            state.note(self.files, drawn, lambda: view.processed)
         notice = differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 

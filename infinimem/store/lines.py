@@ -7,30 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Set
-from contextlib import suppress
 from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_seqs
-from infinimem.model import CURRENT, INBOX, Entry
+from infinimem.model import CURRENT, INBOX
 from infinimem.store.spec import ARCHIVE, EVIDENCE, HOME, SIZE, TOPICS, WAITING, block_of
-
-
-def former(entry: Entry) -> tuple[int, ...]:
-    """Return seqs that a line had before a merge, and that another has now."""
-    if "was" in entry.fields:
-        with suppress(ValueError):
-            return parse_seqs(entry.fields["was"])
-    return ()
-
-
-def drawn_from(entry: Entry) -> tuple[int, ...]:
-    """Return its origin, but for what only tells where its number came from."""
-    had = former(entry)
-    return tuple(seq for seq in entry.origin if seq not in had) if had else entry.origin
-
 
 Mark = tuple[str, ...]
 """By what a turn is recognised when it comes again; its text is no mark, people repeat themselves."""
@@ -183,11 +166,6 @@ class Lines:
     def entries(self) -> int:
         """How many lines stand outside of evidence."""
         return self._sum("entries")
-
-    @property
-    def merged(self) -> int:
-        """How many lines had another seq before a merge."""
-        return self._sum("merged")
 
     def highest(self, block: int | None = None) -> int:
         """Return the highest seq, or that of a block; 0 for none."""

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from errno import ENOSPC
 from functools import cache, lru_cache
 from hashlib import sha256
-from operator import eq
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from threading import RLock
@@ -248,7 +247,7 @@ def _place(root: Path, _: Path | None) -> str:
 
 def is_here(files: Files, whose: str) -> bool:
     """Return whether two of the three agree: who moved the folder, or another user; not who copied it."""
-    return sum(map(eq, whose.split(":"), owner(files).split(":"))) > 1
+    return sum(map(str.__eq__, whose.split(":"), owner(files).split(":"))) > 1
 
 
 def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
-from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former
+from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold
 from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS, block_of
 
@@ -398,11 +398,11 @@ class View:
 
     def repeats(self, place: Located) -> bool:
         """Return whether a turn stands in a copied file, and the same turn in another."""
-        entry = place.entry
-        return place.doc_id.startswith(EVIDENCE) and any(
-            first is not None and without_seqs(first.entry) == without_seqs(entry)
-            for first in map(self.entry, former(entry))
-        )
+        return place.seq in self._doubled and place.doc_id != self.lines.place(place.seq)
+
+    @cached_property
+    def _doubled(self) -> frozenset[int]:
+        return self.lines.doubled
 
     @cached_property
     def buffer(self) -> Document:
@@ -463,12 +463,6 @@ def _row(view: View, doc_id: str) -> CatalogRow:
     count = tokens.count(document.body) if size is None else size
     summary = document.summary or next((head.title for head in document.headings if head.title), "")
     return CatalogRow(doc_id, document.title, summary, count, len(document.entries), archived)
-
-
-def without_seqs(entry: Entry) -> Entry:
-    """Return what an entry says, without its own seq, those that it had, and its bytes: for comparing."""
-    fields = {key: value for key, value in entry.fields.items() if key != "was"}
-    return replace(entry, seq=1, line="", fields=fields)
 
 
 # ── the lines of some sources, or of one project ────────────────────────────────────────────────

@@ -97,7 +97,7 @@ def test_what_was_done_by_hand_is_taken_in_and_can_be_taken_back(
         (seq, origin) = (
             re.findall(rf"{key}=(\d+)", line(untouched[0], "new"))[0] for key in ("seq", "origin")
         )
-        assert sum(f"origin={origin}+{seq},was={seq}>" in text for text in signed) == (hand != "pasted")
+        assert sum(f"origin={origin}+{seq}>" in text for text in signed) == (hand != "pasted")
     assert memory.view.uncited() == ()
     for expected in (mine, signed)[: 1 if hand.startswith("pasted") else 2] if new else ():
         memory.undo(memory.receipts()[-1].id)

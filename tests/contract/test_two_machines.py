@@ -454,18 +454,17 @@ def test_a_copy_counts_in_numbers_of_its_own(shell: Shell, tmp_path: Path) -> No
     assert len(ours & theirs) == 1 and len(ours | theirs) == 3
 
 
-def test_turns_that_earlier_versions_gave_one_number_are_both_cited(shell: Shell) -> None:
-    """Of two turns with one number one gets another, `was` tells which it had, and entries cite both."""
+def test_a_copied_turn_is_named_and_left_to_the_person(shell: Shell) -> None:
+    """Of an evidence file that somebody copied `doctor` names the lines that stand twice, and changes none."""
     shell("init")
     root = shell.library
     say(shell, root, "I live in Rome.")
-    turn = "- <seq=1,source=user> I adopted a cat.\n"
-    (root / "evidence/z.md").write_text(f"---\nid: evidence/z\nkind: evidence\n---\n{turn}")
-    assert "stands twice" in " ".join(errors(shell, root))
-    assert shell("doctor", "--fix").code == 0
-    state = State.of(root)
-    (number,) = (seq for seq, text in state.said.items() if "cat" in text)
-    assert number != 1 and "was=1> I adopted a cat." in (root / "evidence/z.md").read_text()
-    assert state.origins[2] == {"I live in Rome.", "I adopted a cat."}
-    notes = [row["what"] for row in shell("doctor", "--json").json["findings"]]
-    assert [note for note in notes if "had one number before a merge" in note]
+    (source,) = root.glob("evidence/*.md")
+    (root / "evidence/z.md").write_text(source.read_text().replace(source.stem, "z"))
+    say(shell, root, "I adopted a cat.")
+    assert [one for one in errors(shell, root) if "stands twice" in one and "delete one of the two" in one]
+    shell("doctor", "--fix")
+    assert "seq=1," in (root / "evidence/z.md").read_text()
+    (root / "evidence/z.md").unlink()
+    assert errors(shell, root) == []
+    assert State.of(root).origins[2] == {"I live in Rome."}

@@ -25,7 +25,6 @@ from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
-from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered, described, headed, is_emptied
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
@@ -251,10 +250,8 @@ def _quoted(receipt: Document) -> list[Located]:
 def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:
     """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
     kin: dict[int, set[int]] = defaultdict(set)
-    texts = {(place.seq, place.text) for place in lines}
     for place in lines:
-        copied = (seq for seq in former(place.entry) if (seq, place.text) in texts)
-        for seq in (*drawn_from(place.entry), *copied):
+        for seq in place.entry.origin:
             kin[place.seq].add(seq)
             kin[seq].add(place.seq)
     found, pending = set(seeds), list(seeds)
