@@ -251,7 +251,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()
-    """Replies of a model that were refused on the way, whole or in part; the store keeps the newest."""
+    """Replies of a model that were refused on the way, whole or in part; the log tells why."""
     withheld: tuple[Withheld, ...] = ()
     """Archivings that were meant and are not in `moves`; the store keeps those that a person may approve."""
 

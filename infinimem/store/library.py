@@ -21,8 +21,9 @@ from weakref import ref
 
 from infinimem.embedders.local import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
+from infinimem.log import log
 from infinimem.markdown.document import Document
-from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
+from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
@@ -31,7 +32,7 @@ from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.index import Index
-from infinimem.store.spec import EVIDENCE, JOURNAL, block_of
+from infinimem.store.spec import EVIDENCE, FORGETTING, JOURNAL, block_of
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
 from infinimem.user_folders import approve
 
@@ -59,9 +60,9 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def operations() -> ModuleType:
-    """Load the operations around writes by name: imports lead downwards, and a `forget` must be finished."""
-    return import_module("infinimem.operations")
+def operation(name: str) -> ModuleType:
+    """Load what runs around writes by name: imports lead downwards, and a `forget` must be finished."""
+    return import_module(f"infinimem.operations.{name}")
 
 
 def init(
@@ -152,8 +153,8 @@ class Library:
     def _recover(self) -> None:
         """Finish what a crash cut short, mend what a loss of power tore, and take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, displaced, sequence.waiting, operations().unfinished)
-        if not (rebooted or any(waits(self.files) for waits in left)):
+        left = (unfinished, displaced, sequence.waiting)
+        if not (rebooted or self.files.exists(FORGETTING) or any(waits(self.files) for waits in left)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), self.files.exclusive(timeout=1.0):
@@ -169,7 +170,8 @@ class Library:
             self.fresh.doubt()  # what a dying writer appended, no folder's time tells
             sequence.undo(self.files)
         recover(self.files)
-        operations().finish(self.files)
+        if self.files.exists(FORGETTING):
+            operation("forget.forget").finish(self.files)
 
     def siblings(self) -> tuple[Library, ...]:
         """Return the library as each strategy sees it that derived something from it, itself first."""
@@ -306,11 +308,8 @@ class Library:
             try:
                 with self.locked() as view:
                     outcome = self._apply(verified(plan, base, view, approved), view, head)
-                    reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
-                    refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
-                    if not any(reason.code == "FORGOTTEN" for reason in reasons):
-                        refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-                    withheld.keep_replies(self.files, refused, head.time)
+                    for reply in plan.rejected:
+                        log.info("a reply to %s was not taken: %s", reply.task, "; ".join(reply.reasons))
                     return outcome
             except Conflict:
                 if not left:
@@ -335,7 +334,7 @@ class Library:
         self.fresh.doubt()
         mended = self.mend(suspects) if (suspects := self.view().lines.suspects) else None
         if gone := self._forgotten_elsewhere():
-            operations().forget_again(self, gone)
+            operation("forget.forget").forget_again(self, gone)
         return self._adopt_edits() or mended
 
     def _forgotten_elsewhere(self) -> set[int]:
@@ -425,7 +424,8 @@ class Library:
         with self.files.exclusive():
             self._finish()
             yield
-            operations().after(self)
+            if self.settings.git:
+                operation("git").keep(self, unless_known=True)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store import plans
@@ -491,7 +491,8 @@ class Library:
         from infinimem.store.plans import dangling, receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
 
-        operations().before(self, head.op)
+        if self.settings.git and head.op != "forget":  # what is to be forgotten gets no commit of its own
+            operation("git").keep(self)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)

@@ -27,6 +27,9 @@ INSTRUCTIONS, PREFERENCES = "Instructions", "Preferences"
 HOME, SIZE, LAST = 10**9, 10**6, 10**12
 """Seqs below the first are of the library's first place; above lie blocks of this size, one of each copy."""
 
+FORGETTING = ".infinimem/forgetting"
+"""Is there while a `forget` is to be finished, by whoever opens the library; says nothing."""
+
 LONGEST_PATH = 240
 """Characters of a path in a library; Windows by itself takes 260, with the folders before it."""
 

@@ -22,7 +22,6 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import BUFFERS, Receipt
-from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.redaction import (
     Candidate,
     Choice,
@@ -42,14 +41,14 @@ from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
 from infinimem.store.plans import Rendered, headed, violations
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug, unlawful
+from infinimem.store.spec import ARCHIVE, EVIDENCE, FORGETTING, JOURNAL, MEMORIES, TOPICS, slug, unlawful
 from infinimem.store.state import Changes
 from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
 T = TypeVar("T")
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
+EMPTIED = (f"{STATE}tasks", f"{STATE}plans", f"{STATE}rejected")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
 models in a library belongs here; in the user's cache folder they go with it."""
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
@@ -122,7 +121,7 @@ def forget_again(library: Library, seqs: Collection[int]) -> None:
     def act(view: View) -> None:
         seen, wanted = library.seen_lines(), Wanted(seqs=seqs)
         if _forget(library, view, wanted, choose(view, seen, wanted)).receipt is None:
-            library.files.replace(BEGUN, b"")  # the files came without it; this machine's own do not
+            library.files.replace(FORGETTING, b"")  # the files came without it; this machine's own do not
             state.note(library.files, seen=dict.fromkeys({*seqs} & seen.keys()))
             finish(library.files)
 
@@ -176,7 +175,7 @@ def _write(
 ) -> Receipt:
     if wrong := violations(view, done):
         raise LibraryError(f"this cannot be rewritten ({wrong[0].code}); run infinimem doctor")
-    library.files.replace(BEGUN, b"")  # durably: from now on `finish` is to be done
+    library.files.replace(FORGETTING, b"")  # durably: from now on `finish` is to be done
     receipt = library.commit(done, view, library.of_people(op), notes, notice)
     recover(library.files)
     finish(library.files)
@@ -224,8 +223,6 @@ def set_aside(files: Files, seqs: Collection[int]) -> None:
 def finish(files: Files) -> None:
     """Drop what may still hold the texts, where that was begun, under the lock; nothing is under way. It
     needs to know no text, so that whoever opens the library after a crash can finish it."""
-    if not files.exists(BEGUN):
-        return
     clear_displaced(files)
     for path in [f"{folder}/{name}" for folder in EMPTIED for name in files.names(folder)]:
         files.remove(path)
@@ -241,7 +238,7 @@ def finish(files: Files) -> None:
     for cache in caches():
         if not cache.is_symlink():
             shutil.rmtree(cache, ignore_errors=True)
-    files.remove(BEGUN)
+    files.remove(FORGETTING)
 
 
 @dataclass(frozen=True)
