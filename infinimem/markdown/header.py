@@ -219,17 +219,6 @@ def _spans(lines: Sequence[str]) -> tuple[dict[str, tuple[int, int]], str]:
     return spans, " " * root.start_mark.column
 
 
-def key_lines(lines: Sequence[str]) -> dict[str, str]:
-    """Return the YAML text of each top-level key of a header, as `edit_header` takes it."""
-    spans, indent = _spans(lines)
-    texts = {}
-    for key, (first, last) in spans.items():
-        head, *more = (line.removesuffix("\r").removeprefix(indent) for line in lines[first:last])
-        if head.startswith(f"{key}:"):
-            texts[key] = "\n".join([head[len(key) + 1 :].strip(" "), *more])
-    return texts
-
-
 @cache
 def _handlers() -> dict[str, Any]:
     """Return what reads a header, by its first character."""

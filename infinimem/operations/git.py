@@ -313,7 +313,7 @@ def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> No
     named = (Document.parse("", data).header.values.get("id", "") for data in (mine, yours))
     doc_id = (name or max(map(str, named))).removesuffix(".md")
     start = max(doc_id.find(one) for one in (*BUFFERS, *folders().owned))  # of a library below the top
-    ours.write_bytes(merged(doc_id[max(start, 0) :], was or None, mine, yours))
+    ours.write_bytes(merged(doc_id[max(start, 0) :], was, mine, yours))
 
 
 def _settled(library: Library, repository: Repository, done: list[str]) -> tuple[str, ...]:

@@ -12,15 +12,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import chain
-from typing import Any, NamedTuple
+
+import re2
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, heading_title, is_signed
-from infinimem.markdown.header import flow, key_lines
+from infinimem.markdown.header import flow
 from infinimem.model import BUFFERS, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.external_edits import DOUBLED
@@ -34,22 +34,20 @@ _COPY = re.compile(
 )
 """What Syncthing, Dropbox, Nextcloud, ownCloud put behind a name; a number counts if the header agrees."""
 _KEY = re.compile(r"[\w-]+:")
-_MARKS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
-_OUTSIDE, _BASE, _OURS, _THEIRS = -1, 0, 1, 2
-_NEXT = {
-    (_OUTSIDE, 0): _OURS,
-    (_OURS, 1): _BASE,
-    (_OURS, 2): _THEIRS,
-    (_BASE, 2): _THEIRS,
-    (_THEIRS, 3): _OUTSIDE,
-}
-"""Where the lines after a marker belong, by where those above do."""
+_LATIN = re2.Options()
+_LATIN.encoding = re2.Options.Encoding.LATIN1
+_HUNK = re2.compile(
+    rb"(?ms)^<<<<<<< [^\n]*\n(.*?)(^\|\|\|\|\|\|\| [^\n]*\n(.*?))?^=======[^\n]*\n(.*?)^>>>>>>> [^\n]*\n?",
+    options=_LATIN,
+)
+"""What git leaves of two sides: ours, perhaps the base, theirs."""
+_MARK = re.compile(rb"(?m)^(?:<<<<<<<|\|{7}|>>>>>>>) ")
 DERIVED = {"token_count", "aux", "see_also"}
 """What a topic is told anew at its next change. Until then its summary is said to describe no line."""
 
 
-def merged(doc_id: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
-    """Return what two versions of a document are merged to; `base` is what both come from."""
+def merged(doc_id: str, base: bytes, ours: bytes, theirs: bytes) -> bytes:
+    """Return what two versions of a document are merged to; `base` is what both come from, b"" if unknown."""
     if ours == theirs or theirs == base:
         return ours
     if ours == base:
@@ -57,16 +55,13 @@ def merged(doc_id: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes
     one, other = sorted((ours, theirs))
     if doc_id.startswith(folders().records):
         return other  # derived, whole: whichever it is, `rebuild` tells it anew
-    before, first, second = (Document.parse(doc_id, data) for data in (base or b"", one, other))
+    before, first, second = (Document.parse(doc_id, data) for data in (base, one, other))
     lines = (*_header(before, first, second), *_body(before, first, second))
     done = Document(doc_id, lines, first.bom)
     was, mine, yours, now = ({place.seq for place in one.entries} for one in (before, first, second, done))
     if lost := (mine & yours | (mine ^ yours) - was) - now:
         raise LibraryError(f"line {min(lost)} of {doc_id} would be lost by merging; merge it by hand")
     return done.to_bytes()
-
-
-# ── the header ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _header(base: Document, one: Document, other: Document) -> Sequence[str]:
@@ -76,31 +71,40 @@ def _header(base: Document, one: Document, other: Document) -> Sequence[str]:
         return mine
     if old == mine or not (one.header.editable and other.header.editable):
         return yours
-    was, ours, theirs = (key_lines(head) for head in (old if base.header.editable else (), mine, yours))
-    changes: dict[str, str | None] = {}
+    was, ours, theirs = (
+        {key[0].partition(":")[0]: key for key in _keys(head)} for head in (old, mine, yours)
+    )
+    lines = [mine[0]]
     for key in dict.fromkeys([*ours, *theirs]):
         then, here, there = (keys.get(key) for keys in (was, ours, theirs))
-        if there not in (then, here):
-            values = [document.header.values.get(key, "") for document in (one, other)]
-            changes[key] = there if here == then else _either(key, values, here, there)
-    if one.id.startswith(TOPICS):
-        changes |= dict.fromkeys(DERIVED & ours.keys())
-    with suppress(ValueError):  # no room for what both say
-        now = one.with_header(changes)
-        return now.lines[: now.header_end]
-    return yours
+        if here == then:
+            here = there
+        elif there not in (then, here):
+            here = _either(key, one, other, [rows for rows in (here, there) if rows])
+        lines += here if here and not (one.id.startswith(TOPICS) and key in DERIVED) else ()
+    return [*lines, mine[-1]]
 
 
-def _either(key: str, values: Sequence[Any], here: str | None, there: str | None) -> str | None:
+def _keys(head: Sequence[str]) -> list[list[str]]:
+    """Part the lines of a header by its keys; rows of a list that a merge moved stand with theirs."""
+    keys: list[list[str]] = []
+    for line in head[1:-1]:
+        if not keys or _KEY.match(line):
+            keys.append([])
+        listed = (key for key in reversed(keys) if line.startswith("  - ") and key and key[0].endswith(":"))
+        next(listed, keys[-1]).append(line)
+    return keys
+
+
+def _either(key: str, one: Document, other: Document, both: Sequence[list[str]]) -> list[str]:
     """Return what a key says that both sides changed: all that lists have, of the rest one side by a rule."""
-    both = [text for text in (here, there) if text is not None]
     if key == "update_log":
-        return "\n".join(["", *sorted({row for text in both for row in text.split("\n")[1:]})[-LOG_LENGTH:]])
-    if all(isinstance(one, str) for value in values for one in (value if isinstance(value, list) else (0,))):
-        return flow(list(dict.fromkeys(one for value in values for one in value)))
-    if key in ("created_time", "date"):
-        return min(both)
-    return max(both, key=lambda text: (len(text) if key == "current_epoch" else 0, text))
+        return [both[0][0], *sorted({row for rows in both for row in rows[1:]})[-LOG_LENGTH:]]
+    listed = [document.header.values.get(key, []) for document in (one, other)]
+    if all(isinstance(item, str) for some in listed for item in (some if isinstance(some, list) else (0,))):
+        return [f"{key}: {flow(list(dict.fromkeys(item for some in listed for item in some)))}"]
+    rule = min if key in ("created_time", "date") else max
+    return rule(both, key=lambda rows: (len(rows[0]), rows))
 
 
 # ── what stands below it ────────────────────────────────────────────────────────────────────────
@@ -165,54 +169,28 @@ def _body(base: Document, one: Document, other: Document) -> list[str]:
 # ── what other programs leave ───────────────────────────────────────────────────────────────────
 
 
-class Versions(NamedTuple):
-    """Two versions of a file, and what both come from, where that is known."""
-
-    base: bytes | None
-    ours: bytes
-    theirs: bytes
-
-
-def sides(document: Document) -> Versions | None:
-    """Return base (where that stands there too), ours and theirs of a file with conflict markers; None if it
+def sides(document: Document) -> tuple[bytes, bytes, bytes] | None:
+    """Return base (b"" where that is not there), ours and theirs of a file with conflict markers; None if it
     has none, or they are not as git wrote them."""
-    parts: tuple[list[str], ...] = ([], [], [])
-    side, began, has_base = _OUTSIDE, False, True
-    for line in document.lines:
-        mark = next((at for at, mark in enumerate(_MARKS) if line.startswith(mark)), -1)
-        if (side, mark) in _NEXT:
-            has_base = has_base and not (side == _OURS and mark == 2)
-            side, began = _NEXT[side, mark], True
-        elif mark == 0:
-            return None
-        else:
-            for at, part in enumerate(parts):
-                part += [line] * (side in (_OUTSIDE, at))
-    if not began:
+    data = document.to_bytes()
+    if not _MARK.search(data):
         return _doubled(document)
-    if side != _OUTSIDE:
-        return None
-    texts = ("".join(f"{line}\n" for line in part) for part in parts)
-    base, ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
-    return Versions(base if has_base else None, ours, theirs)
+    base, ours, theirs = (_HUNK.sub(side, data) for side in (rb"\3", rb"\1", rb"\4"))
+    has_base = all(hunk[2] for hunk in _HUNK.finditer(data))
+    return None if any(map(_MARK.search, (base, ours, theirs))) else (base * has_base, ours, theirs)
 
 
-def _doubled(document: Document) -> Versions | None:
+def _doubled(document: Document) -> tuple[bytes, bytes, bytes] | None:
     """Return the two versions of a file whose header has keys twice, for somebody kept both sides of it."""
     if document.header.problem is None or f"id: {document.id}" not in document.lines[:2]:
         return None
-    keys: list[list[str]] = []
-    for line in document.lines[1 : document.header_end - 1]:
-        if not keys or _KEY.match(line):
-            keys.append([])
-        listed = (key for key in reversed(keys) if line.startswith("  - ") and key and key[0].endswith(":"))
-        next(listed, keys[-1]).append(line)
+    keys = _keys(document.lines[: document.header_end])
     heads = [{lines[0].partition(":")[0]: lines for lines in each} for each in (keys[::-1], keys)]
     rest = document.lines[document.header_end - 1 :]
     texts = ["\n".join(("---", *chain.from_iterable(head.values()), *rest, "")) for head in heads]
     ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
     is_read = all(Document.parse(document.id, data).header.problem is None for data in (ours, theirs))
-    return Versions(None, ours, theirs) if is_read and len(keys) > len(heads[0]) else None
+    return (b"", ours, theirs) if is_read and len(keys) > len(heads[0]) else None
 
 
 def original(document: Document, view: View) -> str:
@@ -245,7 +223,7 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
         some[document.id] = merged(name, *parts) if parts else document.to_bytes()
         done.documents[document.id] = None
     for name, some in versions.items():
-        data = reduce(lambda one, other: merged(name, None, one, other), sorted({*some.values()}))
+        data = reduce(lambda one, other: merged(name, b"", one, other), sorted({*some.values()}))
         done.documents[name] = Document.parse(name, data)
     before = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
     after = [one for one in done.documents.values() if one]
