@@ -100,7 +100,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
         BAD, "leaves no room", "topics/food:", LEFT,
     ),
     "mark": (append(".infinimem/seq", "x"), HINT, "mark of seqs is lost", ".infinimem/seq", MENDED),
-    "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", MENDED),
+    "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", LEFT),
     "renamed-said": (
         moved("evidence/s1.md", "evidence/s9.md"), HINT, "header says id", "evidence/s9:1", LEFT
     ),
@@ -173,36 +173,6 @@ def test_what_a_person_deleted_is_a_note_where_it_is_cited_and_none_once_that_is
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("key", "kept"),
-    [
-        ("aliases: [snacks, Drinks]", "aliases: [snacks, Drinks, food]"),
-        ("aliases:\n  - snacks\ntags: [a]", "aliases: [snacks, food]\ntags: [a]"),
-        ("tags: [a]", "aliases: [food]"),
-        ("aliases: snacks", ""),
-        ("aliases: [snacks]  # mine", ""),
-        ("aliases:\n  - snacks  # mine", ""),
-        ("  # a comment of mine", ""),
-    ],
-)
-def test_a_renamed_document_is_called_by_its_old_name_too(library: Library, key: str, kept: str) -> None:
-    path = library.root / "topics/food.md"
-    path.write_text(path.read_text().replace("id: topics/food\n", f"id: topics/food\n{key}\n"))
-    moved("topics/food.md", "topics/eat.md")(library.root)
-    before = (library.root / "topics/eat.md").read_text()
-    again = Library(library.root)
-    found = one(examine(again), "the header says id topics/food")
-    assert bool(repair(again)) == bool(found.fix) == bool(kept)
-    after = (library.root / "topics/eat.md").read_text()
-    if kept:
-        assert kept in after
-        assert "id: topics/eat\n" in after
-        assert Library(library.root).view().resolve("topics/food") == "topics/eat"
-        assert library.receipts()[-1].op == "rename"
-    else:
-        assert after == before
-
-
 def test_a_document_that_cannot_be_read_stops_no_other_check(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

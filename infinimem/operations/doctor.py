@@ -28,7 +28,6 @@ from infinimem.operations.provenance import at, recorded
 from infinimem.operations.review import inbox
 from infinimem.spec import folders
 from infinimem.store.library import Library
-from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
 from infinimem.store.view import View
 
@@ -115,13 +114,6 @@ def repair(library: Library) -> list[Finding]:
     if fixes & {checks.FINISHED, checks.RAISED, checks.REBUILT}:
         with library.locked() as view:  # which also finishes what a crash left
             library.allocate(0, view)
-    if checks.RENAMED in fixes:
-        with library.locked() as view:
-            done = Rendered()
-            for doc_id in view.ids("all"):
-                if not view.is_note(doc_id) and (document := checks.mended(view.document(doc_id), view)):
-                    done.documents[doc_id] = document
-            library.commit(done, view, library.of_people("rename"), (), {})
     if checks.MERGED in fixes:
         library.mend(library.view().ids("all"))
     if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE}:

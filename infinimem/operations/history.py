@@ -136,7 +136,7 @@ def _after(records: Lineage, seq: int) -> Iterator[Event]:
     while pending:
         old = pending.pop(0)
         for heir, why in sorted(records.heirs(old).items()):
-            if heir in known or (old != seq and why.startswith(("drawn", "renumbered"))):
+            if heir in known or (old != seq and why.startswith("drawn")):
                 continue
             known.add(heir)
             place, entry = records.view.entry(heir), records.entry(heir)

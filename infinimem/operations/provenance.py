@@ -33,13 +33,11 @@ REPLACED = ("superseded by", "duplicate of", "rewritten as")
 """Why a line is in the archive: another one, named after these words, stands for it."""
 
 _BY = re.compile(rf"({'|'.join(REPLACED)}) ([1-9][0-9]{{0,17}})\b", re.IGNORECASE)
-_COPY = re.compile(r"renumbered from ([1-9][0-9]{0,17})\b")
 _BRINGS = ("added", "stamped", "renumbered")
 
 _JOINED = "join document d on d.id = doc"
 
 _ROW = "row"  # a receipt has a row for seq, which `line` superseded (0: none did)
-_COPIED = "copied"  # a receipt renumbered a copy of seq: it is `line` since
 _QUOTED = "quoted"  # a receipt quotes `line`, which was drawn from seq
 _DRAWN = "drawn"  # `line` was drawn from seq
 _SUPERSEDED = "superseded"  # `line`, of the archive, was superseded by seq
@@ -222,9 +220,6 @@ class Lineage:
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
         known = {heir[1]: heir[0] for step in self.steps(seq) if (heir := successor(step.row.why))}
-        for copy in self._rows.seqs("select line from trace where kind = ? and seq = ?", _COPIED, seq):
-            whys = [step.row.why for step in self.steps(copy)]
-            known.update((copy, why) for why in whys if (had := _COPY.match(why)) and int(had[1]) == seq)
         heirs = {
             heir: why for heir, why in known.items() if self.entry(heir) and not (is_live and why in REPLACED)
         }
@@ -344,8 +339,6 @@ def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
 def _traces(receipt: Receipt) -> Iterator[_Trace]:
     for row in receipt.rows:
         yield _ROW, row.seq, replaced_by([row.why]), 0
-        if copied := _COPY.match(row.why):
-            yield _COPIED, int(copied[1]), row.seq, 0
     for entry in filter(None, map(parse_entry, receipt.quoted)):
         yield from ((_QUOTED, seq, entry.seq, 0) for seq in entry.origin)
 

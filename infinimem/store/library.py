@@ -309,7 +309,8 @@ class Library:
                 with self.locked() as view:
                     outcome = self._apply(verified(plan, base, view, approved), view, head)
                     for reply in plan.rejected:
-                        log.info("a reply to %s was not taken: %s", reply.task, "; ".join(reply.reasons))
+                        codes = ", ".join(reason.partition(":")[0] for reason in reply.reasons)
+                        log.info("a reply to %s was not taken: %s", reply.task, codes)  # no words of it
                     return outcome
             except Conflict:
                 if not left:

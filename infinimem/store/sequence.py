@@ -7,7 +7,7 @@
 Syncing each seq would double what a short remark costs, so the durable mark runs ahead by a block. Unsynced
 bytes outlive a killed process but not the machine: after a boot the rest of the block is left out.
 
-Two machines never give the same number. The library counts from 1 where it was made (`init`); every copy,
+Two machines never give the same number. The library counts from 1 where it was made; every copy,
 which finds no mark or one of another place, counts in a block of its own that it draws once. So nothing has
 to be numbered anew after a merge, and what cites a number, in lines, records and receipts of either side,
 means the same line as before.
@@ -32,7 +32,7 @@ from infinimem.store import disk
 from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
-from infinimem.store.spec import EVIDENCE, SIZE, block_of
+from infinimem.store.spec import EVIDENCE, JOURNAL, SIZE, block_of
 from infinimem.store.state import SeenLine, is_here, owner
 from infinimem.store.view import View, whole
 
@@ -95,7 +95,7 @@ def allocate(files: Files, count: int, view: View) -> int:
     # Without a name for this boot nothing tells whether the hint outlived it.
     highest = given if given is not None and boot and during == boot else mark
     if mark is None or highest is None:
-        highest = SIZE * secrets.choice(BLOCKS)
+        highest = SIZE * secrets.choice(BLOCKS) if _is_copy(files, view) else 0
     block = block_of(highest)
     first = max(highest, view.lines.highest(block)) + 1
     end = first + count - 1
@@ -106,6 +106,12 @@ def allocate(files: Files, count: int, view: View) -> int:
         begin(files, end + (BLOCK if boot else 0))
     _hint(files, end)
     return first
+
+
+def _is_copy(files: Files, view: View) -> bool:
+    """Return whether others may count: a mark or lines of theirs are there, or it lies in a repository."""
+    in_git = any((folder / ".git").exists() for folder in (files.root, *files.root.parents))
+    return in_git or files.exists(MARK) or bool(view.max_seq or view.below(JOURNAL))
 
 
 @contextmanager

@@ -455,7 +455,7 @@ def test_a_copy_counts_in_numbers_of_its_own(shell: Shell, tmp_path: Path) -> No
 
 
 def test_a_copied_turn_is_named_and_left_to_the_person(shell: Shell) -> None:
-    """Of an evidence file that somebody copied `doctor` names the lines that stand twice, and changes none."""
+    """Of an evidence file that somebody copied `doctor` names the doubled lines, and changes none."""
     shell("init")
     root = shell.library
     say(shell, root, "I live in Rome.")

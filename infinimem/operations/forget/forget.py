@@ -257,14 +257,11 @@ def find_residue(files: Files, view: View, texts: Texts, preview: bool = False) 
         document = view.document(doc_id) if doc_id in view else Document.empty(doc_id)
         called = {stem, stem.replace("-", " "), document.title, *aliases_of(document)}
         called |= {str(document.header.values.get("session", ""))}
-        told = (document.summary, *(heading.title for heading in document.headings), *called)
         if any(map(texts.within, called)):
             where = "its name" if doc_id in view else "it is gone, but receipts name it"
             change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
             found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
             names |= called - {""}
-        elif doc_id.startswith((*BUFFERS, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
-            found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
     listed, own = {one.path for one in found}, (*folders().owned, STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:

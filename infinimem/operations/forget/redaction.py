@@ -43,7 +43,6 @@ SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
 where it is no part of a word."""
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b")
 _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
-_WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = Path(__file__).with_name("format.txt").read_bytes()
@@ -75,11 +74,6 @@ class Texts:
         again = {form for form in telling & alone if _whole([form]).search(own)}
         telling -= again | {form for form in telling - alone if form in own}
         self._look_for(telling & alone, telling - alone)
-        self._rare = _words("\n".join(said)).difference(*(_words(one.text) for one in others))
-
-    def hinted(self, text: str) -> bool:
-        """Whether a longer word of it stands there that no line has which stays."""
-        return not self._rare.isdisjoint(_words(text))
 
     def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
         self._words, self._long = _whole(alone), sorted(long)
@@ -119,10 +113,6 @@ def _forms(piece: str) -> set[bytes]:
     written = {piece, piece.replace("\n", "\n  "), " ".join(piece.split()), piece.replace("|", "\\|")}
     written |= {json.dumps(piece, ensure_ascii=plain)[1:-1] for plain in (False, True)}
     return {_lowered(form) for form in written}
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
 
 
 def _lowered(data: bytes | str) -> bytes:
