@@ -80,7 +80,9 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     kept = {seq: said[seq][0] for seq in entries.keys() & said.keys()}
     copies = [place for seq in kept for place in entries.pop(seq)]
     doubled = {seq: places for seq, places in (*said.items(), *entries.items()) if len(places) > 1}
-    is_merged = own is not None and any(seq not in seen and block_of(seq) != own for seq in entries)
+    new = (place.entry for seq, places in entries.items() if seq not in seen for place in places)
+    # what somebody typed has no origin, whatever number they gave it
+    is_merged = own is not None and any(entry.origin and block_of(entry.seq) != own for entry in new)
     told = seen.items() if is_merged else ()
     changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
     tales, blocks = tales_of(view, {*doubled, *changed})
@@ -156,13 +158,8 @@ def _standing(places: Sequence[Located], tale: Tale) -> list[Located]:
 
 
 def _latest(places: Sequence[Located], tale: Tale) -> Located:
-    rank = {doc_id: at for at, doc_id in enumerate((now for _, now in tale.steps), 1)}
-
-    by_receipt = sorted(
-        places, key=lambda place: (rank.get(place.doc_id, 0), place.doc_id.startswith(ARCHIVE))
-    )
-    best = by_receipt[-1].doc_id
-    return next(place for place in places if place.doc_id == best)
+    rank = {now: at for at, (_, now) in enumerate(tale.steps, 1)}
+    return max(places, key=lambda one: (rank.get(one.doc_id, 0), one.doc_id.startswith(ARCHIVE), one.doc_id))
 
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
