@@ -237,8 +237,6 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     stands = {place.seq: one.id for one in after for place in one.entries}
     for seq in sorted({seq for seq, _ in (*done.removed, *done.added)}):
         elsewhere = view.entry(seq)  # the other side moved it there, or took it out
-        now = stands.get(seq) or (
-            elsewhere.doc_id if elsewhere and elsewhere.doc_id not in done.documents else "-"
-        )
-        done.rows.append(ReceiptRow(seq, stood.get(seq, now), now, DOUBLED))
+        moved = elsewhere.doc_id if elsewhere and elsewhere.doc_id not in done.documents else "-"
+        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], stands.get(seq, moved), DOUBLED))
     return done

@@ -288,6 +288,49 @@ def test_whatever_two_machines_did_a_merge_keeps_it(
     one_pair(shell, tmp_path, seed, "infini", way, 6 if seed < 14 else 30)
 
 
+DECISIONS: dict[str, tuple[str, ...]] = {
+    "all": ("--approve", "inbox"),
+    "one": ("--approve", "inbox/2025-03-01-kitchen"),
+    "none": (),
+    "no": ("--reject", "inbox"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("mine", "yours"), [("all", "none"), ("one", "all"), ("none", "no"), ("all", "no")])
+def test_what_one_machine_approved_or_refused_stands_once(
+    shell: Shell, tmp_path: Path, way: str, mine: str, yours: str
+) -> None:
+    """Of what waited on both sides each line stands once: where the latest decision put it."""
+    base = tmp_path / "base"
+    shell("init", str(base))
+    (base / "infinimem.toml").write_text("format = 1\n[write]\napprove = true\n")
+    shell("--library", str(base), "trust", "--yes")
+    for text, session in (("I live in Rome.", "kitchen"), ("I bought a kayak.", "attic")):
+        for command in (["add", text, "--session", session, "--time", "2025-03-01"], ["consolidate"]):
+            assert shell("--library", str(base), "--model", "offline", *command).code == 0
+    sides = []
+    for name, decision in (("l", mine), ("r", yours)):
+        shutil.copytree(base, tmp_path / name, ignore=shutil.ignore_patterns(".infinimem"))
+        shell("--library", str(tmp_path / name), "trust", "--yes")
+        opened(tmp_path / name).library.adopt_edits()
+        if DECISIONS[decision]:
+            assert shell("--library", str(tmp_path / name), "review", *DECISIONS[decision]).code == 0
+        sides.append(Path(shutil.copytree(tmp_path / name, tmp_path / f"{name}-kept")))
+    stood = []
+    for name, other in zip("lr", sides[::-1], strict=True):
+        root = tmp_path / name
+        combine(shell, way, base, root, other)
+        assert shell("--library", str(root), "--json", "sync").code == 0
+        assert errors(shell, root) == []
+        every = ("evidence/**/*.md", "INBOX.md", "archive/**/*.md", *LIVE[:2])
+        places = {p: list(lines(root, p.relative_to(root).as_posix())) for g in every for p in root.glob(g)}
+        seqs = [seq for rows in places.values() for seq, *_ in rows]
+        assert len(seqs) == len({*seqs}) == 4, places
+        stood.append({p.relative_to(root).as_posix(): rows for p, rows in places.items()})
+    assert stood[0] == stood[1], "both orders of merging give the same"
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES[1:])
 def test_so_it_does_with_every_strategy(shell: Shell, tmp_path: Path, strategy: str) -> None:
     """The same of libraries that keep records beside what was said."""
