@@ -81,8 +81,9 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     copies = [place for seq in kept for place in entries.pop(seq)]
     doubled = {seq: places for seq, places in (*said.items(), *entries.items()) if len(places) > 1}
     new = (place.entry for seq, places in entries.items() if seq not in seen for place in places)
-    # what somebody typed has no origin, whatever number they gave it
-    is_merged = own is not None and any(entry.origin and block_of(entry.seq) != own for entry in new)
+    foreign = (entry for entry in new if block_of(entry.seq) != own)
+    # a short number that somebody typed has no origin
+    is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
     told = seen.items() if is_merged else ()
     changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
     tales, blocks = tales_of(view, {*doubled, *changed})
