@@ -317,10 +317,11 @@ class Index:
             return False
         if self._root is None or known is None:
             return True
+        now = stamp  # where it cannot be looked at the view counts: what it does not have is gone
         with suppress(LibraryError):
             now = state_of(Path(self._root), f"{name}.md")
-            if now in (known[1], stamp):
-                return now == stamp
+        if now in (known[1], stamp):
+            return now == stamp
         # of two old states the later; in one tick of the clock files grow
         return stamp is not None and stamp[:2] > known[1][:2]
 
