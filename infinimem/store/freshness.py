@@ -146,17 +146,6 @@ class Freshness:
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
-        self._looked = _NOW
-
-    def is_recent(self, but: str) -> bool:
-        """Return whether the last look was less than BOUND seconds ago, and another would find nothing but in
-        this folder; in many documents only what came, went or was renamed is found."""
-        if self._due <= _NOW or self._doubted or self._clock() >= self._looked + BOUND:
-            return False
-        others = [folder for folder in self._folders if not folder.startswith(but)]
-        if any(self._files.states.get(folder) != self._state(folder) for folder in others):
-            return False
-        return not (self._is_small() and any(self._edited(others)))
 
     def look(self) -> DocumentStates:
         """Return the documents as they are; raise a LibraryError if a folder cannot be listed."""
@@ -176,7 +165,7 @@ class Freshness:
                 self._look_at_all(judged=was_relied and named is not None)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
-            self._due, self._looked = due, began
+            self._due = due
             return self._listing
 
     def passed_over(self) -> dict[str, str]:
