@@ -89,9 +89,8 @@ class Pattern:
     text: Any
     """Compiled for a whole text, where it finds no line end; None where that would mean something else."""
     notes: list[str] = field(default_factory=list)
-    ignore_case: bool = True
-    literal: bytes | None = None
-    """What the pattern is, if it is plain ASCII; lower-cased where case does not count."""
+    is_plain: bool = False
+    """Whether it is ASCII that stands for itself."""
     left: int = MAX_SECONDS * 10**9
     """Nanoseconds that this search may still take."""
 
@@ -135,12 +134,12 @@ class Pattern:
     @property
     def is_expression(self) -> bool:
         """Whether it means more than what stands there."""
-        return self.literal is None and not self.notes and _META.search(self.line.pattern) is not None
+        return not self.notes and _META.search(self.line.pattern) is not None
 
     @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
-        return 1 << 62 if self.literal else MAX_STEPS // max(int(self.line.programsize), 1)
+        return 1 << 62 if self.is_plain else MAX_STEPS // max(int(self.line.programsize), 1)
 
     def _begin(self, size: int) -> int:
         if size > self.reach:
@@ -204,9 +203,8 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
     options.never_nl = True
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
-    whole = pattern if (literal or not _META.search(pattern)) and "\n" not in pattern else ""
-    plain = (whole.lower() if ignore_case else whole).encode() if whole.isascii() else b""
-    return Pattern(line, text, notes, ignore_case, plain or None)
+    is_plain = (literal or not _META.search(pattern)) and "\n" not in pattern and pattern.isascii()
+    return Pattern(line, text, notes, bool(pattern) and is_plain)
 
 
 def text_of(document: Document) -> bytes:

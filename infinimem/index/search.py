@@ -128,8 +128,14 @@ class Searcher:
         """
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
-        if ids is not None:
-            scores = self._compared(sorted(chosen), terms)
+        if ids is not None:  # without rows: to bring those up to date takes longer
+            known, pieces = self._view.derived(_texts), Pieces(self._view)  # follows no origins
+            for name in chosen - known.keys():
+                parts = pieces.parts(self._view.document(name)) if name in self._view else ()
+                known[name] = Counter(term for _, joined in parts for term in joined.split())
+            ordered = sorted(chosen)
+            alike = zip(ordered, compared([known[name] for name in ordered], terms), strict=True)
+            scores = {name: score for name, score in alike if score}
         else:
             with self._tables.reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
@@ -140,16 +146,6 @@ class Searcher:
         near = sorted(scores, key=lambda name: (-scores[name], name))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
-
-    def _compared(self, names: Sequence[str], terms: Sequence[str]) -> dict[str, float]:
-        """Score some documents among themselves, without rows: to bring those up to date takes longer."""
-        known, pieces = self._view.derived(_texts), Pieces(self._view)  # follows no origins
-        for name in names:
-            if name not in known:
-                parts = pieces.parts(self._view.document(name)) if name in self._view else ()
-                known[name] = Counter(term for _, joined in parts for term in joined.split())
-        scores = compared([known[name] for name in names], terms)
-        return {name: score for name, score in zip(names, scores, strict=True) if score}
 
     def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
         """Return how many entries hold each term, and how many there are."""

@@ -163,7 +163,7 @@ class Reading:
             for number in list(chosen)[:limit]:
                 found[number] = chosen[number]
             if others := [number for number in ids if number not in chosen]:
-                hits = words.find(words.with_ids(query, others), len(others))
+                hits = words.find(query, len(others), others)
                 for number, (score, _) in zip(words.values("id", hits), hits, strict=True):
                     found[number] = score
         means = self._means[table]
@@ -252,7 +252,10 @@ class Tables:
             try:
                 self._check(db, known.folder)
                 if self._state != (known.folder, known.state):
-                    self._words = self._opened(known.folder) if known.mark else None
+                    if (folder := self.index.folder) and known.mark:
+                        self._words = {table: Words(folder / known.folder / table) for table in PADDING}
+                    elif not known.mark:
+                        self._words = None
                     self._state = (known.folder, known.state)
                 return
             except (OSError, ValueError) as error:
@@ -279,10 +282,6 @@ class Tables:
             if (folder / path).stat().st_size != size or (not checked and _checksum(folder / path) != crc):
                 raise ValueError(f"{path} is garbled")
             self._checked[path] = crc
-
-    def _opened(self, name: str) -> dict[str, Words]:
-        folder = self.index.folder
-        return {table: Words(folder / name / table) for table in PADDING} if folder else self._words or {}
 
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
         reader = Current(db, view)

@@ -98,15 +98,13 @@ class Words:
         """Return how many rows hold a term; those that were deleted count until their segment is merged."""
         return int(self._searcher.doc_freq(field, term))
 
-    def find(self, query: Query, limit: int) -> list[Hit]:
-        """Return the best rows of a query, of equal ones those that were added first."""
+    def find(self, query: Query, limit: int, ids: Sequence[int] | None = None) -> list[Hit]:
+        """Return the best rows of a query, or of these alone; of equal ones those that were added first."""
+        if ids is not None:
+            there = Query.const_score_query(Query.term_set_query(self._schema, "id", [*ids]), 0.0)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, there)])
         hits: list[Hit] = self._searcher.search(query, limit, count=False).hits
         return hits
-
-    def with_ids(self, query: Query, ids: Collection[int]) -> Query:
-        """Return a query, of some rows alone."""
-        there = Query.const_score_query(Query.term_set_query(self._schema, "id", [*ids]), 0.0)
-        return Query.boolean_query([(Occur.Must, query), (Occur.Must, there)])
 
     def terms(
         self,

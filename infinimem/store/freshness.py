@@ -17,7 +17,7 @@ import time
 import warnings
 import weakref
 from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,8 +209,13 @@ class Freshness:
                 self._files.states.pop(folder, None)
                 states.update(dict.fromkeys(known.documents))
                 states.update(self._known(new))
-        if self._is_small():
-            doubted.update(self._edited(self._folders))
+        for folder in self._folders.values() if self._is_small() else ():
+            for doc_id, stamp in folder.documents.items():
+                with suppress(OSError):  # `state_of` finds out, also a link on the way
+                    info = os.lstat(f"{root}/{doc_id}.md")
+                    if (info.st_mtime_ns, info.st_size, info.st_ino) == stamp:
+                        continue
+                doubted.add(f"{doc_id}.md")
         for path in doubted:
             doc_id = path.removesuffix(".md")
             one = self._folders.get(path[: path.rfind("/") + 1])
@@ -226,19 +231,6 @@ class Freshness:
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
-
-    def _edited(self, folders: Iterable[str]) -> Iterator[str]:
-        """Give the paths of their files whose state is another; `state_of` finds a link on the way out."""
-        for folder in folders:
-            for doc_id, known in self._folders[folder].documents.items():
-                path = f"{doc_id}.md"
-                try:
-                    info = os.lstat(f"{self._files.root}/{path}")
-                except OSError:
-                    yield path
-                else:
-                    if (info.st_mtime_ns, info.st_size, info.st_ino) != known:
-                        yield path
 
     def _state(self, folder: str) -> FolderState | None:
         try:
@@ -394,13 +386,10 @@ class Watcher:
         for name in (event.src_path, event.dest_path):
             path = os.fsdecode(name)
             if path.endswith(".md") and path.startswith(self._root):
-                self.tell(path[len(self._root) :])
+                with self._lock:
+                    if len(self._paths) <= MANY:
+                        self._paths.add(path[len(self._root) :])
         self._woken.set()
-
-    def tell(self, path: str) -> None:
-        with self._lock:
-            if len(self._paths) <= MANY:
-                self._paths.add(path)
 
 
 def _stop(observer: BaseObserver) -> None:

@@ -10,7 +10,6 @@ Where else it lies, and when it is made anew: docs/SEARCH.md, One engine.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
@@ -167,7 +166,7 @@ class Index:
 
     def attempt(self, view: Shown, work: Callable[[], T]) -> T:
         """Take in what changed and do some work; again with an index made anew where that fails."""
-        with self._lock, _uncollected():
+        with self._lock:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 _FORKED.update(self._connections)  # nor close it
@@ -535,18 +534,6 @@ def _close(connections: Iterable[sqlite3.Connection]) -> None:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Look for no cycles meanwhile: none is made here, and that takes a fifth of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @contextmanager
