@@ -308,7 +308,7 @@ class Index:
                 portion = sorted(asked)[:PORTION]
                 _Update(self, db, view, once).take(portion, stamps)
             asked.difference_update(portion)
-        self._listing = listing
+        self._listing = listing if len(self._known) == len(stamps) else None  # else all is asked again
 
     def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
         known, stamp = self._known.get(name), stamps.get(name)
