@@ -147,6 +147,7 @@ class Index:
         self._pinned: set[sqlite3.Connection] = set()
         self._listing: DocumentStates | None = None
         self._known: dict[str, tuple[int, Stamp]] = {}
+        self._beyond = set[str]()  # of these what the last view does not have: it may have come and gone
         self._read: OrderedDict[str, Document] = OrderedDict()
         self._version = self._seen = -1
         self._inode = 0
@@ -297,7 +298,7 @@ class Index:
         if listing is None or self._listing is None:
             asked: Collection[str] = {*stamps, *self._known}
         else:
-            asked = {*listing.since(self._listing), *theirs}
+            asked = {*listing.since(self._listing), *theirs, *self._beyond}
         asked = {name for name in asked if self._is_changed(name, stamps, view)}
         once = view.stored is not None and len(asked) > KEPT
         while asked:
@@ -308,7 +309,8 @@ class Index:
                 portion = sorted(asked)[:PORTION]
                 _Update(self, db, view, once).take(portion, stamps)
             asked.difference_update(portion)
-        self._listing = listing if len(self._known) == len(stamps) else None  # else all is asked again
+        self._listing = listing
+        self._beyond = self._known.keys() - stamps.keys() if len(self._known) > len(stamps) else set()
 
     def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
         known, stamp = self._known.get(name), stamps.get(name)
