@@ -36,7 +36,7 @@ MARKDOWN = (
     "journal/0001-x.md",
     "notes/x.md",
 )
-STATE = ("infinimem.toml", ".infinimem/seq", ".infinimem/state.db", ".infinimem/lock")
+STATE = ("infinimem.toml", ".infinimem/seq", ".infinimem/state.db", ".infinimem/drawn", ".infinimem/lock")
 STAGED = (
     ".infinimem/tx/0001/manifest",
     ".infinimem/tx/0001/1.bin",

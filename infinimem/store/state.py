@@ -27,12 +27,13 @@ from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from weakref import ref
+from zlib import crc32
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.markdown.signature import format_seqs
+from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
@@ -44,8 +45,6 @@ BESIDE = ("journal", "wal", "shm")
 DRAWN, REFUSED = "drawn", "refused"
 """Lists of turns: drawn from (by a strategy of records `drawn-NAME`), and those that nothing came of."""
 LISTED = 20
-_LISTS = (DRAWN, REFUSED, "unanswered", "usage", "seen")
-"""Files of versions before the first release, which had no database."""
 
 _SCHEMA = """
 CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
@@ -230,6 +229,7 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
+    _take_over(files, tables)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
@@ -252,7 +252,7 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 
 def _make(files: Files, state: State) -> None:
-    """Write what is in memory to a file that is whole before it has its name."""
+    """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
     staged = f"{FOLDER}/{STAGED}"
     files.stage(staged, b"", durable=False)
     info = files.lstat(staged)
@@ -260,9 +260,8 @@ def _make(files: Files, state: State) -> None:
     files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
-    for name in files.names(FOLDER):
-        if name.partition("-")[0] in _LISTS:
-            files.remove(f"{FOLDER}/{name}", durable=False)
+    for path in _older(files):
+        files.remove(path, durable=False)
 
 
 def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
@@ -292,7 +291,7 @@ def check(files: Files, claim: bool = False) -> None:
 
 
 def compact(files: Files) -> None:
-    """Leave nothing in the file of what was deleted from it."""
+    """Leave nothing in the file of what was deleted from it; it replaces lists of earlier versions first."""
     state = _open(files)
     if state.on_disk:
         state.query("VACUUM")
@@ -393,14 +392,17 @@ def note(
             tables.execute("UPDATE meta SET id = ?", (os.urandom(16).hex(),))
         for name, seqs in lists.items():
             row = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone()
-            seqs = seqs | begin() if seqs and not row and name != REFUSED else seqs
-            rows = ((name, seq) for seq in sorted(seqs))
-            tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
+            _add(tables, name, seqs | begin() if seqs and not row and name != REFUSED else seqs)
         _add_unanswered(tables, strategy, unanswered, model)
         _add_seen(tables, seen)
 
     if emptied or reopened or unanswered or seen or any(lists.values()):
         _write(files, act)
+
+
+def _add(tables: sqlite3.Connection, name: str, seqs: Iterable[int]) -> None:
+    rows = ((name, seq) for seq in sorted(seqs))
+    tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
 
 
 def _add_unanswered(tables: sqlite3.Connection, strategy: str, kinds: Mapping[int, str], model: str) -> None:
@@ -442,14 +444,17 @@ def usage_by_day(files: Files) -> Mapping[str, Usage]:
 
 def note_usage(files: Files, day: str, usage: Usage) -> None:
     """Add to a day (ISO 8601, UTC), taking the lock; nothing without tokens."""
-    sql = (
-        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
-        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out"
-    )
     if usage.tokens_in or usage.tokens_out:
         with files.exclusive():
-            values = (day, usage.calls, usage.tokens_in, usage.tokens_out)
-            _write(files, lambda tables: tables.execute(sql, values))
+            _write(files, lambda tables: _add_usage(tables, day, usage))
+
+
+def _add_usage(tables: sqlite3.Connection, day: str, usage: Usage) -> None:
+    tables.execute(
+        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out",
+        (day, usage.calls, usage.tokens_in, usage.tokens_out),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,3 +508,37 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+# ── the lists of earlier versions ───────────────────────────────────────────────────────────────
+
+
+def _older(files: Files) -> list[str]:
+    kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
+    return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
+
+
+def _take_over(files: Files, tables: sqlite3.Connection) -> None:
+    """Read them; a torn row does not count."""
+    for path in _older(files):
+        name = path.rpartition("/")[2]
+        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, OverflowError):
+                _take_row(tables, name, row)
+
+
+def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:
+    kind, _, strategy = name.partition("-")
+    if kind == "seen":
+        checksum, _, rest = row.partition(b"\t")
+        seq, doc_id, line = _text(rest).split("\t", 2)
+        if checksum == b"%08x" % crc32(rest):
+            _add_seen(tables, {int(seq): None if doc_id == "-" else SeenLine(doc_id, line)})
+    elif kind == "usage":
+        day, calls, tokens_in, tokens_out = row.decode("ascii").split(" ")
+        _add_usage(tables, day, Usage(int(calls), int(tokens_in), int(tokens_out)))
+    elif row.endswith(b";") and kind == "unanswered":
+        seqs, failure, model = row[:-1].decode("ascii").split(" ")
+        _add_unanswered(tables, strategy, dict.fromkeys(parse_seqs(seqs), failure), unquote(model))
+    elif row.endswith(b";"):
+        _add(tables, name, parse_seqs(row[:-1].decode("ascii")))
