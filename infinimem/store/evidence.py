@@ -21,8 +21,6 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
-from infinimem.store.folders import Stamp, state_of
-from infinimem.store.freshness import Freshness, Parsed
 from infinimem.store.lines import ID, Mark, fold, marks_of, plain
 from infinimem.store.spec import EVIDENCE, WAITING, block_of, slug
 from infinimem.store.view import View
@@ -78,44 +76,6 @@ def _is_time(text: str) -> bool:
     return False
 
 
-def recent_view(
-    turns: Sequence[Turn], view: View | None, fresh: Freshness, files: Files, parsed: Parsed, now: str
-) -> View | None:
-    """Return an older snapshot that will do for recording these turns, with their files as they are.
-
-    The counter gives the seqs, so what others add to other files is not read. None if something but evidence
-    changed of late, or a turn has a mark or opens a file.
-    """
-    if view is None or view.stored is None or view.own is None or not fresh.is_recent(but=EVIDENCE):
-        return None
-    homes: set[str] = set()
-    for turn in turns:
-        home = _home(turn, {}, view, now, suffix_of(view.own))
-        if home not in view or marks_of(turn.key, turn.session, turn.turn):
-            return None
-        homes.add(home)
-    there: dict[str, Document] = {}
-    stamps: dict[str, Stamp] = {}
-    for home in homes:
-        stamp = state_of(files.root, f"{home}.md")
-        if stamp is None:
-            return None
-        stamps[home] = stamp
-        there[home], _ = parsed.load(home, stamp, keep=True)
-    return View(
-        view.ids("all"),
-        lambda doc_id: there.get(doc_id) or view.document(doc_id),
-        view.settings,
-        drawn=view.drawn,
-        refused=view.refused,
-        unanswered=view.tried,
-        stored=replace(view.stored, stamps=stamps),
-        spec=view.spec,
-        before=(view, ()),
-        lines=view.lines,
-    )
-
-
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collection[int]]) -> Sequence[Turn]:
     """Return the turns that are not in the log yet, or cut short, as `doubtful` seqs may be; each once."""
     if not any(marks_of(turn.key, turn.session, turn.turn) for turn in turns):
@@ -140,7 +100,8 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
 def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[EvidencePart]:
     """Lay out checked turns as lines of evidence files, with seqs from the first on; `now` is in UTC. A file
     that a copy of the library makes has the copy's block in its name, so that no other copy makes it too."""
-    suffix = suffix_of(block_of(first_seq))
+    block = block_of(first_seq)
+    suffix = f"-{block}" if block else ""
     homes: dict[str, str] = {}  # of sessions that are new
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
@@ -172,11 +133,6 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[E
     return list(open_parts.values())
 
 
-def suffix_of(block: int) -> str:
-    """Return what the names of evidence files end in that a copy of the library makes."""
-    return f"-{block}" if block else ""
-
-
 def placed(part: EvidencePart, view: View) -> list[Located]:
     """Return the new lines where they stand once the part is written."""
     before = len(view.document(part.doc_id).lines) if part.doc_id in view else 0
@@ -186,7 +142,7 @@ def placed(part: EvidencePart, view: View) -> list[Located]:
     ]
 
 
-def _home(turn: Turn, new: Mapping[str, str], view: View, now: str, suffix: str = "") -> str:
+def _home(turn: Turn, new: Mapping[str, str], view: View, now: str, suffix: str) -> str:
     day, folder = (turn.time or now)[:10], WAITING if view.settings.write.approve else EVIDENCE
     if not turn.session:
         return f"{folder}{day}{suffix}"
