@@ -240,9 +240,6 @@ def _subject(receipt: Receipt) -> str:
     return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
 
 
-# ── two machines ────────────────────────────────────────────────────────────────────────────────
-
-
 class Synced(NamedTuple):
     """What came from another machine and what went there, lines by seq; the remote, "" without a repository;
     receipts of what was mended here; files of a person's that both sides changed, for them to settle."""
@@ -429,8 +426,6 @@ class Repository:
             configured.add("user.email")
         missing = [pair for pair in IDENTITY.items() if pair[0] not in configured]
         return [part for pair in missing for part in ("-c", "=".join(pair))]
-
-    # ── with another machine ────────────────────────────────────────────────────────────────────
 
     @property
     def is_merging(self) -> bool:

@@ -351,11 +351,9 @@ class Library:
         """Merge what git and programs that sync folders left of two versions in some documents."""
         from infinimem.store.merging import conflicts, mend
 
-        if not conflicts(self.view(), doc_ids):
-            return None
         with self.locked() as view:
-            done = mend(view, conflicts(view, doc_ids))
-            return self.commit(done, view, self.of_people("merge"), (), {})
+            left = conflicts(view, doc_ids)
+            return self.commit(mend(view, left), view, self.of_people("merge"), (), {}) if left else None
 
     def _adopt_edits(self) -> Receipt | None:
         from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked

@@ -107,8 +107,6 @@ def _either(key: str, one: Document, other: Document, both: Sequence[list[str]])
     return rule(both, key=lambda rows: (len(rows[0]), rows))
 
 
-# ── what stands below it ────────────────────────────────────────────────────────────────────────
-
 Row = tuple[int, str]
 """An entry with its seq, or another line with 0."""
 
@@ -164,9 +162,6 @@ def _body(base: Document, one: Document, other: Document) -> list[str]:
     while told and not told[-1].strip():
         told.pop()
     return told
-
-
-# ── what other programs leave ───────────────────────────────────────────────────────────────────
 
 
 def sides(document: Document) -> tuple[bytes, bytes, bytes] | None:
