@@ -435,12 +435,10 @@ class Repository:
         """Return the remote, and the branch of the same name there as is checked out here."""
         branch = self.said("symbolic-ref", "--short", "HEAD")
         remote = remote or self._configured.get(f"branch.{branch}.remote") or "origin"
-        if remote.startswith("-") or not (os.path.lexists(remote) or ":" in remote or self._has(remote)):
+        known = any(name.startswith(f"remote.{remote}.") for name in self._configured)
+        if remote.startswith("-") or not (known or os.path.lexists(remote) or ":" in remote):
             raise GitUnusable(f"there is no remote {remote!r}; run: git remote add {remote} URL")
         return remote, branch
-
-    def _has(self, remote: str) -> bool:
-        return any(name.startswith(f"remote.{remote}.") for name in self._configured)
 
     def fetch(self, remote: str, branch: str) -> str:
         """Return the commit of a branch elsewhere, once it is here too; "" if there is no such branch."""

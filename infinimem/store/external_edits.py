@@ -85,7 +85,8 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     # a short number that somebody typed has no origin
     is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
     told = seen.items() if is_merged else ()
-    changed = {seq for seq, line in told if not _reads(entries.get(seq, ()), line)}
+    reads = {seq: [SeenLine(one.doc_id, one.entry.line) for one in places] for seq, places in entries.items()}
+    changed = {seq for seq, line in told if reads.get(seq) != [line]}
     tales, blocks = tales_of(view, {*doubled, *changed})
     left: list[Located] = []
     for seq, places in doubled.items():
@@ -129,10 +130,6 @@ def _gone(
     for seq, line in sorted(seen.items()):
         if view.entry(seq) is None and seq not in damaged and not tales.get(seq, _UNTOLD).ends("-"):
             yield seq, line
-
-
-def _reads(places: Sequence[Located], line: SeenLine) -> bool:
-    return [(place.doc_id, place.entry.line) for place in places] == [(line.doc_id, line.line)]
 
 
 def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
