@@ -14,7 +14,7 @@ import click
 from infinimem.cli.options import Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
-from infinimem.evaluation.datasets import NAMES, benchmark
+from infinimem.evaluation.datasets import ABOUT, NAMES, benchmark
 from infinimem.evaluation.spec import GROUPS
 from infinimem.results import counted
 
@@ -32,12 +32,12 @@ PATIENCE = 600.0
 
 
 @command()
-@click.argument("name", type=click.Choice(NAMES), metavar="NAME")
+@click.argument("name", type=click.Choice(NAMES), metavar="NAME", required=False)
 @click.option(
-    "--data",
-    type=click.Path(exists=True, path_type=Path),
-    required=True,
-    help="The official file of the data set; of notes and beam their folder, too.",
+    "--data", type=click.Path(exists=True, path_type=Path), help="Its official file, or the folder."
+)
+@click.option(
+    "--list", "listed", is_flag=True, help="Tell what each data set measures, its file and licence."
 )
 @click.option(
     "--methods",
@@ -80,8 +80,9 @@ PATIENCE = 600.0
 def bench(
     options: Options,
     /,
-    name: str,
-    data: Path,
+    name: str | None,
+    data: Path | None,
+    listed: bool,
     methods: str | None,
     split: str | None,
     out: Path | None,
@@ -92,11 +93,17 @@ def bench(
     yes: bool,
     **how: Any,
 ) -> None:
-    """NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
-    Run the same command again to resume a run that ended early.
-    """
+    """NAME is one of those that --list tells of. --model keeps memories. Run the same command again to resume
+    a run that ended early."""
     from infinimem.evaluation.runner import Request
 
+    if listed:
+        rows = [[one, *about.values()] for one, about in ABOUT.items()]
+        return _show(
+            options.out, {"columns": ["name", *ABOUT[NAMES[0]]], "rows": rows}, "--data names the file"
+        )
+    if name is None or data is None:
+        raise UsageError("name a data set and, with --data, its official file; --list tells which there are")
     how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
     keeper, answerer, judge = _models(options.model, how)

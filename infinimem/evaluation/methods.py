@@ -157,6 +157,10 @@ def drawn(
     search: Search | None = None,
 ) -> Drawn:
     """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
+    if heard.always and not evidence.items:  # `answer` would not ask
+        reply = heard.complete(tasks.ANSWER, {"question": question.text, "evidence": [], "now": now})
+        text = str(reply.data["answer"]).strip() if reply.data else ""
+        return Drawn((), text, ({"cited": []},), heard.failed)
     answered = answering.answer(heard, question.text, evidence, now, budget, search)
     cited = {"cited": [citation.text for citation in answered.citations]}
     steps = (*map(asdict, answered.evidence.trace), cited)
@@ -164,19 +168,21 @@ def drawn(
 
 
 class Heard(Wrapper):
-    """The answerer, heard out and held to a length (spec.py: Spec) where the method names one: where
-    its reply is unusable `answer` quotes a line, and that may be right."""
+    """The answerer, heard out, shown the question's choices, and held to a length (spec.py: Spec) where the
+    method names one: where its reply is unusable `answer` quotes a line, and that may be right."""
 
     failed: str | None = None
 
-    def __init__(self, llm: LLM, spec: Spec) -> None:
+    def __init__(self, llm: LLM, spec: Spec, question: Question) -> None:
         super().__init__(llm)
-        self._length = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
+        self._more: dict[str, Any] = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
+        self._more |= {"choices": "\n".join(question.choices)} if question.choices else {}
+        self.always = spec.name == "none" or bool(question.choices)
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         if task.name == tasks.ANSWER.name:
-            task = replace(task, variables=task.variables | self._length.keys())
-            variables = {**variables, **self._length}
+            task = replace(task, variables=task.variables | self._more.keys())
+            variables = {**variables, **self._more}
         reply = self._llm.complete(task, variables)
         unusable = reply.data is None or not str(reply.data.get("answer", "")).strip()
         self.failed = (reply.failure or "EMPTY") if unusable else None
@@ -222,12 +228,7 @@ class Baseline:
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec)
-        if self._spec.name == "none":
-            variables = {"question": question.text, "evidence": [], "now": now}
-            reply = heard.complete(tasks.ANSWER, variables)  # `answer` would not ask it
-            text = str(reply.data["answer"]).strip() if reply.data else ""
-            return Drawn((), text, ({"cited": []},), heard.failed)
+        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec, question)
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
@@ -422,7 +423,7 @@ class LibraryMethod:
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         more = search(self._memory.view, question.text, self._way.answered_by or "")
-        heard = Heard(self._means.answerer, self._spec)
+        heard = Heard(self._means.answerer, self._spec, question)
         return drawn(heard, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:

@@ -46,6 +46,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NOTHING = re.compile(
     r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
     r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
@@ -269,20 +270,13 @@ JUDGE_RUBRIC = Task(
 TASKS = (JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 
 _RULES = {"strict": JUDGE, "lenient": JUDGE_LENIENT}
-_KINDS = {
-    "single-session-preference": "preference",
-    "temporal-reasoning": "time",
-    "knowledge-update": "update",
-    "event ordering": "order",
-}
-"""Categories of LongMemEval and BEAM whose answers are graded in a way of their own."""
 _TELLING = 10
 """Questions of which hardly any two methods get all right, or none."""
 
 
 def grades(question: Question) -> list[str]:
-    if question.rubric:
-        return ["judge rubric"]
+    if question.rubric or not question.kind:
+        return [f"judge {'summary' if question.kind == 'summary' else 'rubric'}"] if question.rubric else []
     return ["judge strict", "judge lenient", *(["judge parts"] if question.parts else ())]
 
 
@@ -294,8 +288,12 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     share that is met; so are, for a measure of their own, the parts of a list of which an answer gives not
     all. A verdict has "correct", None for a reply that could not be read, "reason", "text", "usage".
     """
-    kind = _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
+    kind = question.kind if question.answerable else "unanswerable"
     told = {"question": question.text, "kind": kind, "answer": answer}
+    if not question.kind:
+        return {}, {}
+    if kind == "summary":
+        return _summary(llm, told, question)
     if question.rubric:
         return _by_items(llm, told, "rubric", question.rubric)
     if plain := _plainly_right(question, answer):
@@ -317,6 +315,27 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
         return verdicts, scores | {"judge parts": 1.0}
     parts, share = _by_items(llm, told | {"kind": "list"}, "parts", question.parts)
     return verdicts | parts, scores | share
+
+
+def _summary(
+    llm: LLM, told: Mapping[str, Any], question: Question
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Fluency (0 or 1) times F1 of the key points that a summary has, and of its sentences that the expected
+    one bears out. Source: MemoryAgentBench (2025), after HELMET."""
+    sentences = _SENTENCE.split(told["answer"].strip())
+    verdicts, shares = _by_items(llm, told | {"kind": "list"}, "recall", question.rubric)
+    wanted = " ".join(question.expected)
+    for rule, kind, text, items in (
+        ("precision", "list", wanted, sentences),
+        ("fluency", "fluent", told["answer"], ["fluency"]),
+    ):
+        more, share = _by_items(llm, {**told, "kind": kind, "answer": text}, rule, items)
+        verdicts, shares = verdicts | more, shares | share
+    recall, precision, fluency = (shares.get(f"judge {rule}") for rule in ("recall", "precision", "fluency"))
+    if recall is None or precision is None or fluency is None:
+        return verdicts, {}
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return verdicts, {"judge summary": fluency * f1}
 
 
 def _by_items(

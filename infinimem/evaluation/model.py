@@ -1,9 +1,11 @@
-"""The nouns of a benchmark run, and its two protocols: data sets and methods."""
+"""The nouns of a benchmark run: what is asked, what was found, and what each was worth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +24,9 @@ class Question:
         answerable: whether the memory holds an answer.
         scored: whether the data set's own scorer looks at its retrieval.
         rubric: what a good answer says or does, where answers are graded item by item.
+        kind: how a judge reads it (prompts/judge_strict.md, judge_rubric.md); "" where none is asked.
+        choices: of which the answerer is to name one, each behind its letter; no memory is asked for them.
+        about: what else its data set scores it by.
     """
 
     id: str
@@ -36,6 +41,9 @@ class Question:
     scored: bool = True
     rubric: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    kind: str = "plain"
+    choices: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,19 +119,38 @@ class Result:
     seconds: float = 0.0
 
 
-class Benchmark(Protocol):
-    """A data set with its own rules of scoring."""
+class Quota:
+    """Takes the first questions of each category, all where no limit is set."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = defaultdict[str, float](lambda: inf if limit is None else limit)
+
+    def take(self, questions: Iterable[Question]) -> tuple[Question, ...]:
+        taken = []
+        for question in questions:
+            self._left[question.category] -= 1
+            taken += [question] if self._left[question.category] >= 0 else []
+        return tuple(taken)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set with its own rules of scoring.
+
+    Args:
+        load: yields the cases of the official file whose questions the quota takes.
+        retrieval: returns measures of a ranking, by name ("R@5"); none for a question without known evidence.
+        answered: returns measures of an answer that need no judge.
+    """
 
     name: str
+    load: Callable[[Path, Quota], Iterator[Case]]
+    retrieval: Callable[[Case, Question, Sequence[Found]], Mapping[str, float]]
+    answered: Callable[[Question, str], Mapping[str, float]]
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
         """Yield the cases of the official file, with at most `limit` questions of each category."""
-
-    def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """Return measures of a ranking, by name ("R@5"); none for a question without known evidence."""
-
-    def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Return measures of an answer that need no judge."""
+        return self.load(path, Quota(limit))
 
 
 class Method(Protocol):

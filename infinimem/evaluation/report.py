@@ -20,9 +20,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
-PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
+PRIMARY = (
+    "choice",
+    "pass",
+    "match",
+    "exact",
+    "Recall@5",
+    "judge summary",
+    "judge strict",
+    "judge rubric",
+    "F1",
+    "R@5",
+    "answer@5",
+)
 """By which methods are ranked: the first of these that a run measured."""
 HEADLINE = (
+    *("choice", "pass", "active pass", "precision", "drift", "exact", "Recall@5", "judge summary"),
     *("judge strict", "judge lenient", "judge parts", "judge rubric", "match", "F1", "BLEU-1", "ROUGE-L"),
     *("R@5", "N@5", "MRR", "doc R@5", "doc N@5", "doc MRR", "R@10", "R@50", "hit@5", "all@5"),
     *("own R@5", "own N@5", "own turn R@5", "own turn N@5"),
@@ -32,10 +45,12 @@ HEADLINE = (
 )
 """The measures that tables show, in this order; report.json holds all."""
 _COMPARED = (
+    *("choice", "pass", "active pass", "exact", "Recall@5", "judge summary"),
     *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
     *("R in 1024", "R in 4096", "turns in 2048", "answer@5"),
 )
 _BESIDE_COSTS = (
+    *("choice", "pass", "exact"),
     *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5"),
     *("R in 1024", "turns in 1024", "answer@5"),
 )
@@ -112,9 +127,9 @@ _GRADED = """
 SELECT count(*), avg(value) FROM scored
 WHERE method = ?1 AND counted AND failed IS NULL AND measure IN ('judge strict', 'judge rubric')"""
 _UNGRADED = """
-SELECT count(*) FROM result WHERE method = ?1 AND json_extract(record, '$.answer') IS NOT NULL AND 2 > (
-    SELECT total(iif(measure = 'judge rubric', 2, 1)) FROM score
-    WHERE score.result = result.id AND measure IN ('judge strict', 'judge lenient', 'judge rubric'))"""
+SELECT count(*) FROM result WHERE method = ?1 AND json_extract(record, '$.verdicts') <> '{}' AND 2 > (
+    SELECT total(iif(measure IN ('judge strict', 'judge lenient'), 1, 2)) FROM score
+    WHERE score.result = result.id AND measure LIKE 'judge %' AND measure <> 'judge parts')"""
 _UNTIL = """
 SELECT coalesce((SELECT value FROM score WHERE score.result = result.id AND measure = ?2), 9e999) FROM result
 WHERE method = ?1 AND counted

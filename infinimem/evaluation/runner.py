@@ -26,7 +26,7 @@ from typing import Any
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.methods import Embedders, Making, Means, method
 from infinimem.evaluation.metrics import grades, judge
-from infinimem.evaluation.model import Benchmark, Case, Ingested, Method, Question, Result
+from infinimem.evaluation.model import Case, DataSet, Ingested, Method, Question, Result
 from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
@@ -100,7 +100,7 @@ class Run:
     """A run that is ready to start, or to go on. UsageError if a method, a model or an embedder is wrong,
     ModelNotConfigured if an embedder's package or files are missing."""
 
-    def __init__(self, request: Request, benchmark: Benchmark) -> None:
+    def __init__(self, request: Request, benchmark: DataSet) -> None:
         self._request = request
         self._benchmark = benchmark
         self._lock = Lock()

@@ -204,7 +204,7 @@ class Estimate:
             for question, length in zip(() if self.retrieval_only else questions, sizes, strict=False):
                 if "answerer" in self.paid:
                     self._count(spec, "answering", answering(shown, length))
-                if "judge" in self.paid:
+                if "judge" in self.paid and question.kind:
                     self._count(spec, "judging", _judging(question, length))
 
     @property

@@ -12,9 +12,9 @@ import pytest
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.datasets.exports import NOT_MENTIONED
+from infinimem.evaluation.datasets.dialogues import NOT_MENTIONED
 from infinimem.evaluation.metrics import HITS
-from infinimem.evaluation.model import Benchmark, Case, Found
+from infinimem.evaluation.model import Case, DataSet, Found
 from infinimem.importers import read_turns
 
 LOCOMO = [
@@ -79,7 +79,7 @@ FACTS = [
 
 @pytest.fixture
 def cases(tmp_path: Path) -> Callable[..., list[Case]]:
-    def read(data: Benchmark, records: Any, limit: int | None = None) -> list[Case]:
+    def read(data: DataSet, records: Any, limit: int | None = None) -> list[Case]:
         path = tmp_path / "data.json"
         path.write_text(json.dumps(records))
         return list(data.cases(path, limit))
@@ -93,7 +93,7 @@ def found(*turns: str, text: str = "", tokens: int = 600) -> Found:
 
 def test_names() -> None:
     assert [benchmark(name).name for name in NAMES] == list(NAMES)
-    with pytest.raises(UsageError, match="use one of locomo, longmemeval"):
+    with pytest.raises(UsageError, match="use one of locomo, locomo-plus, longmemeval"):
         benchmark("locom")
     with pytest.raises(UsageError, match="locomo only"):
         benchmark("longmemeval", Path("audit.json"))

@@ -16,8 +16,7 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.exports import Quota
-from infinimem.evaluation.model import Case, Found, Question
+from infinimem.evaluation.model import Case, Found, Question, Quota
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
 from infinimem.model import Turn
@@ -26,59 +25,48 @@ COLLECTIONS = ("til", "EIPs")
 CUTS = (5, 10)
 
 
-class Notes:
-    """The data set, in its half "dev", or "held" for the questions that no choice may be made by. A turn is a
-    block of a note; its id says where that is."""
+def load(path: Path, quota: Quota, split: str) -> Iterator[Case]:
+    """Yield a case for each collection: of an archive, or a folder of archives (notes_til.tar.xz) or of what
+    they hold (til/), in the half "dev", or "held" for the questions that no choice may be made by. A turn is
+    a block of a note; its id says where that is. UsageError if there are no notes, or one lacks a section of
+    a label."""
+    asked, found = questions(), 0
+    for name in COLLECTIONS:
+        notes = read(path, name)
+        found += len(notes)
+        rows = [row for row in asked if row["split"] == split and row["gold"][0][0].startswith(f"{name}/")]
+        taken = quota.take(_question(row, notes) for row in rows) if notes else ()
+        if taken:
+            blocks = (turn for doc, data in notes.items() for turn in _blocks(doc, data))
+            yield Case(name, tuple(blocks), taken, notes)
+    if not found:
+        raise UsageError(f"no notes at {path}: give notes_til.tar.xz, notes_EIPs.tar.xz or their folder")
 
-    def __init__(self, split: str = "dev") -> None:
-        self.name = "notes" if split == "dev" else f"notes-{split}"
-        self._split = split
 
-    def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """Yield a case for each collection: of an archive, or a folder of archives (notes_til.tar.xz) or of
-        what they hold (til/). UsageError if there are no notes, or one lacks a section of a label."""
-        quota, asked = Quota(limit), questions()
-        found = 0
-        for name in COLLECTIONS:
-            notes = read(path, name)
-            found += len(notes)
-            rows = [row for row in asked if row["split"] == self._split]
-            rows = [row for row in rows if row["gold"][0][0].startswith(f"{name}/")]
-            taken = quota.take(_question(row, notes) for row in rows) if notes else ()
-            if taken:
-                blocks = (turn for doc, data in notes.items() for turn in _blocks(doc, data))
-                yield Case(name, tuple(blocks), taken, notes)
-        if not found:
-            raise UsageError(f"no notes at {path}: give notes_til.tar.xz, notes_EIPs.tar.xz or their folder")
+def by_section(case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
+    """Measures by section and by document ("doc …").
 
-    def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """By section and by document ("doc …").
-
-        A hit has the sections that its block touches; one without a gold section, or with one that an
-        earlier hit had, still takes a place. Documents are ranked by their best hit.
-        """
-        gold = [_place(section) for section in question.turns]
-        ranked: list[str] = []
-        docs: list[str] = []
-        for rank, item in enumerate(found[: metrics.CUTS[-1]]):
-            for doc, first, last in map(_place, item.turns):
-                touched = [
-                    _id(doc, start, end)
-                    for other, start, end in gold
-                    if other == doc and first <= end and last >= start
-                ]
-                ranked += [section for section in touched if section not in ranked] or [f"{rank}"]
-                docs.append(doc)
-        return {
-            **metrics.measures(ranked, question.turns, CUTS),
-            "MRR": metrics.reciprocal_rank(ranked, question.turns),
-            **metrics.measures(docs, question.sessions, CUTS, "doc "),
-            "doc MRR": metrics.reciprocal_rank(dict.fromkeys(docs), question.sessions),
-        }
-
-    def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Nothing: the questions say where the answer stands, not what it is."""
-        return {}
+    A hit has the sections that its block touches; one without a gold section, or with one that an earlier
+    hit had, still takes a place. Documents are ranked by their best hit.
+    """
+    gold = [_place(section) for section in question.turns]
+    ranked: list[str] = []
+    docs: list[str] = []
+    for rank, item in enumerate(found[: metrics.CUTS[-1]]):
+        for doc, first, last in map(_place, item.turns):
+            touched = [
+                _id(doc, start, end)
+                for other, start, end in gold
+                if other == doc and first <= end and last >= start
+            ]
+            ranked += [section for section in touched if section not in ranked] or [f"{rank}"]
+            docs.append(doc)
+    return {
+        **metrics.measures(ranked, question.turns, CUTS),
+        "MRR": metrics.reciprocal_rank(ranked, question.turns),
+        **metrics.measures(docs, question.sessions, CUTS, "doc "),
+        "doc MRR": metrics.reciprocal_rank(dict.fromkeys(docs), question.sessions),
+    }
 
 
 def questions() -> list[Mapping[str, Any]]:

@@ -1,0 +1,511 @@
+"""Data sets of conversations, read as their official files are: LoCoMo, LoCoMo-Plus, LongMemEval, BEAM,
+PerLTQA and DialSim."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any
+
+from infinimem.errors import UsageError
+from infinimem.evaluation import metrics
+from infinimem.evaluation.datasets.reading import as_text, by_words, entries, file_name, files_of, turns
+from infinimem.evaluation.model import Case, Question, Quota
+from infinimem.importers.exports import LOCOMO, LONGMEMEVAL
+from infinimem.importers.fields import Json, iso, moment, role_of, rows, text_of
+from infinimem.model import Turn
+
+# ── LoCoMo ──────────────────────────────────────────────────────────────────────────────────────
+
+CATEGORIES: Mapping[int, str] = {
+    1: "multi-hop",
+    2: "temporal",
+    3: "open-domain",
+    4: "single-hop",
+    5: "adversarial",
+}
+ADVERSARIAL = CATEGORIES[5]
+ANSWERED = "adversarial, answered"
+"""Questions of the fifth category that the conversation does answer: locomo_answered.txt lists their ids."""
+NOT_MENTIONED = "Not mentioned in the conversation"
+"""What is expected of a question about something that was never said."""
+
+_CATEGORY = {str(number): name for number, name in CATEGORIES.items()}
+_ID = re.compile(r"D(\d+):(\d+)")
+_BETWEEN = re.compile(r",\s*(?:and\s+)?(?!\s*\d{4}\b)")
+"""The parts of a list; a year belongs to its day."""
+
+
+def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
+    """The turn ids of a question: glued ones taken apart ("D8:6; D9:17"), those that name no turn dropped."""
+    found = _ID.findall(" ".join(str(item) for item in evidence))
+    ids = [f"D{int(session)}:{int(turn)}" for session, turn in found]
+    return [turn for turn in dict.fromkeys(ids) if turn in known]
+
+
+def locomo(path: Path, quota: Quota, corrections: Path | None = None) -> Iterator[Case]:
+    """Ten long conversations of two people, with questions about them (Maharana and others, 2024).
+
+    locomo10.json, or a part of it; labels are mended as docs/BENCHMARKS.md tells, and by a published audit's
+    file: a list of objects with `question`, `golden_answer`, `correct_answer`, `correct_evidence`.
+    """
+    fields = ("question", "golden_answer", "correct_answer", "correct_evidence")
+    audit = entries(corrections, fields, "an audit of LoCoMo") if corrections else ()
+    mended = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in audit}
+    for record in entries(path, ("conversation", "qa"), "LoCoMo"):
+        name, said = _locomo_turns(record, path)
+        if questions := quota.take(_locomo_questions(record, name, said, path, mended)):
+            yield Case(file_name(name), said, questions)
+
+
+def locomo_words(question: Question, answer: str) -> Mapping[str, float]:
+    """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
+    return by_words(question, answer, lambda one, other: metrics.locomo_f1(one, other, question.category))
+
+
+def _locomo_turns(record: Json, path: Path) -> tuple[str, tuple[Turn, ...]]:
+    if not LOCOMO.matches(record):
+        raise UsageError(f"{path.name} is not as LoCoMo has it: a conversation without sessions")
+    (name,) = LOCOMO.names(record, path.stem)
+    return name, turns(LOCOMO.turns(record, path.stem, Counter()), path)
+
+
+def _locomo_questions(
+    record: Json, name: str, said: Sequence[Turn], path: Path, mended: Mapping[tuple[str, str], Json]
+) -> Iterator[Question]:
+    asked = record["qa"]
+    if not isinstance(asked, list) or not all(isinstance(row, dict) for row in asked):
+        raise UsageError(f"{path.name} is not as LoCoMo has it: 'qa' is no list of objects")
+    session_of = {turn.turn: turn.session for turn in said if turn.turn}
+    answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
+    for number, row in enumerate(asked):
+        text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
+        if not isinstance(text, str) or category is None:
+            raise UsageError(f"question {number} of {name} in {path.name} has no text or no category 1 to 5")
+        right = mended.get((as_text(text), as_text(row.get("answer", ""))), {})
+        evidence = right.get("correct_evidence", row.get("evidence"))
+        gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], session_of))
+        expected = as_text(right.get("correct_answer", row.get("answer", "")))
+        counted, named = category != ADVERSARIAL, f"{name}-q{number}"
+        if not counted and named in answered:
+            category, expected = ANSWERED, as_text(row["adversarial_answer"])
+        adversarial = category == ADVERSARIAL
+        yield Question(
+            id=named,
+            text=text,
+            category=category,
+            expected=(NOT_MENTIONED,) if adversarial else (expected,),
+            turns=gold,
+            sessions=_sessions(gold, session_of),
+            counted=counted,
+            answerable=not adversarial,
+            scored=bool(gold),
+            parts=_parts(expected) if category == CATEGORIES[1] else (),
+        )
+
+
+def _sessions(gold: Iterable[str], session_of: Mapping[str, str | None]) -> frozenset[str]:
+    return frozenset(session for turn in gold if (session := session_of[turn]))
+
+
+def _parts(expected: str) -> tuple[str, ...]:
+    """Of an answer that is a list; none of any other."""
+    found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
+    return found if len(found) > 1 else ()
+
+
+# ── LoCoMo-Plus ─────────────────────────────────────────────────────────────────────────────────
+
+_NUMBERS = "a one two three four five six seven eight nine ten eleven twelve".split()
+_GAP = re.compile(rf"\b(\d+|an?|{'|'.join(_NUMBERS)})\s+(week|month|year)")
+_DAYS = {"week": 7, "month": 30, "year": 365}
+
+
+def locomo_plus(path: Path, quota: Quota) -> Iterator[Case]:
+    """Remarks that a later one calls for without naming them (LoCoMo-Plus, 2026): locomo_plus.json beside
+    locomo10.json. Each is put into a conversation of LoCoMo, as far back as `time_gap` says."""
+    plus, whole = files_of(path, "locomo_plus*.json*", "locomo10*.json*")
+    records = list(entries(whole, ("conversation",), "LoCoMo"))
+    fields = ("relation_type", "cue_dialogue", "trigger_query", "time_gap")
+    for number, row in enumerate(entries(plus, fields, "LoCoMo-Plus")):
+        cue, name = _spoken(row["cue_dialogue"]), f"plus-{number}"
+        asked = Question(
+            id=name,
+            text=" ".join(text for _, text in _spoken(row["trigger_query"])),
+            category=as_text(row["relation_type"]),
+            expected=(as_text(row["cue_dialogue"]),),
+            turns=frozenset(f"{name}:{at}" for at in range(len(cue))),
+            kind="preference",
+        )
+        if not cue or not asked.text:
+            raise UsageError(
+                f"record {number + 1} of {plus.name} is not as LoCoMo-Plus has it: nobody speaks"
+            )
+        if quota.take((asked,)):
+            record = records[number % len(records)]
+            _, said = _locomo_turns(record, whole)
+            last = datetime.fromisoformat(max(turn.time or "1970-01-01" for turn in said)) + timedelta(days=7)
+            count, unit = (
+                match.groups() if (match := _GAP.search(str(row["time_gap"]).lower())) else ("0", "week")
+            )
+            days = int(count) if count.isdigit() else max(_NUMBERS.index(count.removesuffix("n")), 1)
+            then = (last - timedelta(days=days * _DAYS[unit])).isoformat()
+            people = [record["conversation"].get(f"speaker_{letter}") for letter in "ab"]
+            remark = [
+                Turn(text, "user", people["AB".index(who)], then, name, f"{name}:{at}")
+                for at, (who, text) in enumerate(cue)
+            ]
+            before = [turn for turn in said if (turn.time or "") <= then]
+            yield Case(
+                name,
+                (*before, *turns(remark, plus), *said[len(before) :]),
+                (replace(asked, asked=last.isoformat(), sessions=frozenset({name})),),
+            )
+
+
+def _spoken(text: Any) -> list[tuple[str, str]]:
+    """Who says what, of lines "A: …" and "B: …"."""
+    return re.findall(r"(?m)^\s*([AB]):\s*(.*\S)", str(text))
+
+
+# ── LongMemEval ─────────────────────────────────────────────────────────────────────────────────
+
+ABSTENTION = "abstention"
+KINDS = {
+    "single-session-preference": "preference",
+    "temporal-reasoning": "time",
+    "knowledge-update": "update",
+}
+"""Categories whose answers are graded in a way of their own."""
+_FIELDS = ("question_id", "question_type", "question", "answer", "question_date", "haystack_sessions")
+
+
+def longmemeval(path: Path, quota: Quota) -> Iterator[Case]:
+    """A question with the chat sessions of its history (Wu and others, 2025): the official files, also
+    packed, and longmemeval-mix, a stand-in of the same shape as JSON lines."""
+    for record in entries(path, _FIELDS, "LongMemEval"):
+        name = as_text(record["question_id"])
+        if not LONGMEMEVAL.matches(record):
+            raise UsageError(f"{name} in {path.name} is not as LongMemEval has it: no list of sessions")
+        category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
+        if quota.take((Question(name, "", category, ()),)):  # else it is not read either
+            record = _numbered(record)
+            said = turns(LONGMEMEVAL.turns(record, file_name(name), Counter()), path)
+            yield Case(file_name(name), said, (_longmemeval_question(record, name, category, said),))
+
+
+def _numbered(record: Json) -> Json:
+    """The record with its sessions named "s001", "s002", … in the order of their dates.
+
+    The official files call a session that holds the answer "answer_…", and models are shown the names.
+    """
+    names, dates = (rows(record.get(field)) for field in ("haystack_session_ids", "haystack_dates"))
+    times = [moment(date) or "" for date in dates]
+    times += [""] * (len(names) - len(times))
+    said = sorted(range(len(names)), key=lambda at: (times[at], at))
+    new: dict[str, str] = {}
+    for at in said:
+        new.setdefault(as_text(names[at]), f"s{len(new) + 1:03}")
+    gold = map(as_text, rows(record.get("answer_session_ids")))
+    return {
+        **record,
+        "haystack_session_ids": [new[as_text(name)] for name in names],
+        "answer_session_ids": [new[name] for name in gold if name in new],
+    }
+
+
+def _longmemeval_question(record: Json, name: str, category: str, said: Sequence[Turn]) -> Question:
+    sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
+    marked = frozenset(
+        f"{as_text(session)}_{position}"
+        for session, messages in sessions
+        for position, message in enumerate(rows(messages), 1)
+        if isinstance(message, dict) and message.get("has_answer")
+    )
+    labelled = marked & {turn.turn for turn in said if turn.turn}
+    users = {turn.turn for turn in said if turn.role == "user"}
+    gold = frozenset(map(as_text, rows(record.get("answer_session_ids"))))
+    return Question(
+        id=name,
+        text=str(record["question"]),
+        category=category,
+        expected=(as_text(record["answer"]),),
+        turns=labelled,
+        sessions=gold & {turn.session for turn in said if turn.session},
+        asked=moment(record["question_date"]),
+        answerable=category != ABSTENTION,
+        scored=category != ABSTENTION and bool(labelled & users),
+        kind=KINDS.get(category, "plain"),
+    )
+
+
+# ── BEAM ────────────────────────────────────────────────────────────────────────────────────────
+
+_CHATS = ("chat_trunecated.json", "chat.json")
+"""A shortened one goes first, as in the data set's own program; the spelling is theirs."""
+_QUESTIONS = "probing_questions.json"
+_ANSWERS = ("answer", "ideal_answer", "ideal_response", "ideal_summary", "expected_compliance")
+_LABEL = re.compile(r"\s*->->[^\n]*\Z")
+"""Of the message in the plan that the conversation was made from, such as "->-> 1,1"; nobody said it."""
+_PLAN = "plan-"
+
+
+def beam(path: Path, quota: Quota) -> Iterator[Case]:
+    """Conversations of 128K to 10M tokens with questions of ten abilities, each with a rubric (Tavakoli and
+    others, 2025, "Beyond a Million Tokens"), one at a time in memory.
+
+    The official folders, `chats/TIER/N` with chat.json and probing_questions.json, any number of them below
+    the one that is named; or one file with a record a conversation: chat_id, size, chat, probing_questions.
+    """
+    for record in _beam_records(path):
+        name = file_name(f"{as_text(record.get('size', ''))}-{as_text(record.get('chat_id', ''))}")
+        said = turns(_beam_turns(record["chat"]), path)
+        if questions := quota.take(_beam_questions(record["probing_questions"], name, said, path)):
+            yield Case(name, said, questions)
+
+
+def _beam_records(path: Path) -> Iterator[Json]:
+    if path.is_file():
+        yield from entries(path, ("chat", "probing_questions"), "BEAM")
+        return
+    folders = {found.parent for name in _CHATS for found in path.rglob(name)}
+    if not folders:
+        raise UsageError(f"{path} holds no {_CHATS[-1]}: give the folder of BEAM's chats, or one of them")
+    for folder in sorted(folders, key=lambda each: (str(each.parent), len(each.name), each.name)):
+        whole = folder.resolve()  # "." has no name
+        chat = next(folder / name for name in _CHATS if (folder / name).is_file())
+        beside = (folder / _QUESTIONS, folder / _QUESTIONS.partition(".")[0] / _QUESTIONS)
+        asked = next((file for file in beside if file.is_file()), None)
+        if asked is None:
+            raise UsageError(f"{folder} holds a conversation of BEAM without its {_QUESTIONS}")
+        (questions,) = list(entries(asked, (), "BEAM"))[:1]
+        yield {
+            "chat_id": whole.name,
+            "size": whole.parent.name,
+            "chat": list(entries(chat, (), "BEAM")),
+            "probing_questions": questions,
+        }
+
+
+def _beam_turns(chat: Any) -> Iterator[Turn]:
+    """The messages; a batch is a session. The 10M tier has plans of batches, whose ids may begin anew."""
+    parts = [part for part in rows(chat) if isinstance(part, dict)]
+    named = [("", batch) for batch in parts if "turns" in batch]
+    plans = [(key, value) for part in parts for key, value in part.items() if key.startswith(_PLAN)]
+    named += [(f"{plan}:", batch) for plan, value in plans for batch in rows(value)]
+    batches = [(plan, batch) for plan, batch in named if isinstance(batch, dict)]
+    times: Counter[str] = Counter(as_text(message.get("id")) for _, one in batches for message in _said(one))
+    time: str | None = None
+    for number, (plan, batch) in enumerate(batches, 1):
+        time = (moment(batch.get("time_anchor")) or "")[:10] or time
+        for message in _said(batch):
+            time = (moment(message.get("time_anchor")) or "")[:10] or time
+            role, speaker = role_of(message.get("role"))
+            name = as_text(message.get("id"))
+            yield Turn(
+                text=_LABEL.sub("", text_of(message.get("content"), Counter())),
+                role=role,
+                speaker=speaker,
+                time=time,
+                session=f"{plan}s{number:03}",
+                turn=name if times[name] == 1 else f"{plan}{name}",
+            )
+
+
+def _said(batch: Json) -> Iterator[Json]:
+    """A batch has turns, and a turn a list of messages."""
+    for turn in rows(batch.get("turns")):
+        for message in turn if isinstance(turn, list) else [turn]:
+            if isinstance(message, dict):
+                yield message
+
+
+def _beam_questions(asked: Any, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
+    session_of = {turn.turn: turn.session for turn in said if turn.turn}
+    for ability, found in asked.items() if isinstance(asked, dict) else ():
+        for number, row in enumerate(rows(found)):
+            rubric = rows(row.get("rubric")) if isinstance(row, dict) else ()
+            if not rubric or not as_text(row.get("question") or ""):
+                where = f"{ability} {number} of {name} in {path.name}"
+                raise UsageError(f"{where} is not as BEAM has it: no text, or no rubric")
+            gold = frozenset(map(as_text, _flat(row.get("source_chat_ids")))) & session_of.keys()
+            yield Question(
+                id=f"{name}-{ability}-{number}",
+                text=as_text(row["question"]),
+                category=ability.replace("_", " "),
+                expected=tuple(as_text(row[key]) for key in _ANSWERS if key in row),
+                turns=gold,
+                sessions=_sessions(gold, session_of),
+                answerable=ability != ABSTENTION,
+                scored=bool(gold),
+                rubric=tuple(map(as_text, rubric)),
+                kind="order" if ability == "event_ordering" else "plain",
+            )
+
+
+def _flat(ids: Any) -> Iterator[Any]:
+    """Ids, or lists of them by what they tell ("first_statement")."""
+    if isinstance(ids, dict | list):
+        for each in ids.values() if isinstance(ids, dict) else ids:
+            yield from _flat(each)
+    elif ids is not None:
+        yield ids
+
+
+# ── PerLTQA ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def perltqa(path: Path, quota: Quota) -> Iterator[Case]:
+    """Memories of invented people and questions about one of them each (Du and others, 2024): perltmem*.json
+    beside perltqa*.json. A field of the profile, a relationship, an event and a dialogue are a session each,
+    under the id by which a question names it; relevant is the session."""
+    asked, known = files_of(path, "perltqa*.json*", "perltmem*.json*")
+    memories: dict[str, Json] = {}
+    for record in entries(known, (), "PerLTQA"):
+        one = {record["profile"].get("Protagonist"): record} if "profile" in record else record
+        memories |= {as_text(name): memory for name, memory in one.items()}
+    for record in entries(asked, (), "PerLTQA"):
+        for name, by_kind in record.items():
+            if name not in memories or not isinstance(by_kind, dict):
+                raise UsageError(
+                    f"{name} of {asked.name} is not as PerLTQA has it: {known.name} lacks a memory"
+                )
+            said = turns(_perltqa_turns(memories[name]), known)
+            if questions := quota.take(_perltqa_questions(by_kind, name, {turn.session for turn in said})):
+                yield Case(file_name(name), said, questions)
+
+
+def _perltqa_turns(memory: Json) -> Iterator[Turn]:
+    for field, value in memory.get("profile", {}).items():
+        yield Turn(f"{field}: {value}", session=field, turn=field)
+    for name, one in memory.get("social_relationship", {}).items():
+        who, how, told = (one.get(key) for key in ("Supporting Characters", "Relationship", "Description"))
+        yield Turn(f"{who} ({how}): {told}", session=name, turn=name)
+    for name, one in memory.get("events", {}).items():
+        said, day = f"{one.get('summary')}: {one.get('content')}", str(one.get("Creation Time"))
+        yield Turn(said, time=_day(day), session=name, turn=name)
+    for name, one in memory.get("dialogues", {}).items():
+        spoken = [(time, text) for time, texts in one.get("contents", {}).items() for text in texts]
+        for number, (time, text) in enumerate(spoken):
+            who, _, words = text.partition(": ")
+            yield Turn(words or who, "user", who if words else None, iso(time), name, f"{name}:{number}")
+
+
+def _day(text: str) -> str | None:
+    """The day of "May 12, 2022"; None for what names none."""
+    for form in ("%B %d, %Y", "%B %d %Y"):
+        try:
+            return datetime.strptime(text.strip(), form).date().isoformat()
+        except ValueError:
+            continue
+    return iso(text)
+
+
+def _perltqa_questions(by_kind: Json, name: str, known: Collection[str | None]) -> Iterator[Question]:
+    for kind, found in by_kind.items():
+        pairs = [(as_text(one.get("Reference Memory", "")), one) for one in found if "Question" in one]
+        pairs += [
+            (key, row) for one in found if "Question" not in one for key, some in one.items() for row in some
+        ]
+        for number, (reference, row) in enumerate(pairs):
+            yield Question(
+                id=f"{name}-{kind}-{number}",
+                text=as_text(row["Question"]),
+                category=kind.replace("_", " "),
+                expected=(as_text(row["Answer"]),),
+                sessions=frozenset({reference} & {session for session in known if session}),
+                scored=False,
+            )
+
+
+# ── DialSim ─────────────────────────────────────────────────────────────────────────────────────
+
+_SHARE = 0.7
+"""Of questions from the shows' relations, the rest are fans' quizzes: as DialSim's own program draws them."""
+
+
+class _Plain(pickle.Unpickler):
+    """Reads lists, dicts, texts and numbers; whatever would run code is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise UsageError(f"the file would load {module}.{name}: give DialSim's own, which holds plain values")
+
+
+def dialsim(path: Path, quota: Quota) -> Iterator[Case]:
+    """Scripts of three shows, each scene with questions of five choices (LongDialQA, Kim and others, 2024):
+    friends_dialsim.pickle and the like, or the same as JSON.
+
+    As the data set's program asks: in each scene one question, drawn by chance (here by the scene's name),
+    about all that was said until the scene's end.
+    """
+    if path.suffix == ".pickle":
+        with path.open("rb") as file:
+            episodes = _unpickled(file, path)
+    else:
+        (episodes,) = entries(path, (), "DialSim")
+    said: list[Turn] = []
+    for episode, scenes in episodes.items():
+        for number, scene in scenes.items() if isinstance(scenes, dict) else ():
+            name = f"{episode.removesuffix('.txt')}-{number}"
+            if not isinstance(scene, dict) or not {"script", "date"} <= scene.keys():
+                raise UsageError(f"{name} in {path.name} is not as DialSim has it: no script, or no date")
+            said += _scene_turns(scene, name)
+            if said and (questions := quota.take(_scene_questions(scene, name))):
+                yield Case(file_name(name), turns(said, path), questions)
+
+
+def _unpickled(file: IO[bytes], path: Path) -> dict[str, Any]:
+    try:
+        found = _Plain(file).load()
+    except (pickle.UnpicklingError, EOFError, ValueError, AttributeError, IndexError, KeyError) as error:
+        raise UsageError(f"{path.name} is no pickle of DialSim: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{path.name} is not as DialSim has it: no episodes by name")
+    return found
+
+
+def _scene_turns(scene: Json, name: str) -> Iterator[Turn]:
+    """A line that names nobody goes on with the one before it."""
+    spoken = re.split(r"\n(?=[^\n:]{1,40}:)", scene["script"].strip())
+    for number, text in enumerate(spoken):
+        who, colon, words = text.partition(":")
+        day = _day(scene["date"])
+        yield Turn(
+            (words if colon else text).strip(), "user", who if colon else None, day, name, f"{name}:{number}"
+        )
+
+
+def _scene_questions(scene: Json, name: str) -> Iterator[Question]:
+    pools = {
+        f"{label} {kind}": [*(found.values() if isinstance(found, dict) else found)]
+        for label in ("hard", "easy")
+        for kind, found in scene.get(f"{label}_q", {}).items()
+        if found
+    }
+    draw = random.Random(name)
+    label = "hard" if draw.random() < _SHARE else "easy"
+    kinds = [kind for kind in pools if kind.startswith(label)] or [*pools]
+    if kinds:
+        category = draw.choice(kinds)
+        row = draw.choice(pools[category])
+        options = dict(zip("abcde", map(as_text, row["options"]), strict=False))
+        right = [letter for letter, text in options.items() if text.lower() == as_text(row["answer"]).lower()]
+        asked = row["questions"]
+        if right:
+            yield Question(
+                id=name,
+                text=as_text(asked.get("default") or next(iter(asked.values()))),
+                category=category,
+                expected=(right[0], options[right[0]]),
+                asked=_day(scene["date"]),
+                scored=False,
+                kind="",
+                choices=tuple(f"({letter}) {text}" for letter, text in options.items()),
+            )
