@@ -117,3 +117,31 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     out = write(tmp_path / "empty", [])
     with pytest.raises(UsageError, match="no results yet"):
         write_report(out)
+
+
+def test_rows_of_an_earlier_run_give_the_same_figures(tmp_path: Path, no_plots: None) -> None:
+    """recorded.json: the rows of 120 answers (scores and ids alone), and what was made of them at 9192feea."""
+    recorded = json.loads(Path(__file__).with_name("recorded.json").read_text())
+    with opened(tmp_path, {}, write=True):
+        pass
+    rows = sqlite3.connect(tmp_path / FILE)
+    for table, cells in recorded["tables"].items():
+        with rows:
+            rows.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(cells[0]))})", cells)
+    rows.close()
+    report = write_report(tmp_path)
+    assert report["rows"] == recorded["rows"], "to the last digit printed"
+    for name, wanted in recorded["figures"].items():
+        found = report["methods"][name]
+        for key in wanted.keys() - {"differences"}:
+            assert close(found[key], wanted[key]), key
+        for other, measures in wanted["differences"].items():
+            for measure, interval in measures.items():
+                assert found["differences"][other][measure] == pytest.approx(interval, abs=0.003)
+
+
+def close(found: Any, wanted: Any) -> bool:
+    """Nested figures, equal but for the rounding of the record."""
+    if isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(close(found[key], wanted[key]) for key in wanted)
+    return bool(found == wanted or found == pytest.approx(wanted, abs=1e-6))
