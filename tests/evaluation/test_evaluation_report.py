@@ -120,7 +120,7 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
 
 
 def test_rows_of_an_earlier_run_give_the_same_figures(tmp_path: Path, no_plots: None) -> None:
-    """recorded.json: the rows of 120 answers (scores and ids alone), and what was made of them at 9192feea."""
+    """recorded.json: the rows of 120 answers, scores and ids alone, and what was made of them at 9192feea."""
     recorded = json.loads(Path(__file__).with_name("recorded.json").read_text())
     with opened(tmp_path, {}, write=True):
         pass
