@@ -17,7 +17,7 @@ from infinimem.evaluation.runner import read
 from infinimem.evaluation.spec import OWN
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
 PRIMARY = (
@@ -473,102 +473,65 @@ def _sum(spent: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
 
 # ── plots ───────────────────────────────────────────────────────────────────────────────────────
 
-_STYLE: Any = {
-    "font.size": 9,
-    "axes.axisbelow": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "figure.constrained_layout.use": True,
-    "grid.color": "#e3e6e8",
-}
-_MARKS = "osD^vP"
 _WITHIN = re.compile(r"(?:R|turns) in (\d+)")
 
 
 def _draw(report: Report, folder: Path) -> dict[str, str] | None:
     """Draw what a run has figures for into PNG files; return titles by file name, None without matplotlib."""
     try:
-        import matplotlib
+        import matplotlib.figure as figures
     except ImportError:
         return None
-    measure = report["primary"]
+    measure, titles = report["primary"], {}
     methods = dict(sorted(report["methods"].items(), key=lambda pair: -pair[1]["mean"].get(measure, 0.0)))
-    drawers = {
-        "quality_tokens.png": ("Quality against tokens", _against_tokens),
-        "quality_categories.png": ("Quality by category", _bars),
-    }
-    titles = {}
-    with matplotlib.rc_context(_STYLE):
-        for name, (title, drawer) in drawers.items():
-            (folder / name).unlink(missing_ok=True)  # of an earlier report
-            if figure := drawer(methods, measure):
-                figure.savefig(folder / name, dpi=150, metadata={"Software": None})
-                titles[name] = title
+    for name, title, draw in (
+        ("quality_tokens.png", "Quality against tokens", _against_tokens),
+        ("quality_categories.png", "Quality by category", _by_bars),
+    ):
+        (folder / name).unlink(missing_ok=True)  # of an earlier report
+        figure = figures.Figure(figsize=(10, max(4.2, 0.3 * len(methods) + 1.4)), layout="constrained")
+        if draw(figure.subplots(), methods, measure):
+            figure.axes[0].grid(True, color="#e3e6e8")
+            figure.axes[0].set_axisbelow(True)
+            figure.axes[0].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+            figure.savefig(folder / name, dpi=150, metadata={"Software": None})
+            titles[name] = title
     return titles
 
 
-def _against_tokens(methods: Report, measure: str) -> Figure | None:
+def _against_tokens(axis: Axes, methods: Report, measure: str) -> bool:
     """If models were asked, a point a method; else how recall grows with what is read."""
-    from matplotlib.figure import Figure
-
-    spent = {
-        name: sum(of["tokens_in"] + of["tokens_out"] for of in one["querying"].values()) / one["questions"]
-        for name, one in methods.items()
-    }
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for name, one in methods.items():
-        if any(spent.values()):
-            lines[name] = [(max(spent[name], 1), 100 * one["mean"].get(measure, 0.0))]
-        else:
-            matches = ((_WITHIN.fullmatch(label), value) for label, value in one["mean"].items())
-            lines[name] = sorted((int(match[1]), 100 * value) for match, value in matches if match)
-    if not any(lines.values()):
-        return None
-    figure = Figure(figsize=(8.5, max(4.2, 0.26 * len(methods) + 1.4)))
-    axis = figure.subplots()
-    for number, (name, points) in enumerate(lines.items()):
-        if points:
-            label = f"{name:.34}  {points[-1][1]:.1f}"
-            mark = _MARKS[number % len(_MARKS)]
-            axis.plot(*zip(*points, strict=True), marker=mark, color=f"C{number}", label=label)
-    axis.set_xscale("log", base=2)
-    low, high = axis.get_xlim()
-    axis.set_xlim(low / 2, high * 2)
-    axis.minorticks_off()
-    axis.xaxis.set_major_formatter("{x:,.0f}")
-    axis.set_ylim(0, 102)
-    axis.grid(True)
+    spent = {name: _sum(one["querying"]) / one["questions"] for name, one in methods.items()}
     is_asked = any(spent.values())
+    drawn = False
+    for name, one in methods.items():
+        points = [(max(spent[name], 1), 100 * one["mean"].get(measure, 0.0))]
+        if not is_asked:
+            matches = ((_WITHIN.fullmatch(label), value) for label, value in one["mean"].items())
+            points = sorted((int(match[1]), 100 * value) for match, value in matches if match)
+        if points:
+            drawn = True
+            axis.plot(*zip(*points, strict=True), marker="o", label=f"{name:.34}  {points[-1][1]:.1f}")
+    axis.set_xscale("log", base=2)
     axis.set_xlabel("model tokens a question, in and out" if is_asked else "tokens read, best first")
     axis.set_ylabel(f"{measure}, %" if is_asked else "evidence found, %")
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    return figure
+    axis.set_ylim(0, 102)
+    return drawn
 
 
-def _bars(methods: Report, measure: str) -> Figure | None:
-    """A panel a category, a bar a method, the same order in all."""
-    from matplotlib.figure import Figure
-
-    panels: dict[str, list[float | None]] = {}
-    for one in methods.values():
-        panels.setdefault("all that count", []).append(one["mean"].get(measure))
-        for category, of in one["categories"].items():
-            label = category if of["counted"] else f"({category})"
-            panels.setdefault(label, []).append(of["mean"].get(measure))
-    panels = {label: values for label, values in panels.items() if set(values) != {None}}
-    if not panels:
-        return None
-    figure = Figure(figsize=(1.6 + 1.75 * len(panels), 0.3 * len(methods) + 1.1))
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axis, (label, values) in zip(axes, panels.items(), strict=True):
-        heights = [100 * (value or 0.0) for value in values]
-        bars = axis.barh(range(len(methods)), heights, color=[f"C{at}" for at in range(len(methods))])
-        axis.bar_label(bars, ["–" if value is None else f"{100 * value:.1f}" for value in values], padding=2)
-        axis.set_title(label, loc="left", fontsize=8.5)
-        axis.set_xlim(0, 124)
-        axis.set_xticks([0, 50, 100])
-        axis.grid(True, axis="x")
-    axes[0].invert_yaxis()
-    axes[0].set_yticks(range(len(methods)), [f"{name:.34}" for name in methods])
-    figure.supxlabel(f"{measure}, %", fontsize=9)
-    return figure
+def _by_bars(axis: Axes, methods: Report, measure: str) -> bool:
+    """A group of bars a category, a bar a method, the same order in all."""
+    shown = {"all that count": "mean"} | {
+        name if of["counted"] else f"({name})": name
+        for one in methods.values()
+        for name, of in one["categories"].items()
+        if measure in of["mean"]
+    }
+    for number, (name, one) in enumerate(methods.items()):
+        means = [one["mean"], *(one["categories"][key]["mean"] for key in list(shown.values())[1:])]
+        places = [at + 0.8 * number / len(methods) for at in range(len(shown))]
+        heights = [100 * mean.get(measure, 0.0) for mean in means]
+        axis.bar(places, heights, 0.8 / len(methods), align="edge", label=f"{name:.34}")
+    axis.set_xticks([at + 0.4 for at in range(len(shown))], [*shown], rotation=30, ha="right")
+    axis.set_ylabel(f"{measure}, %")
+    return any(measure in one["mean"] for one in methods.values())

@@ -244,7 +244,7 @@ def moment(text: object) -> str | None:
     """Return ISO 8601 of a time as data sets have it: "1:56 pm on 8 May, 2023", "March-15-2024"."""
     if not isinstance(text, str):
         return None
-    for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%B-%d-%Y"):
+    for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%B-%d-%Y", "%B %d, %Y"):
         with suppress(ValueError):
             return datetime.strptime(text, form).isoformat()
     return iso(text)

@@ -6,26 +6,29 @@ from __future__ import annotations
 import ast
 import csv
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.dialogues import ABSTENTION, KINDS
+from infinimem.evaluation.datasets.dialogues import ABSTENTION, KINDS, numbered
 from infinimem.evaluation.datasets.reading import (
     as_text,
     by_session,
     by_words,
     entries,
+    evidence,
     file_name,
     files_of,
+    misshapen,
     turns,
 )
 from infinimem.evaluation.model import Case, Found, Question, Quota
-from infinimem.importers.exports import MEMORYAGENTBENCH
+from infinimem.importers.exports import LONGMEMEVAL, MEMORYAGENTBENCH
 from infinimem.importers.fields import Json, moment, role_of, rows
 from infinimem.model import Turn
 
@@ -36,7 +39,7 @@ _SOURCES = {
     r"ruler_qa2_\w+": ("MH-QA", "match"),
     r"eventqa_\w+": ("EventQA", "events"),
     r"longmemeval_s\*?": ("LongMemEval(S*)", "judge"),
-    r"icl_(\w+?)_\d+shot\w*": ("MCC", "label"),
+    r"icl_(\w+?)_\d+shot\w*": ("MCC", "exact"),
     r"recsys_\w+": ("recommendation", "Recall@5"),
     r"infbench_sum\w*": ("summary", "points"),
     r"detective_qa": ("DetQA", "exact"),
@@ -44,33 +47,27 @@ _SOURCES = {
     r"factconsolidation_mh_(\w+)": ("multi-hop", "match"),
 }
 """By `metadata.source`: the category of its questions, and how they are scored."""
-_KIND = {"match": "plain", "points": "summary"}
+_GRADED = {"match": "plain", "points": "summary"}
 _LABEL = re.compile(r"(?m)^(label: *\S+)[^\S\n]*$")
-_MOVIE = re.compile(r"^.*/|\([^()]*\)|[>_-]|[\"*]")
+_BESIDE = re.compile(r"^.*/|\([^()]*\)|[>_-]|[\"*]")
+"""Of a movie's name what does not count."""
 _LISTED = re.compile(r"(?:^|\s)\d{1,2}[.)]\s+")
 
 
 def memoryagentbench(path: Path, quota: Quota, only: str = "") -> Iterator[Case]:
-    """The abilities of agents' memories (MemoryAgentBench, 2025), scored by `metadata.source`.
-
-    One of the official files, parquet or JSON, or their folder; recommendations want entity2id.json beside
-    them or in the folder above. `only`: how the sources begin that are read; another one is an error.
-    """
+    """Abilities of agents' memories (MemoryAgentBench, 2025), scored by `metadata.source`: an official file,
+    parquet or JSON, or their folder. `only`: how the sources begin that are read; another one is an error."""
     times: Counter[str] = Counter()
-    folder = path if path.is_dir() else path.parent
-    named = [file for file in sorted(folder.glob("*.parquet")) if path.is_dir()] or [path]
-    for file in named:
+    for file in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
         for record in entries(file, ("context", "questions", "answers"), "MemoryAgentBench"):
             if not MEMORYAGENTBENCH.matches(record):
-                raise UsageError(f"{file.name} is not as MemoryAgentBench has it: no text and questions")
+                raise misshapen(file.name, "MemoryAgentBench", "no text and questions")
             (source,) = MEMORYAGENTBENCH.names(record, "")
             match = next((known for one in _SOURCES if (known := re.fullmatch(one, source))), None)
             if match is None or not source.startswith(only):
-                known = ", ".join(
-                    (only and f"{only}_…") or one.split("\\")[0].split("(")[0] for one in _SOURCES
-                )
+                known = only or ", ".join(re.split(r"\\|\(", one)[0] for one in _SOURCES)
                 raise UsageError(
-                    f"{file.name} has the source {source!r}, which is not scored here: {known} are"
+                    f"{file.name} has the source {source!r}, which is not scored here: {known} is"
                 )
             times[source] += 1
             name = file_name(source if times[source] == 1 else f"{source}-{times[source]}")
@@ -82,61 +79,48 @@ def memoryagentbench(path: Path, quota: Quota, only: str = "") -> Iterator[Case]
 def _contexts(record: Json, name: str) -> Iterator[Turn]:
     if not name.startswith("longmemeval"):
         text = _LABEL.sub(r"\1\n", record["context"])  # each example a block of its own
-        yield from MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter())
-        return
-    try:  # times and lists of messages by turns
+        return MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter())
+    try:  # a list of "Chat Time: …" and of messages by turns
         parts = rows(ast.literal_eval(record["context"]))
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise UsageError(f"{name} is not as MemoryAgentBench has it: no list of sessions") from error
-    for number, (time, messages) in enumerate(zip(parts[::2], parts[1::2], strict=False), 1):
-        said, session = moment(str(time).removeprefix("Chat Time:").strip()), f"s{number:03}"
-        for position, message in enumerate(rows(messages), 1):
-            role, speaker = role_of(message.get("role"))
-            yield Turn(str(message.get("content", "")), role, speaker, said, session, f"{session}_{position}")
+        raise misshapen(name, "MemoryAgentBench", "no list of sessions") from error
+    dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
+    names = [str(number) for number in range(len(dates))]
+    found = {"haystack_sessions": parts[1::2], "haystack_dates": dates, "haystack_session_ids": names}
+    return LONGMEMEVAL.turns(numbered(found), name, Counter())
 
 
 def _tasks(
     record: Json, name: str, match: re.Match[str], said: Sequence[Turn], path: Path
 ) -> Iterator[Question]:
     label, measure = _SOURCES[match.re.pattern]
-    about, asked = record.get("metadata") or {}, record["questions"]
-    answers = rows(record["answers"])
+    about, asked, answers = record.get("metadata") or {}, record["questions"], rows(record["answers"])
     if len(asked) != len(answers):
-        raise UsageError(
-            f"{name} in {path.name} is not as MemoryAgentBench has it: not an answer for each question"
-        )
+        raise misshapen(f"{name} in {path.name}", "MemoryAgentBench", "not an answer for each question")
     movies = _movies(path) if measure == "Recall@5" else {}
-    histories = rows(about.get("haystack_sessions"))
-    marked = (
-        [_marked(one) for one in histories]
-        if len(histories) == len(asked)
-        else [frozenset[str]()] * len(asked)
-    )
-    listed = {
-        key: rows(about.get(key)) or [""] * len(asked)
-        for key in ("question_types", "question_dates", "question_ids")
-    }
-    for number, (text, found) in enumerate(zip(asked, answers, strict=True)):
-        expected = tuple(map(as_text, found if isinstance(found, list) else [found]))
-        if movies:
-            expected = tuple(movies[key] for key in expected if key in movies)
-        kind, day, known = (listed[key][number] for key in listed)
-        category = " ".join([label, *(one for one in match.groups() if one), *([kind] if kind else [])])
-        never = str(known).endswith("_abs")
-        gold = [turn for turn in said if turn.text in marked[number]]
+    keys = ("question_types", "question_dates", "question_ids", "haystack_sessions")
+    lists = (rows(about.get(key)) for key in keys)
+    beside = (found if len(found) == len(asked) else [None] * len(asked) for found in lists)
+    for number, (text, found, kind, day, known, history) in enumerate(
+        zip(asked, answers, *beside, strict=True)
+    ):
+        never, marked = str(known).endswith("_abs"), _marked(history)
+        gold = [turn for turn in said if turn.text in marked]
+        expected = map(as_text, found if isinstance(found, list) else [found])
         yield Question(
             id=f"{name}-q{number}",
             text=str(text),
-            category=f"{label} {ABSTENTION}" if never else category,
-            expected=expected,
-            turns=frozenset(turn.turn for turn in gold if turn.turn),
-            sessions=frozenset(turn.session for turn in gold if turn.session),
+            category=" ".join(filter(None, (label, *match.groups(), ABSTENTION if never else kind))),
+            expected=tuple(movies.get(one, "") if movies else one for one in expected),
             asked=moment(day),
             answerable=not never,
-            scored=not never and any(turn.role == "user" for turn in gold),
             rubric=tuple(map(as_text, rows(about.get("keypoints")))) if measure == "points" else (),
-            kind=KINDS.get(kind, "plain") if measure == "judge" else _KIND.get(measure, ""),
-            about={"measure": measure, "movies": tuple(movies.values())},
+            kind=KINDS.get(kind, "plain") if measure == "judge" else _GRADED.get(measure, ""),
+            about={"measure": measure, "movies": frozenset(movies.values())},
+            **{
+                **evidence({turn.turn or "" for turn in gold}, gold),
+                "scored": "user" in {turn.role for turn in gold},
+            },
         )
 
 
@@ -148,156 +132,127 @@ def _marked(history: Any) -> frozenset[str]:
 
 
 def _movies(path: Path) -> dict[str, str]:
-    """Names of movies by their ids in the answers."""
-    places = [folder / "entity2id.json" for folder in (path.parent, path.parent.parent)]
-    file = next((place for place in places if place.is_file()), None)
-    if file is None:
-        raise UsageError(f"{path.name} has recommendations: put the official entity2id.json beside it")
-    ((*pairs,),) = (record.items() for record in entries(file, (), "MemoryAgentBench"))
-    return {as_text(number): " ".join(_MOVIE.sub(" ", name).split()) for name, number in pairs}
+    """Names of movies by the ids that answers hold."""
+    for folder in path.absolute().parents[:2]:
+        if (file := folder / "entity2id.json").is_file():
+            (known,) = entries(file, (), "MemoryAgentBench")
+            return {as_text(number): _movie(name) for name, number in known.items()}
+    raise UsageError(f"{path.name} has recommendations: put the official entity2id.json beside it")
+
+
+def _movie(name: str) -> str:
+    return " ".join(_BESIDE.sub(" ", name).lower().split())
 
 
 def found_answers(case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
     """Whether an expected answer stands in one of the first k texts: "answer@1" and so on; of LongMemEval(S*)
     the measures of LongMemEval."""
-    if question.about["measure"] == "judge":
-        return by_session(case, question, found)
     if question.about["measure"] != "match":
-        return {}
+        return by_session(case, question, found)
     ranks = (rank for rank, item in enumerate(found) if metrics.holds(item.text, question.expected))
     first = next(ranks, inf)
     return {f"answer@{k}": float(first < k) for k in (1, 5, 10, 50)}
 
 
 def task_words(question: Question, answer: str) -> Mapping[str, float]:
-    """The measure of the question's source; of what a judge grades the measures of words."""
-    measure = question.about["measure"]
-    return _MEASURES[measure](question, answer) if measure in _MEASURES else by_words(question, answer)
+    """The measure of the question's source; of what a judge grades the measures of words.
+
+    "match": an expected answer is a part of the answer (of EventQA all are, letter by letter); "exact": the
+    answer is an expected one or the letter of it; "Recall@5": of the movies wanted the share among the first
+    five named, each taken for the known one that is nearest by edits.
+    """
+    expected, measure = question.expected, question.about["measure"]
+    if measure == "match":
+        f1 = metrics.best(metrics.token_f1, answer, expected)
+        return {"match": float(metrics.holds(answer, expected)), "F1": f1}
+    if measure == "events":
+        return {"match": float(all(one.lower() in answer.lower() for one in expected))}
+    if measure == "exact":
+        told = answer.lower().strip().removeprefix("label:").removeprefix("answer:").strip(" .()")
+        letters = [one[0].lower() for one in expected if re.match(r"[A-Za-z][.)]", one)]
+        return {"exact": float(told in letters or metrics.normal(told) in map(metrics.normal, expected))}
+    if measure == "Recall@5":
+        numbered, mark = _LISTED.search(answer), "\n" if "\n" in answer.strip() else ","
+        named = filter(None, map(_movie, _LISTED.split(answer) if numbered else answer.split(mark)))
+        taken = {_nearest(name, question.about["movies"]) for name, _ in zip(named, range(5), strict=False)}
+        return {"Recall@5": len(taken.intersection(expected)) / max(len(expected), 1)}
+    return by_words(question, answer)
 
 
-def _match(question: Question, answer: str) -> dict[str, float]:
-    """Substring match, and token F1."""
-    f1 = metrics.best(metrics.token_f1, answer, question.expected)
-    return {"match": float(metrics.holds(answer, question.expected)), "F1": f1}
-
-
-def _exact(question: Question, answer: str) -> dict[str, float]:
-    """Whether the answer is an expected one, or the letter of it, without a "label:" before it."""
-    told = answer.lower().strip().removeprefix("label:").removeprefix("answer:")
-    wanted = {metrics.normal(one) for one in question.expected}
-    letters = {one[0].lower() for one in question.expected if re.match(r"[A-Za-z][.)]", one)}
-    return {"exact": float(metrics.normal(told) in wanted or told.strip(" .()") in letters)}
-
-
-def _recommended(question: Question, answer: str) -> dict[str, float]:
-    """Of the movies wanted the share among the first five named, each taken for the nearest known by edits."""
+@lru_cache(maxsize=1 << 12)
+def _nearest(name: str, known: frozenset[str]) -> str:
     from nltk.metrics.distance import edit_distance
 
-    split = (
-        _LISTED.split(answer)
-        if _LISTED.search(answer)
-        else re.split("\n" if "\n" in answer.strip() else ",", answer)
-    )
-    named = [name for part in split if (name := " ".join(_MOVIE.sub(" ", part).split()).lower())]
-    known = {movie.lower(): movie for movie in question.about["movies"]}
-    taken = set()
-    for name in named[:5]:
-        best, least = name if name in known else "", inf if name not in known else 0
-        for other in sorted(known, key=lambda movie: abs(len(movie) - len(name))):
-            if abs(len(other) - len(name)) >= least:
-                break
-            if (distance := edit_distance(name, other)) < least:
-                best, least = other, distance
-        taken.add(known[best])
-    return {"Recall@5": sum(movie in taken for movie in question.expected) / max(len(question.expected), 1)}
+    return name if name in known else min(known, key=lambda one: (edit_distance(name, one), one))
 
-
-_MEASURES: Mapping[str, Callable[[Question, str], dict[str, float]]] = {
-    "match": _match,
-    "events": lambda question, answer: {
-        "match": float(all(one.lower() in answer.lower() for one in question.expected))
-    },
-    "label": _exact,
-    "exact": _exact,
-    "Recall@5": _recommended,
-}
 
 # ── PersonaMem ──────────────────────────────────────────────────────────────────────────────────
 
-_SPOKEN = re.compile(r"\n*(?=^\[(?:SYSTEM|USER|ASSISTANT)\] )", re.MULTILINE)
-_NAMED = re.compile(r"(?:User|Assistant|System): ?")
+_BLOCK = re.compile(r"\n*^\[(SYSTEM|USER|ASSISTANT)\] ", re.MULTILINE)
+_SPEAKER = re.compile(r"\A(?:User: [^\n]*\n\n|(?:User|Assistant|System): ?)")
 _CHOICE = re.compile(r"(?m)^(?=\([a-z]\) )")
-_WHO = re.compile(r"\AUser: [^\n]*\n\n")
 
 
 def personamem(path: Path, quota: Quota) -> Iterator[Case]:
-    """What a person told of themselves, and which of four replies suits them (Jiang and others, 2025).
-
+    """What a person told of themselves, and which of four replies suits them (Jiang and others, 2025):
     questions_SIZE.csv beside shared_contexts_SIZE.jsonl, or one JSON file of `documents` and `queries`.
-    Memory is asked what the user says, without the replies.
+
+    Memory is asked what the user says, without the replies. A session begins with what the assistant is told.
     """
-    for name, spoken, asked in (_persona_files if path.suffix == ".csv" else _persona_packed)(path):
+    for name, messages, asked in (_persona_files if path.suffix == ".csv" else _persona_packed)(path):
         if questions := quota.take(asked):
-            yield Case(file_name(name), turns(_persona_turns(spoken), path), questions)
+            said, session = [], 0
+            for number, (role, text) in enumerate(messages):
+                session += role == "system" or not number
+                said.append(Turn(_SPEAKER.sub("", text), role, session=f"s{session:03}", turn=f"{number}"))
+            yield Case(file_name(name), turns(said, path), questions)
 
 
-def _persona_packed(path: Path) -> Iterator[tuple[str, list[tuple[str, str]], list[Question]]]:
+_Persona = Iterator[tuple[str, Iterable[tuple[str, str]], Sequence[Question]]]
+
+
+def _persona_packed(path: Path) -> _Persona:
     for record in entries(path, ("documents", "queries"), "PersonaMem"):
-        for user in dict.fromkeys(one["user_id"] for one in record["documents"]):
-            texts = [one["content"] for one in record["documents"] if one["user_id"] == user]
-            blocks = [block for text in texts for block in _SPOKEN.split(text) if block.strip()]
-            spoken = [(role, text) for role, _, text in (block[1:].partition("] ") for block in blocks)]
-            asked = []
-            for row in record["queries"]:
-                if row["user_id"] == user:
-                    text, *choices = _CHOICE.split(row["query"])
-                    letter = as_text(row["gold_answers"][-1])
-                    asked.append(_reply(row["id"], row["meta"]["question_type"], text, choices, letter))
-            yield user[:12], spoken, asked
+        asked = defaultdict[str, list[Question]](list)
+        for row in record["queries"]:
+            text, *choices = _CHOICE.split(row["query"])
+            kind, letter = row["meta"]["question_type"], as_text(row["gold_answers"][-1])
+            asked[row["user_id"]].append(_reply(row["id"], kind, text, choices, letter))
+        for user, questions in asked.items():
+            texts = (one["content"] for one in record["documents"] if one["user_id"] == user)
+            blocks = [part for text in texts for part in _BLOCK.split(text)[1:]]
+            yield user[:12], zip(map(str.lower, blocks[::2]), blocks[1::2], strict=True), questions
 
 
-def _persona_files(path: Path) -> Iterator[tuple[str, list[tuple[str, str]], list[Question]]]:
+def _persona_files(path: Path) -> _Persona:
     (contexts,) = files_of(path, path.name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
     whole = {key: rows(said) for one in entries(contexts, (), "PersonaMem") for key, said in one.items()}
-    asked: dict[tuple[str, int], list[Question]] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            try:
-                place = row["shared_context_id"], int(row["end_index_in_shared_context"])
-                choices, letter = ast.literal_eval(row["all_options"]), row["correct_answer"].strip("() ")
-                text = row["user_question_or_message"]
+    asked = defaultdict[tuple[str, int], list[Question]](list)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                text, letter = row["user_question_or_message"], row["correct_answer"].strip("() ")
+                choices = ast.literal_eval(row["all_options"])
                 one = _reply(row["question_id"], row["question_type"], text, choices, letter)
-                asked.setdefault(place, []).append(one)
-                whole[place[0]]
-            except (KeyError, ValueError, SyntaxError) as error:
-                raise UsageError(
-                    f"{path.name} is not as PersonaMem has it ({error}): give the official file"
-                ) from error
-    for (context, end), questions in asked.items():
-        spoken = [(as_text(one.get("role")), str(one.get("content"))) for one in whole[context][:end]]
-        yield f"{context[:12]}-{end}", spoken, questions
+                asked[row["shared_context_id"], int(row["end_index_in_shared_context"])].append(one)
+        for (context, end), questions in asked.items():
+            said = [(role_of(one["role"])[0], one["content"]) for one in whole[context][:end]]
+            yield f"{context[:12]}-{end}", said, questions
+    except (KeyError, ValueError, SyntaxError) as error:
+        raise misshapen(path.name, "PersonaMem", str(error)) from error
 
 
 def _reply(name: str, kind: str, text: str, choices: Iterable[str], letter: str) -> Question:
-    told = tuple(as_text(one) for one in choices)
+    told = tuple(map(as_text, choices))
     right = next((one for one in told if one.startswith(f"({letter})")), "")
-    said = _NAMED.sub("", _WHO.sub("", text), count=1).strip()
-    return Question(name, said, kind.replace("_", " "), (letter, right), scored=False, kind="", choices=told)
-
-
-def _persona_turns(spoken: Iterable[tuple[str, str]]) -> Iterator[Turn]:
-    """Each session begins with what the assistant knows of the person."""
-    session = 0
-    for number, (named, text) in enumerate(spoken):
-        role, _ = role_of(named)
-        session += role == "system" or not number
-        yield Turn(_NAMED.sub("", text, count=1), role, session=f"s{session:03}", turn=f"{number}")
+    said, kind = _SPEAKER.sub("", text).strip(), kind.replace("_", " ")
+    return Question(name, said, kind, (letter, right), scored=False, kind="", choices=told)
 
 
 # ── PrecisionMemBench ───────────────────────────────────────────────────────────────────────────
 
+_FIXTURES = ("beliefs.seed.json", "retrieval.cases.json", "session-retrieval.cases.json")
 _USER, _CAP = "test-user", 20
-Belief = Mapping[str, Any]
 
 
 def precisionmembench(path: Path, quota: Quota) -> Iterator[Case]:
@@ -307,63 +262,49 @@ def precisionmembench(path: Path, quota: Quota) -> Iterator[Case]:
     Every turn of a session is asked of the beliefs as they are then: some are made or changed on the way.
     """
     if path.is_dir():
-        names = ("beliefs.seed.json", "retrieval.cases.json", "session-retrieval.cases.json")
-        beliefs, cases, sessions = (
-            list(entries(file, (), "PrecisionMemBench")) for file in files_of(path, *names)
-        )
+        parts = [list(entries(file, (), "PrecisionMemBench")) for file in files_of(path, *_FIXTURES)]
     else:
-        (whole,) = entries(path, ("beliefs", "cases", "session_cases"), "PrecisionMemBench")
-        beliefs, cases, sessions = whole["beliefs"], whole["cases"], whole["session_cases"]
-    known = {one["_id"]: one for one in beliefs}
-    for user in dict.fromkeys(one.get("userId", _USER) for one in cases):
-        some = [one for one in cases if one.get("userId", _USER) == user]
-        yield from _state(
-            known,
-            user,
-            user,
-            [(one["caseId"], one["category"], one["query"], one) for one in some],
-            quota,
-            path,
-        )
-    asked: list[tuple[str, str, str, Json]] = []
-    for session in sessions:
-        for turn in session["turns"]:
-            asked.append((f"{session['caseId']}-{turn['turnIndex']}", "session", turn["userMessage"], turn))
-            made, update = turn.get("createBeliefAtTurn"), turn.get("updateBeliefAtTurn")
-            if made or update or turn is sessions[-1]["turns"][-1]:
-                yield from _state(known, _USER, asked[0][0], asked, quota, path)
-                asked = []
-            if made:
-                known[made["_id"]] = made
-            if update:
-                old = known[update["beliefId"]]
-                known[old["_id"]] = {**old, "aliases": [*old["aliases"], *update.get("addAliases", ())]}
+        fields = ("beliefs", "cases", "session_cases")
+        parts = [one[field] for one in entries(path, fields, "PrecisionMemBench") for field in fields]
+    known: dict[str, Json] = {one["_id"]: one for one in parts[0]}
+    by_user = defaultdict[str, list[Json]](list)
+    for row in parts[1]:
+        by_user[row.get("userId", _USER)].append(row)
+    for user, some in by_user.items():
+        yield from _beliefs(known, user, some, quota, path)
+    some = []
+    for name, row in [(one["caseId"], row) for one in parts[2] for row in one["turns"]]:
+        told = {"caseId": f"{name}-{row['turnIndex']}", "category": "session", "query": row["userMessage"]}
+        some.append({**told, **row})
+        made, update = row.get("createBeliefAtTurn"), row.get("updateBeliefAtTurn")
+        if made or update:
+            yield from _beliefs(known, _USER, some, quota, path)
+            some = []
+        if made:
+            known[made["_id"]] = made
+        if update:
+            old = known[update["beliefId"]]
+            known[old["_id"]] = {**old, "aliases": [*old["aliases"], *update.get("addAliases", ())]}
+    yield from _beliefs(known, _USER, some, quota, path)
 
 
-def _state(
-    known: Mapping[str, Belief],
-    user: str,
-    name: str,
-    asked: Iterable[tuple[str, str, str, Json]],
-    quota: Quota,
-    path: Path,
+def _beliefs(
+    known: Mapping[str, Json], user: str, asked: Sequence[Json], quota: Quota, path: Path
 ) -> Iterator[Case]:
     mine = {key: one for key, one in known.items() if one["user_id"] == user}
-    said = [
-        Turn(
-            " ".join([one["canonical_name"], *one["aliases"], one["content"], one["why_it_matters"]]),
-            time=one["created_at"][:10],
-            session=key,
-            turn=key,
-        )
+    texts = {
+        key: " ".join([one["canonical_name"], *one["aliases"], one["content"], one["why_it_matters"]])
         for key, one in mine.items()
+    }
+    said = [
+        Turn(text, time=mine[key]["created_at"][:10], session=key, turn=key) for key, text in texts.items()
     ]
     questions = quota.take(
-        Question(key, query, category, (), scored=False, kind="", about={"row": row, "beliefs": mine})
-        for key, category, query, row in asked
+        Question(row["caseId"], row["query"], row["category"], (), kind="", about={**row, "beliefs": mine})
+        for row in asked
     )
     if questions:
-        yield Case(file_name(name), turns(said, path) if said else (), questions)
+        yield Case(file_name(questions[0].id), turns(said, path) if said else (), questions)
 
 
 def precise(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:
@@ -373,33 +314,32 @@ def precise(case: Case, question: Question, found: Sequence[Found]) -> dict[str,
     "pass": whether all holds that the case asks for; "active pass": of those that want something found;
     "precision"; "drift": of a session's turn the share that it does not want.
     """
-    row, mine = question.about["row"], question.about["beliefs"]
+    row, mine = question.about, question.about["beliefs"]
     scope, cap = set(row["scope"]), row.get("budget", {}).get("maxBeliefs", _CAP)
-    live = [
-        one for one in mine.values() if one["pinned"] and not one["resolved_at"] and scope & set(one["scope"])
-    ]
-    asking = {one["_id"] for one in live if one["type"] == "open_question"}
-    pinned = [one["_id"] for one in live if one["_id"] not in asking and not one["superseded_by"]]
+    near = {key: one for key, one in mine.items() if scope & set(one["scope"])}
+    live = {key: one for key, one in near.items() if one["pinned"] and not one["resolved_at"]}
+    asking = {key for key, one in live.items() if one["type"] == "open_question"}
+    pinned = [key for key, one in live.items() if key not in asking and not one["superseded_by"]]
     hits = dict.fromkeys(turn for item in found for turn in item.turns if turn in mine and turn not in pinned)
     shown = list(hits)[:cap] if question.text.strip() else []
-    more = [key for hit in shown for key in mine[hit].get("participants") or () if key in mine]
-    more = [key for key in more if key not in (*shown, *pinned) and scope & set(mine[key]["scope"])]
+    more = [key for hit in shown for key in mine[hit].get("participants") or () if key in near]
+    more = [key for key in more if key not in (*shown, *pinned)]
     pinned = pinned[:cap]
     relevant = set([*shown, *more][: cap - len(pinned)])
-    told = {"relevantBeliefs": {*relevant, *pinned}, "pinnedFacts": {*pinned}, "openQuestions": asking}
     wanted = row["expect"]
     only = wanted.get("relevantBeliefs", {}).get("shouldOnlyInclude")
     passed = only is None or relevant == set(only)
-    passed &= not told["relevantBeliefs"] & {*wanted.get("noiseCheck", {}).get("mustNotSurface", ())}
+    passed &= not {*relevant, *pinned} & {*wanted.get("noiseCheck", {}).get("mustNotSurface", ())}
+    told = {"relevantBeliefs": {*relevant, *pinned}, "pinnedFacts": {*pinned}, "openQuestions": asking}
     for part, keys in told.items():
         passed &= {*wanted.get(part, {}).get("mustInclude", ())} <= keys
         passed &= not {*wanted.get(part, {}).get("mustExclude", ())} & keys
-    scores = {"pass": float(passed)}
+    right, scores = relevant & set(only or ()), {"pass": float(passed)}
     if relevant or only:
-        scores["precision"] = len(relevant & set(only or ())) / max(len(relevant), 1)
+        scores["precision"] = len(right) / max(len(relevant), 1)
     if only:
         scores["active pass"] = float(passed)
     if question.category == "session":
-        right = len((relevant | {*pinned}) & set(only or ()))
-        scores["drift"] = 1 - right / len(relevant) if relevant else 0.0
+        right |= {*pinned} & set(only or ())
+        scores["drift"] = 1 - len(right) / len(relevant) if relevant else 0.0
     return scores

@@ -8,18 +8,26 @@ import random
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.reading import as_text, by_words, entries, file_name, files_of, turns
+from infinimem.evaluation.datasets.reading import (
+    as_text,
+    by_words,
+    entries,
+    evidence,
+    file_name,
+    files_of,
+    misshapen,
+    turns,
+)
 from infinimem.evaluation.model import Case, Question, Quota
 from infinimem.importers.exports import LOCOMO, LONGMEMEVAL
-from infinimem.importers.fields import Json, iso, moment, role_of, rows, text_of
+from infinimem.importers.fields import Json, moment, role_of, rows, text_of
 from infinimem.model import Turn
 
 # ── LoCoMo ──────────────────────────────────────────────────────────────────────────────────────
@@ -72,7 +80,7 @@ def locomo_words(question: Question, answer: str) -> Mapping[str, float]:
 
 def _locomo_turns(record: Json, path: Path) -> tuple[str, tuple[Turn, ...]]:
     if not LOCOMO.matches(record):
-        raise UsageError(f"{path.name} is not as LoCoMo has it: a conversation without sessions")
+        raise misshapen(path.name, "LoCoMo", "a conversation without sessions")
     (name,) = LOCOMO.names(record, path.stem)
     return name, turns(LOCOMO.turns(record, path.stem, Counter()), path)
 
@@ -82,16 +90,15 @@ def _locomo_questions(
 ) -> Iterator[Question]:
     asked = record["qa"]
     if not isinstance(asked, list) or not all(isinstance(row, dict) for row in asked):
-        raise UsageError(f"{path.name} is not as LoCoMo has it: 'qa' is no list of objects")
-    session_of = {turn.turn: turn.session for turn in said if turn.turn}
+        raise misshapen(path.name, "LoCoMo", "'qa' is no list of objects")
+    known = {turn.turn for turn in said if turn.turn}
     answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
     for number, row in enumerate(asked):
         text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
         if not isinstance(text, str) or category is None:
             raise UsageError(f"question {number} of {name} in {path.name} has no text or no category 1 to 5")
         right = mended.get((as_text(text), as_text(row.get("answer", ""))), {})
-        evidence = right.get("correct_evidence", row.get("evidence"))
-        gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], session_of))
+        gold = gold_turns(rows(right.get("correct_evidence", row.get("evidence"))), known)
         expected = as_text(right.get("correct_answer", row.get("answer", "")))
         counted, named = category != ADVERSARIAL, f"{name}-q{number}"
         if not counted and named in answered:
@@ -102,17 +109,11 @@ def _locomo_questions(
             text=text,
             category=category,
             expected=(NOT_MENTIONED,) if adversarial else (expected,),
-            turns=gold,
-            sessions=_sessions(gold, session_of),
             counted=counted,
             answerable=not adversarial,
-            scored=bool(gold),
             parts=_parts(expected) if category == CATEGORIES[1] else (),
+            **evidence(gold, said),
         )
-
-
-def _sessions(gold: Iterable[str], session_of: Mapping[str, str | None]) -> frozenset[str]:
-    return frozenset(session for turn in gold if (session := session_of[turn]))
 
 
 def _parts(expected: str) -> tuple[str, ...]:
@@ -123,9 +124,10 @@ def _parts(expected: str) -> tuple[str, ...]:
 
 # ── LoCoMo-Plus ─────────────────────────────────────────────────────────────────────────────────
 
-_NUMBERS = "a one two three four five six seven eight nine ten eleven twelve".split()
-_GAP = re.compile(rf"\b(\d+|an?|{'|'.join(_NUMBERS)})\s+(week|month|year)")
+_COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
+_GAP = re.compile(rf"\b(\d+|an|{'|'.join(_COUNTS)})\s+(week|month|year)")
 _DAYS = {"week": 7, "month": 30, "year": 365}
+_SPOKEN = re.compile(r"(?m)^\s*([AB]):\s*(.*\S)")
 
 
 def locomo_plus(path: Path, quota: Quota) -> Iterator[Case]:
@@ -135,44 +137,34 @@ def locomo_plus(path: Path, quota: Quota) -> Iterator[Case]:
     records = list(entries(whole, ("conversation",), "LoCoMo"))
     fields = ("relation_type", "cue_dialogue", "trigger_query", "time_gap")
     for number, row in enumerate(entries(plus, fields, "LoCoMo-Plus")):
-        cue, name = _spoken(row["cue_dialogue"]), f"plus-{number}"
+        name, category = f"plus-{number}", as_text(row["relation_type"])
+        if not quota.take((Question(name, "", category, ()),)):
+            continue
+        record = records[number % len(records)]
+        _, said = _locomo_turns(record, whole)
+        now = datetime.fromisoformat(max(turn.time or "1970-01-01" for turn in said)) + timedelta(days=7)
+        count, unit = (
+            match.groups() if (match := _GAP.search(str(row["time_gap"]).lower())) else ("0", "week")
+        )
+        days = int(count) if count.isdigit() else max(_COUNTS.index(count.removesuffix("n")), 1)
+        then = (now - timedelta(days=days * _DAYS[unit])).isoformat()
+        cue = [
+            Turn(
+                text, "user", record["conversation"].get(f"speaker_{who.lower()}"), then, name, f"{name}:{at}"
+            )
+            for at, (who, text) in enumerate(_SPOKEN.findall(row["cue_dialogue"]))
+        ]
+        before = [turn for turn in said if (turn.time or "") <= then]
         asked = Question(
             id=name,
-            text=" ".join(text for _, text in _spoken(row["trigger_query"])),
-            category=as_text(row["relation_type"]),
+            text=" ".join(text for _, text in _SPOKEN.findall(row["trigger_query"])),
+            category=category,
             expected=(as_text(row["cue_dialogue"]),),
-            turns=frozenset(f"{name}:{at}" for at in range(len(cue))),
+            asked=now.isoformat(),
             kind="preference",
+            **evidence({f"{name}:{at}" for at in range(len(cue))}, cue),
         )
-        if not cue or not asked.text:
-            raise UsageError(
-                f"record {number + 1} of {plus.name} is not as LoCoMo-Plus has it: nobody speaks"
-            )
-        if quota.take((asked,)):
-            record = records[number % len(records)]
-            _, said = _locomo_turns(record, whole)
-            last = datetime.fromisoformat(max(turn.time or "1970-01-01" for turn in said)) + timedelta(days=7)
-            count, unit = (
-                match.groups() if (match := _GAP.search(str(row["time_gap"]).lower())) else ("0", "week")
-            )
-            days = int(count) if count.isdigit() else max(_NUMBERS.index(count.removesuffix("n")), 1)
-            then = (last - timedelta(days=days * _DAYS[unit])).isoformat()
-            people = [record["conversation"].get(f"speaker_{letter}") for letter in "ab"]
-            remark = [
-                Turn(text, "user", people["AB".index(who)], then, name, f"{name}:{at}")
-                for at, (who, text) in enumerate(cue)
-            ]
-            before = [turn for turn in said if (turn.time or "") <= then]
-            yield Case(
-                name,
-                (*before, *turns(remark, plus), *said[len(before) :]),
-                (replace(asked, asked=last.isoformat(), sessions=frozenset({name})),),
-            )
-
-
-def _spoken(text: Any) -> list[tuple[str, str]]:
-    """Who says what, of lines "A: …" and "B: …"."""
-    return re.findall(r"(?m)^\s*([AB]):\s*(.*\S)", str(text))
+        yield Case(name, (*before, *turns(cue, plus), *said[len(before) :]), (asked,))
 
 
 # ── LongMemEval ─────────────────────────────────────────────────────────────────────────────────
@@ -193,15 +185,15 @@ def longmemeval(path: Path, quota: Quota) -> Iterator[Case]:
     for record in entries(path, _FIELDS, "LongMemEval"):
         name = as_text(record["question_id"])
         if not LONGMEMEVAL.matches(record):
-            raise UsageError(f"{name} in {path.name} is not as LongMemEval has it: no list of sessions")
+            raise misshapen(f"{name} in {path.name}", "LongMemEval", "no list of sessions")
         category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
         if quota.take((Question(name, "", category, ()),)):  # else it is not read either
-            record = _numbered(record)
+            record = numbered(record)
             said = turns(LONGMEMEVAL.turns(record, file_name(name), Counter()), path)
             yield Case(file_name(name), said, (_longmemeval_question(record, name, category, said),))
 
 
-def _numbered(record: Json) -> Json:
+def numbered(record: Json) -> Json:
     """The record with its sessions named "s001", "s002", … in the order of their dates.
 
     The official files call a session that holds the answer "answer_…", and models are shown the names.
@@ -328,25 +320,21 @@ def _said(batch: Json) -> Iterator[Json]:
 
 
 def _beam_questions(asked: Any, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
-    session_of = {turn.turn: turn.session for turn in said if turn.turn}
     for ability, found in asked.items() if isinstance(asked, dict) else ():
         for number, row in enumerate(rows(found)):
             rubric = rows(row.get("rubric")) if isinstance(row, dict) else ()
             if not rubric or not as_text(row.get("question") or ""):
                 where = f"{ability} {number} of {name} in {path.name}"
-                raise UsageError(f"{where} is not as BEAM has it: no text, or no rubric")
-            gold = frozenset(map(as_text, _flat(row.get("source_chat_ids")))) & session_of.keys()
+                raise misshapen(where, "BEAM", "no text, or no rubric")
             yield Question(
                 id=f"{name}-{ability}-{number}",
                 text=as_text(row["question"]),
                 category=ability.replace("_", " "),
                 expected=tuple(as_text(row[key]) for key in _ANSWERS if key in row),
-                turns=gold,
-                sessions=_sessions(gold, session_of),
                 answerable=ability != ABSTENTION,
-                scored=bool(gold),
                 rubric=tuple(map(as_text, rubric)),
                 kind="order" if ability == "event_ordering" else "plain",
+                **evidence(set(map(as_text, _flat(row.get("source_chat_ids")))), said),
             )
 
 
@@ -369,58 +357,48 @@ def perltqa(path: Path, quota: Quota) -> Iterator[Case]:
     asked, known = files_of(path, "perltqa*.json*", "perltmem*.json*")
     memories: dict[str, Json] = {}
     for record in entries(known, (), "PerLTQA"):
-        one = {record["profile"].get("Protagonist"): record} if "profile" in record else record
-        memories |= {as_text(name): memory for name, memory in one.items()}
+        memories |= {record["profile"]["Protagonist"]: record} if "profile" in record else record
     for record in entries(asked, (), "PerLTQA"):
         for name, by_kind in record.items():
             if name not in memories or not isinstance(by_kind, dict):
-                raise UsageError(
-                    f"{name} of {asked.name} is not as PerLTQA has it: {known.name} lacks a memory"
-                )
+                raise misshapen(f"{name} of {asked.name}", "PerLTQA", f"no such memory in {known.name}")
             said = turns(_perltqa_turns(memories[name]), known)
-            if questions := quota.take(_perltqa_questions(by_kind, name, {turn.session for turn in said})):
+            if questions := quota.take(_perltqa_questions(by_kind, name)):
                 yield Case(file_name(name), said, questions)
 
 
 def _perltqa_turns(memory: Json) -> Iterator[Turn]:
-    for field, value in memory.get("profile", {}).items():
-        yield Turn(f"{field}: {value}", session=field, turn=field)
+    for name, value in memory.get("profile", {}).items():
+        yield Turn(f"{name}: {value}", session=name, turn=name)
     for name, one in memory.get("social_relationship", {}).items():
-        who, how, told = (one.get(key) for key in ("Supporting Characters", "Relationship", "Description"))
-        yield Turn(f"{who} ({how}): {told}", session=name, turn=name)
+        text = f"{one.get('Supporting Characters')} ({one.get('Relationship')}): {one.get('Description')}"
+        yield Turn(text, session=name, turn=name)
     for name, one in memory.get("events", {}).items():
-        said, day = f"{one.get('summary')}: {one.get('content')}", str(one.get("Creation Time"))
-        yield Turn(said, time=_day(day), session=name, turn=name)
+        text, day = f"{one.get('summary')}: {one.get('content')}", _day(one.get("Creation Time"))
+        yield Turn(text, time=day, session=name, turn=name)
     for name, one in memory.get("dialogues", {}).items():
         spoken = [(time, text) for time, texts in one.get("contents", {}).items() for text in texts]
         for number, (time, text) in enumerate(spoken):
-            who, _, words = text.partition(": ")
-            yield Turn(words or who, "user", who if words else None, iso(time), name, f"{name}:{number}")
+            who, _, words = text.rpartition(": ") if text.count(": ") == 1 else text.partition(": ")
+            yield Turn(words, "user", who, moment(time), name, f"{name}:{number}")
 
 
-def _day(text: str) -> str | None:
-    """The day of "May 12, 2022"; None for what names none."""
-    for form in ("%B %d, %Y", "%B %d %Y"):
-        try:
-            return datetime.strptime(text.strip(), form).date().isoformat()
-        except ValueError:
-            continue
-    return iso(text)
+def _day(text: object) -> str | None:
+    return (moment(text) or "")[:10] or None
 
 
-def _perltqa_questions(by_kind: Json, name: str, known: Collection[str | None]) -> Iterator[Question]:
+def _perltqa_questions(by_kind: Json, name: str) -> Iterator[Question]:
+    """Those about the profile stand in a list, all others below the id of their memory."""
     for kind, found in by_kind.items():
-        pairs = [(as_text(one.get("Reference Memory", "")), one) for one in found if "Question" in one]
-        pairs += [
-            (key, row) for one in found if "Question" not in one for key, some in one.items() for row in some
-        ]
-        for number, (reference, row) in enumerate(pairs):
+        pairs = [(one.get("Reference Memory"), one) for one in found if "Question" in one]
+        below = [pair for one in found if "Question" not in one for pair in one.items()]
+        for number, (key, row) in enumerate([*pairs, *((key, row) for key, some in below for row in some)]):
             yield Question(
                 id=f"{name}-{kind}-{number}",
                 text=as_text(row["Question"]),
                 category=kind.replace("_", " "),
                 expected=(as_text(row["Answer"]),),
-                sessions=frozenset({reference} & {session for session in known if session}),
+                sessions=frozenset({as_text(key)}),
                 scored=False,
             )
 
@@ -440,46 +418,28 @@ class _Plain(pickle.Unpickler):
 
 def dialsim(path: Path, quota: Quota) -> Iterator[Case]:
     """Scripts of three shows, each scene with questions of five choices (LongDialQA, Kim and others, 2024):
-    friends_dialsim.pickle and the like, or the same as JSON.
-
-    As the data set's program asks: in each scene one question, drawn by chance (here by the scene's name),
-    about all that was said until the scene's end.
-    """
+    friends_dialsim.pickle and the like, or the same as JSON. In each scene one question is asked about all
+    that was said until its end, drawn as the data set's program draws, but by the scene's name."""
     if path.suffix == ".pickle":
-        with path.open("rb") as file:
-            episodes = _unpickled(file, path)
+        try:
+            with path.open("rb") as file:
+                episodes = _Plain(file).load()
+        except (pickle.UnpicklingError, EOFError, ValueError, LookupError, AttributeError) as error:
+            raise misshapen(path.name, "DialSim", str(error)) from error
     else:
         (episodes,) = entries(path, (), "DialSim")
     said: list[Turn] = []
-    for episode, scenes in episodes.items():
-        for number, scene in scenes.items() if isinstance(scenes, dict) else ():
+    for episode, scenes in rows([*episodes.items()] if isinstance(episodes, dict) else None):
+        for number, scene in scenes.items():
             name = f"{episode.removesuffix('.txt')}-{number}"
-            if not isinstance(scene, dict) or not {"script", "date"} <= scene.keys():
-                raise UsageError(f"{name} in {path.name} is not as DialSim has it: no script, or no date")
-            said += _scene_turns(scene, name)
-            if said and (questions := quota.take(_scene_questions(scene, name))):
+            if not {"script", "date"} <= scene.keys():
+                raise misshapen(f"{name} in {path.name}", "DialSim", "no script, or no date")
+            day = _day(scene["date"])
+            for at, text in enumerate(re.split(r"\n(?=[^\n:]{1,40}:)", scene["script"].strip())):
+                who, _, words = text.partition(":")  # a line that names nobody goes on with the one before
+                said.append(Turn(words.strip() or who, "user", who, day, name, f"{name}:{at}"))
+            if questions := quota.take(_scene_questions(scene, name)):
                 yield Case(file_name(name), turns(said, path), questions)
-
-
-def _unpickled(file: IO[bytes], path: Path) -> dict[str, Any]:
-    try:
-        found = _Plain(file).load()
-    except (pickle.UnpicklingError, EOFError, ValueError, AttributeError, IndexError, KeyError) as error:
-        raise UsageError(f"{path.name} is no pickle of DialSim: {error}") from error
-    if not isinstance(found, dict):
-        raise UsageError(f"{path.name} is not as DialSim has it: no episodes by name")
-    return found
-
-
-def _scene_turns(scene: Json, name: str) -> Iterator[Turn]:
-    """A line that names nobody goes on with the one before it."""
-    spoken = re.split(r"\n(?=[^\n:]{1,40}:)", scene["script"].strip())
-    for number, text in enumerate(spoken):
-        who, colon, words = text.partition(":")
-        day = _day(scene["date"])
-        yield Turn(
-            (words if colon else text).strip(), "user", who if colon else None, day, name, f"{name}:{number}"
-        )
 
 
 def _scene_questions(scene: Json, name: str) -> Iterator[Question]:
@@ -491,21 +451,20 @@ def _scene_questions(scene: Json, name: str) -> Iterator[Question]:
     }
     draw = random.Random(name)
     label = "hard" if draw.random() < _SHARE else "easy"
-    kinds = [kind for kind in pools if kind.startswith(label)] or [*pools]
-    if kinds:
-        category = draw.choice(kinds)
+    for category in draw.sample(
+        [kind for kind in pools if kind.startswith(label)] or [*pools], min(len(pools), 1)
+    ):
         row = draw.choice(pools[category])
-        options = dict(zip("abcde", map(as_text, row["options"]), strict=False))
-        right = [letter for letter, text in options.items() if text.lower() == as_text(row["answer"]).lower()]
-        asked = row["questions"]
-        if right:
-            yield Question(
-                id=name,
-                text=as_text(asked.get("default") or next(iter(asked.values()))),
-                category=category,
-                expected=(right[0], options[right[0]]),
-                asked=_day(scene["date"]),
-                scored=False,
-                kind="",
-                choices=tuple(f"({letter}) {text}" for letter, text in options.items()),
-            )
+        options = [as_text(one) for one in row["options"]]
+        asked, right = row["questions"], options.index(as_text(row["answer"]))
+        choices = tuple(f"({letter}) {text}" for letter, text in zip("abcde", options, strict=False))
+        yield Question(
+            id=name,
+            text=as_text(asked.get("default") or next(iter(asked.values()))),
+            category=category,
+            expected=("abcde"[right], options[right]),
+            asked=_day(scene["date"]),
+            scored=False,
+            kind="",
+            choices=choices,
+        )

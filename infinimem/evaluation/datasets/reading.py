@@ -34,8 +34,7 @@ def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
         missing = [name for name in fields if name not in record] if is_object else []
         if missing or not is_object:
             why = f"it has no {missing[0]!r}" if missing else "it is no object"
-            where = f"record {count} of {path.name}"
-            raise UsageError(f"{where} is not as {what} has it ({why}): give the official file")
+            raise misshapen(f"record {count} of {path.name}", what, why)
         yield record
     if not count:
         raise UsageError(f"{path.name} holds no record: give the official file of {what}")
@@ -83,6 +82,17 @@ def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
         )
     except ImportFormatError as error:
         raise UsageError(str(error)) from error
+
+
+def evidence(gold: Collection[str], said: Iterable[Turn]) -> dict[str, Any]:
+    """Return the fields of a question that name its evidence; ids that name no turn are dropped."""
+    known = {turn.turn: turn.session for turn in said if turn.turn in gold}
+    sessions = frozenset(session for session in known.values() if session)
+    return {"turns": frozenset(known), "sessions": sessions, "scored": bool(known)}
+
+
+def misshapen(where: str, what: str, why: str) -> UsageError:
+    return UsageError(f"{where} is not as {what} has it ({why}): give the official file")
 
 
 def as_text(value: Any) -> str:
