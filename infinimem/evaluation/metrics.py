@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from importlib import import_module
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -136,14 +137,16 @@ def stems(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
+    return str(package("nltk.stem.porter").PorterStemmer().stem(word))
+
+
+def package(module: str) -> Any:
+    """Return a module that only the bench needs; ModelNotConfigured, which ends a run, if there is none."""
     try:
-        from nltk.stem.porter import PorterStemmer
+        return import_module(module)
     except ImportError as error:
-        raise ModelNotConfigured(
-            "words are compared by nltk's stems: pip install 'infinimem[bench]'"
-        ) from error
-    stem: str = PorterStemmer().stem(word)
-    return stem
+        what = module.partition(".")[0]
+        raise ModelNotConfigured(f"the bench needs {what}: pip install 'infinimem[bench]'") from error
 
 
 def token_f1(answer: str, expected: str) -> float:
@@ -173,25 +176,20 @@ def words(text: str) -> list[str]:
 
 def bleu1(answer: str, expected: str) -> float:
     """Return BLEU of single words, not smoothed: clipped precision, times a penalty on short answers."""
-    given, wanted = words(answer), words(expected)
-    if not given:
-        return 0.0
-    common = (Counter(given) & Counter(wanted)).total()
-    brevity = 1.0 if len(given) > len(wanted) else math.exp(1 - len(wanted) / len(given))
-    return brevity * common / len(given)
+    bleu = package("nltk.translate.bleu_score").sentence_bleu
+    return float(bleu([words(expected)], words(answer), weights=(1,)))
 
 
 def rouge_l(answer: str, expected: str) -> float:
     """Return ROUGE-L: F of the longest common subsequence of words, precision and recall alike."""
-    given, wanted = words(answer), words(expected)
-    row = [0] * (len(wanted) + 1)
-    for item in given:
-        before = 0
-        for at, against in enumerate(wanted, 1):
-            above = row[at]
-            row[at] = before + 1 if item == against else max(above, row[at - 1])
-            before = above
-    return _harmonic(row[-1], len(given), len(wanted))
+    scorer = package("rouge_score.rouge_scorer").RougeScorer(["rougeL"], tokenizer=_Words)
+    return float(scorer.score(expected, answer)["rougeL"].fmeasure)
+
+
+class _Words:
+    """What rouge-score takes for a tokenizer."""
+
+    tokenize = staticmethod(words)
 
 
 def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
@@ -200,11 +198,8 @@ def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[s
 
 
 def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
-    return _harmonic((Counter(given) & Counter(wanted)).total(), len(given), len(wanted))
-
-
-def _harmonic(common: int, given: int, wanted: int) -> float:
-    return 2 * common / (given + wanted) if common else 0.0
+    common = (Counter(given) & Counter(wanted)).total()
+    return 2 * common / (len(given) + len(wanted)) if common else 0.0
 
 
 # ── over questions ──────────────────────────────────────────────────────────────────────────────
@@ -275,8 +270,11 @@ _TELLING = 10
 
 
 def grades(question: Question) -> list[str]:
-    if question.rubric or not question.kind:
-        return [f"judge {'summary' if question.kind == 'summary' else 'rubric'}"] if question.rubric else []
+    """Return the grades that a judge gives."""
+    if question.rubric:
+        return ["judge summary" if question.kind == "summary" else "judge rubric"]
+    if not question.kind:
+        return []
     return ["judge strict", "judge lenient", *(["judge parts"] if question.parts else ())]
 
 
@@ -293,7 +291,7 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     if not question.kind:
         return {}, {}
     if kind == "summary":
-        return _summary(llm, told, question)
+        return _summary(llm, question, answer)
     if question.rubric:
         return _by_items(llm, told, "rubric", question.rubric)
     if plain := _plainly_right(question, answer):
@@ -317,25 +315,24 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     return verdicts | parts, scores | share
 
 
-def _summary(
-    llm: LLM, told: Mapping[str, Any], question: Question
-) -> tuple[dict[str, Any], dict[str, float]]:
+def _summary(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
     """Fluency (0 or 1) times F1 of the key points that a summary has, and of its sentences that the expected
     one bears out. Source: MemoryAgentBench (2025), after HELMET."""
-    sentences = _SENTENCE.split(told["answer"].strip())
-    verdicts, shares = _by_items(llm, told | {"kind": "list"}, "recall", question.rubric)
-    wanted = " ".join(question.expected)
+    verdicts: dict[str, Any] = {}
+    shares: list[float] = []
     for rule, kind, text, items in (
-        ("precision", "list", wanted, sentences),
-        ("fluency", "fluent", told["answer"], ["fluency"]),
+        ("recall", "list", answer, question.rubric),
+        ("precision", "list", " ".join(question.expected), _SENTENCE.split(answer.strip())),
+        ("fluency", "fluent", answer, ["fluency"]),
     ):
-        more, share = _by_items(llm, {**told, "kind": kind, "answer": text}, rule, items)
-        verdicts, shares = verdicts | more, shares | share
-    recall, precision, fluency = (shares.get(f"judge {rule}") for rule in ("recall", "precision", "fluency"))
-    if recall is None or precision is None or fluency is None:
+        told = {"question": question.text, "kind": kind, "answer": text}
+        verdict, share = _by_items(llm, told, rule, items)
+        verdicts |= verdict
+        shares += share.values()
+    if len(shares) < 3:
         return verdicts, {}
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    return verdicts, {"judge summary": fluency * f1}
+    recall, precision, fluency = shares
+    return verdicts, {"judge summary": fluency * 2 * precision * recall / ((precision + recall) or 1)}
 
 
 def _by_items(

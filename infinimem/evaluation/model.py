@@ -133,6 +133,11 @@ class Quota:
         return tuple(taken)
 
 
+Load = Callable[[Path, Quota], Iterator[Case]]
+Retrieval = Callable[[Case, Question, Sequence[Found]], Mapping[str, float]]
+Answered = Callable[[Question, str], Mapping[str, float]]
+
+
 @dataclass(frozen=True)
 class DataSet:
     """A data set with its own rules of scoring.
@@ -144,9 +149,9 @@ class DataSet:
     """
 
     name: str
-    load: Callable[[Path, Quota], Iterator[Case]]
-    retrieval: Callable[[Case, Question, Sequence[Found]], Mapping[str, float]]
-    answered: Callable[[Question, str], Mapping[str, float]]
+    load: Load
+    retrieval: Retrieval
+    answered: Answered
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
         """Yield the cases of the official file, with at most `limit` questions of each category."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import abilities, dialogues, notes, reading
-from infinimem.evaluation.model import DataSet
+from infinimem.evaluation.model import Answered, DataSet, Load, Retrieval
 
 ABOUT: Mapping[str, Mapping[str, str]] = tomllib.loads(
     files(__package__).joinpath("sets.toml").read_text("utf-8")
@@ -35,7 +35,7 @@ def benchmark(name: str, corrections: Path | None = None, split: str | None = No
     tasks = (abilities.memoryagentbench, abilities.found_answers, abilities.task_words)
     facts = partial(abilities.memoryagentbench, only="factconsolidation")
     loader = partial(dialogues.locomo, corrections=corrections)
-    how = {
+    how: Mapping[str, tuple[Load, Retrieval, Answered]] = {
         "locomo": (loader, reading.by_turn(512, 1024, 2048), dialogues.locomo_words),
         "locomo-plus": (dialogues.locomo_plus, reading.by_turn(512, 1024, 2048), reading.unworded),
         "longmemeval": chats,

@@ -65,9 +65,9 @@ def memoryagentbench(path: Path, quota: Quota, only: str = "") -> Iterator[Case]
             (source,) = MEMORYAGENTBENCH.names(record, "")
             match = next((known for one in _SOURCES if (known := re.fullmatch(one, source))), None)
             if match is None or not source.startswith(only):
-                known = only or ", ".join(re.split(r"\\|\(", one)[0] for one in _SOURCES)
+                there = only or ", ".join(re.split(r"\\|\(", one)[0] for one in _SOURCES)
                 raise UsageError(
-                    f"{file.name} has the source {source!r}, which is not scored here: {known} is"
+                    f"{file.name} has the source {source!r}, which is not scored here: {there} is"
                 )
             times[source] += 1
             name = file_name(source if times[source] == 1 else f"{source}-{times[source]}")
@@ -181,9 +181,8 @@ def task_words(question: Question, answer: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=1 << 12)
 def _nearest(name: str, known: frozenset[str]) -> str:
-    from nltk.metrics.distance import edit_distance
-
-    return name if name in known else min(known, key=lambda one: (edit_distance(name, one), one))
+    distance = metrics.package("nltk.metrics.distance").edit_distance
+    return name if name in known else min(known, key=lambda one: (distance(name, one), one))
 
 
 # ── PersonaMem ──────────────────────────────────────────────────────────────────────────────────

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from infinimem.errors import ImportFormatError, ModelNotConfigured, UsageError
+from infinimem.errors import ImportFormatError, UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.model import Case, Found, Question
+from infinimem.evaluation.model import Case, Found, Question, Retrieval
 from infinimem.importers.fields import Json
 from infinimem.importers.read import keyed
 from infinimem.importers.reading import opened, records
@@ -50,12 +50,9 @@ def _json(path: Path) -> Iterator[Any]:
 
 
 def _parquet(path: Path) -> Iterator[Any]:
+    reader = metrics.package("pyarrow.parquet").ParquetFile
     try:
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise ModelNotConfigured("parquet is read by pyarrow: pip install 'infinimem[bench]'") from error
-    try:
-        for batch in ParquetFile(path).iter_batches(1):
+        for batch in reader(path).iter_batches(1):
             yield from batch.to_pylist()
     except (OSError, ValueError) as error:  # pyarrow's own are of these
         raise UsageError(f"{path.name} cannot be read as parquet: {str(error).splitlines()[0]}") from error
@@ -107,7 +104,7 @@ def file_name(name: str) -> str:
 # ── measures ────────────────────────────────────────────────────────────────────────────────────
 
 
-def by_turn(*budgets: int) -> Callable[[Case, Question, Sequence[Found]], dict[str, float]]:
+def by_turn(*budgets: int) -> Retrieval:
     """Measures of the turns that were found, by rank and as they are read; none without evidence.
 
     "tokens to words" and "blocks to words": what is read until each telling word of the expected answer was
