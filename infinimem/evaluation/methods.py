@@ -49,7 +49,7 @@ from infinimem.terms import STOP_WORDS, analyzer, fold
 from infinimem.user_folders import delete_cache
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder
+    from infinimem.embedders.base import Embedder, Matrix
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -278,9 +278,8 @@ def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
     if spec.name == "fts5":
         return _fts5(turns)
     if spec.name == "dense":
-        return _dense(
-            turns, means.embedders.vectors(spec), spec.counts.get("chunk", 0), spec.counts.get("top")
-        )
+        counts = (spec.counts.get("chunk", 0), spec.counts.get("top"), spec.counts.get("prune", 0))
+        return _dense(turns, means.embedders.vectors(spec), *counts)
     if spec.name == "hybrid":
         return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
     return lambda question: ()
@@ -341,10 +340,14 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
     return rank
 
 
-def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
-    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
+def _dense(
+    turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None, prune: int = 0
+) -> Ranker:
+    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set;
+    `prune`: of these so many, those that are nearest by themselves.
 
-    Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
+    Whole turns make a chunk of `size` tokens, of 0 each is one. Sources: RecMem, App. E.1; xMemory, section 5
+    (RAG with pruning).
     """
     chunks: list[list[int]] = []
     room = 0
@@ -355,15 +358,25 @@ def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | No
             room = size
         chunks[-1].append(at)
         room -= length
-    texts = ["\n".join(said(turns[at]) for at in chunk) for chunk in chunks]
-    known = vectors.add(texts)
-    at_rows = known.places(map(text_key, texts))
-    rows = known.matrix[at_rows]
+
+    def matrix(texts: Sequence[str]) -> Matrix:
+        known = vectors.add(texts)
+        return known.matrix[known.places(map(text_key, texts))]
+
+    rows = matrix(["\n".join(said(turns[at]) for at in chunk) for chunk in chunks])
+    single = matrix([said(turn) for turn in turns]) if prune else rows
+
+    def nearest(matrix: Matrix, asked: Matrix) -> list[int]:
+        scores = matrix @ asked
+        return sorted(range(len(scores)), key=lambda at: (-round(float(scores[at]), 6), at))
 
     def rank(question: str) -> Sequence[int]:
-        scores = rows @ vectors.embedder.embed([question], "query")[0]
-        best = sorted(range(len(chunks)), key=lambda chunk: (-round(float(scores[chunk]), 6), chunk))
-        return [at for chunk in best[:top] for at in chunks[chunk]]
+        asked = vectors.embedder.embed([question], "query")[0]
+        kept = [at for chunk in nearest(rows, asked)[:top] for at in chunks[chunk]]
+        if prune:
+            few = [at for at in nearest(single, asked) if at in kept][:prune]
+            kept = [at for at in kept if at in few]
+        return kept
 
     return rank
 

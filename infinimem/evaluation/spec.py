@@ -26,7 +26,7 @@ BASELINES: Mapping[str, Collection[str]] = {
     "grep": (),
     "bm25": ("language",),
     "fts5": (),
-    "dense": ("embedder", "chunk", "top"),
+    "dense": ("embedder", "chunk", "top", "prune"),
     "hybrid": ("embedder", "language"),
 }
 """What they are compared with, each with the settings that it takes."""
@@ -121,7 +121,7 @@ def parse(text: str) -> Spec:
         given[key] = value
     way = OWN.get(name)
     preset = spec_of(way.strategy).presets[way.preset] if way and way.preset else {}
-    numbers = LENGTHS if name != "dense" else (*LENGTHS, "chunk", "top")
+    numbers = LENGTHS if name != "dense" else (*LENGTHS, "chunk", "top", "prune")
     counts = {key: _value(given.pop(key)) for key in numbers if key in given}
     if wrong := [key for key, count in counts.items() if type(count) is not int or count < 1]:
         raise UsageError(f"method {text!r}: a number of 1 or more is wanted for {wrong[0]}")

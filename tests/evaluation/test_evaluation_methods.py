@@ -166,6 +166,7 @@ def test_methods_that_read_alike_made_libraries_make_one(
         ("chunk=1000", [["D:0", "D:1", "D:2", "D:3", "D:4", "D:5"]]),
         ("top=1", [["D:2"]]),
         ("chunk=1:top=1", [["D:2"]]),
+        ("chunk=30:top=1:prune=1", [["D:2"]]),
     ],
 )
 def test_dense_ranks_chunks_of_whole_turns(keys: str, turns: list[list[str]], make: Any) -> None:
