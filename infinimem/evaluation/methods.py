@@ -267,22 +267,17 @@ def said(turn: Turn | Retrieved) -> str:
 
 def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
     language = str(spec.settings.get("search", {}).get("language", "english"))
-    if spec.name == "full":
-        return lambda question: range(len(turns))
-    if spec.name == "recent":
-        return lambda question: range(len(turns) - 1, -1, -1)
-    if spec.name == "grep":
-        return _grep(turns)
-    if spec.name == "bm25":
-        return _bm25(turns, language)
-    if spec.name == "fts5":
-        return _fts5(turns)
-    if spec.name == "dense":
-        counts = (spec.counts.get("chunk", 0), spec.counts.get("top"), spec.counts.get("prune", 0))
-        return _dense(turns, means.embedders.vectors(spec), *counts)
+    counts = (spec.counts.get("chunk", 0), spec.counts.get("top"), spec.counts.get("prune", 0))
+    orders = {"full": range(len(turns)), "recent": range(len(turns) - 1, -1, -1)}
     if spec.name == "hybrid":
         return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
-    return lambda question: ()
+    if spec.name == "dense":
+        return _dense(turns, means.embedders.vectors(spec), *counts)
+    if spec.name == "bm25":
+        return _bm25(turns, language)
+    if spec.name in ("grep", "fts5"):
+        return _grep(turns) if spec.name == "grep" else _fts5(turns)
+    return lambda question: orders.get(spec.name, ())
 
 
 def _grep(turns: Sequence[Turn]) -> Ranker:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from math import inf
 from pathlib import Path
 from statistics import fmean, stdev
@@ -20,54 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
-PRIMARY = (
-    "choice",
-    "pass",
-    "match",
-    "exact",
-    "Recall@5",
-    "judge summary",
-    "judge strict",
-    "judge rubric",
-    "F1",
-    "R@5",
-    "answer@5",
-)
-"""By which methods are ranked: the first of these that a run measured."""
-HEADLINE = (
-    *("choice", "pass", "active pass", "precision", "drift", "exact", "Recall@5", "judge summary"),
-    *("judge strict", "judge lenient", "judge parts", "judge rubric", "match", "F1", "BLEU-1", "ROUGE-L"),
-    *("R@5", "N@5", "MRR", "doc R@5", "doc N@5", "doc MRR", "R@10", "R@50", "hit@5", "all@5"),
-    *("own R@5", "own N@5", "own turn R@5", "own turn N@5"),
-    *("R in 512", "R in 1024", "R in 2048", "R in 4096", "R in 8192"),
-    *("turns in 1024", "turns in 2048", "turns in 4096"),
-    *("answer@1", "answer@5", "answer@10", "answer@50"),
-)
-"""The measures that tables show, in this order; report.json holds all."""
-_COMPARED = (
-    *("choice", "pass", "active pass", "exact", "Recall@5", "judge summary"),
-    *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
-    *("R in 1024", "R in 4096", "turns in 2048", "answer@5"),
-)
-_BESIDE_COSTS = (
-    *("choice", "pass", "exact"),
-    *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5"),
-    *("R in 1024", "turns in 1024", "answer@5"),
-)
+_SHOWS = tomllib.loads(files("infinimem.evaluation").joinpath("measures.toml").read_text("utf-8"))
 _SHOWN = 7
 """Measures in the short table that the command prints."""
 _BASELINES = ("bm25", "dense")
 """Methods that others are compared with, beside the first of the run and our own that extract nothing."""
-_ABOUT = {
-    "data": "data",
-    "corrections": "label corrections",
-    "limit": "questions of each category, at most",
-    "retrieval_only": "retrieval only",
-    "budget": "tokens of evidence, at most",
-    "models": "models",
-    "embedders": "embedders",
-    "versions": "versions",
-}
 _NONE = "–"
 """Of a figure that there is not."""
 
@@ -166,12 +125,12 @@ def _figures(rows: sqlite3.Connection) -> dict[str, Any]:
     baselines = dict.fromkeys([names[0], *usual, *(name for name in names if bases[name] in own)])
     methods = {name: _method(rows, name, [one for one in baselines if one != name]) for name in names}
     measures = [name for (name,) in rows.execute("SELECT DISTINCT measure FROM scored ORDER BY measure")]
-    shown = [name for name in HEADLINE if name in measures][:_SHOWN]
+    shown = [name for name in _SHOWS["headline"] if name in measures][:_SHOWN]
     return {
         "config": config,
         "measures": measures,
         "baselines": list(baselines),
-        "primary": next((name for name in (*PRIMARY, *measures) if name in measures), ""),
+        "primary": next((name for name in (*_SHOWS["primary"], *measures) if name in measures), ""),
         "columns": ["method", "questions", *shown],
         "rows": [
             [name, one["counted"], *(_percent(one["mean"].get(measure)) for measure in shown)]
@@ -252,7 +211,9 @@ def _percentiles(values: Sequence[float], *shares: int) -> dict[str, float | Non
 def _about(report: Report) -> list[str]:
     config, methods = report["config"], report["methods"]
     lines = [
-        f"- {label}: {_said(config[key])}" for key, label in _ABOUT.items() if config.get(key) is not None
+        f"- {label}: {_said(config[key])}"
+        for key, label in _SHOWS["about"].items()
+        if config.get(key) is not None
     ]
     most = max(one["questions"] for one in methods.values())
     notes = {
@@ -285,8 +246,8 @@ def _said(value: Any) -> str:
 
 
 def _tables(report: Report) -> list[str]:
-    methods, measures = report["methods"], [name for name in HEADLINE if name in report["measures"]]
-    compared = [name for name in _COMPARED if name in measures]
+    methods, measures = report["methods"], [name for name in _SHOWS["headline"] if name in report["measures"]]
+    compared = [name for name in _SHOWS["compared"] if name in measures]
     tables = [
         _quality(methods, "questions", "mean", measures),
         _quality(methods, "categories", "macro", measures),
@@ -295,7 +256,7 @@ def _tables(report: Report) -> list[str]:
         _reading(methods, "all evidence is there", "tokens_until_all"),
         _reading(methods, "all words of the answer are", "tokens_until_words"),
         _density(methods),
-        _costs(report, [name for name in _BESIDE_COSTS if name in measures]),
+        _costs(report, [name for name in _SHOWS["costs"] if name in measures]),
         _phases(methods),
         _documents(methods),
         _written(methods),
