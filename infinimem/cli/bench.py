@@ -27,18 +27,16 @@ RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 SEARCHING = "infini-search,fts5,bm25,grep"
 """Methods that are compared if nothing is said."""
+RANKED = ("notes", "precisionmembench")
+"""Data sets whose labels say what is to be found, not what the answer is."""
 PATIENCE = 600.0
 """Seconds for one call, unless more are set: nobody waits for it, and a local model may take its time."""
 
 
 @command()
 @click.argument("name", type=click.Choice(NAMES), metavar="NAME", required=False)
-@click.option(
-    "--data", type=click.Path(exists=True, path_type=Path), help="Its official file, or the folder."
-)
-@click.option(
-    "--list", "listed", is_flag=True, help="Tell what each data set measures, its file and licence."
-)
+@click.option("--data", type=click.Path(exists=True, path_type=Path), help="Its official file or folder.")
+@click.option("--list", "listed", is_flag=True, help="Tell what each measures, its file and licence.")
 @click.option(
     "--methods",
     metavar="A,B",
@@ -49,9 +47,7 @@ PATIENCE = 600.0
 @click.option("--answerer", metavar="MODEL", help="The model that answers; default is --model.")
 @click.option("--judge", "grader", metavar="MODEL", help="The model that grades; default is the answerer.")
 @click.option("--judge-url", metavar="URL", help="The judge's server, where it is another one.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N questions of each category."
-)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N of each category.")
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
@@ -99,12 +95,12 @@ def bench(
 
     if listed:
         rows = [[one, *about.values()] for one, about in ABOUT.items()]
-        return _show(
-            options.out, {"columns": ["name", *ABOUT[NAMES[0]]], "rows": rows}, "--data names the file"
-        )
+        table = {"columns": ["name", *ABOUT[NAMES[0]]], "rows": rows}
+        _show(options.out, table, "--data names the file")
+        return
     if name is None or data is None:
         raise UsageError("name a data set and, with --data, its official file; --list tells which there are")
-    how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
+    how["retrieval_only"] |= name in RANKED
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
     keeper, answerer, judge = _models(options.model, how)
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
@@ -150,9 +146,7 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
     _show(options.out, report, f"report: {folder / 'report.md'}")
-    graded = {name: one for name, one in report["methods"].items() if one["graded"]}
-    passed = {name: one["passed"] for name, one in graded.items()}
-    if doubt := indifferent(passed, min((one["graded"] for one in graded.values()), default=0)):
+    if doubt := indifferent(report["methods"]):
         options.out.say(doubt)
     if ended.failed:
         raise InfinimemError(
@@ -203,10 +197,7 @@ def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
 
 
 def _show_estimate(out: Output, size: Estimate) -> None:
-    rows = [
-        (method, phase, usage.calls, usage.tokens_in, usage.tokens_out)
-        for (method, phase), usage in size.usage.items()
-    ]
+    rows = [(*key, used.calls, used.tokens_in, used.tokens_out) for key, used in size.usage.items()]
     names = ("method", "phase", "calls", "tokens_in", "tokens_out")
     data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
     if out.result(data):

@@ -356,11 +356,13 @@ def _plainly_right(question: Question, answer: str) -> str:
     return "says what is expected" if said and said in map(normal, question.expected) else ""
 
 
-def indifferent(means: Mapping[str, float], questions: int) -> str | None:
+def indifferent(methods: Mapping[str, Any]) -> str | None:
     """Say so of a judge that passed, or failed, every answer of every method, by its strict verdicts."""
-    if len(means) < 2 or questions < _TELLING or set(means.values()) not in ({0.0}, {1.0}):
+    graded = [one for one in methods.values() if one["graded"]]
+    means = {one["passed"] for one in graded}
+    if len(graded) < 2 or min(one["graded"] for one in graded) < _TELLING or means not in ({0.0}, {1.0}):
         return None
-    what = "passed" if 1.0 in means.values() else "failed"
+    what = "passed" if 1.0 in means else "failed"
     return f"the judge {what} every answer of every method: its grades tell nothing, choose a better one"
 
 

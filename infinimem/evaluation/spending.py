@@ -186,25 +186,30 @@ class Estimate:
     ) -> None:
         """Count the questions `left` of a case by method; those `taken_in` have their libraries."""
         size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
-        made: set[str] = set()
+        turns, made = len(case.turns), set[str]()
         for spec, questions in left:
-            is_new = (spec.text, case.name) not in taken_in
+            way, is_new = spec.way, (spec.text, case.name) not in taken_in
             self.cases += 1
             self.questions += len(questions)
             sizes = [tokens.estimate(question.text) for question in questions]
-            if spec.way is not None:
-                if spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
-                    made.add(spec.library)  # methods that are made alike share a library
-                    self._count(spec, "making", making(size, len(case.turns), spec.parsed, spec.way.strategy))
-                for _ in sizes if "answerer" in self.paid else ():
-                    self._count(spec, "reading", reading(size, spec.way.answered_by, spec.parsed))
+            if way and spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
+                made.add(spec.library)  # methods that are made alike share a library
+                self._count(spec, "making", making(size, turns, spec.parsed, way.strategy))
+            # Baselines share vectors, and make them at each start; a library keeps its own.
+            key = f"{EMBEDDING} {spec.embedder} {spec.library if way else ''}"
             if spec.text in self.embeds:
-                self._embed(spec, size, len(case.turns), sizes, is_new, made)
+                if key not in made and (is_new or not way):
+                    made.add(key)
+                    times = 2 if spec.draws else 1  # what was drawn is about as long as what was said
+                    self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
+                self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
             shown = {"full": size, "none": 0}.get(spec.name, min(size, self.budget))
-            for question, length in zip(() if self.retrieval_only else questions, sizes, strict=False):
-                if "answerer" in self.paid:
+            for question, length in zip(questions, sizes, strict=True):
+                if way and "answerer" in self.paid:
+                    self._count(spec, "reading", reading(size, way.answered_by, spec.parsed))
+                if "answerer" in self.paid and not self.retrieval_only:
                     self._count(spec, "answering", answering(shown, length))
-                if "judge" in self.paid and question.kind:
+                if "judge" in self.paid and not self.retrieval_only and question.kind:
                     self._count(spec, "judging", _judging(question, length))
 
     @property
@@ -221,18 +226,6 @@ class Estimate:
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
-
-    def _embed(
-        self, spec: Spec, size: int, turns: int, sizes: Sequence[int], is_new: bool, made: set[str]
-    ) -> None:
-        """Baselines share vectors, and make them at each start; a library keeps its own."""
-        is_library = spec.way is not None
-        key = f"{EMBEDDING} {spec.embedder}" + (f" {spec.library}" if is_library else "")
-        if key not in made and (is_new or not is_library):
-            made.add(key)
-            times = 2 if is_library and spec.draws else 1  # what was drawn is about as long as what was said
-            self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
-        self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
 
     def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
         key = spec.text, phase
