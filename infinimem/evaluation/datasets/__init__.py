@@ -37,16 +37,16 @@ def benchmark(name: str, corrections: Path | None = None, split: str | None = No
     loader = partial(dialogues.locomo, corrections=corrections)
     how: Mapping[str, tuple[Load, Retrieval, Answered]] = {
         "locomo": (loader, reading.by_turn(512, 1024, 2048), dialogues.locomo_words),
-        "locomo-plus": (dialogues.locomo_plus, reading.by_turn(512, 1024, 2048), reading.unworded),
+        "locomo-plus": (dialogues.locomo_plus, reading.by_turn(512, 1024, 2048), reading.unscored),
         "longmemeval": chats,
         "longmemeval-mix": chats,
         "memoryagentbench": tasks,
         "factconsolidation": (facts, *tasks[1:]),
-        "beam": (dialogues.beam, reading.by_turn(1024, 2048, 4096, 8192), reading.unworded),
-        "personamem": (abilities.personamem, reading.unranked, reading.by_choice),
-        "precisionmembench": (abilities.precisionmembench, abilities.precise, reading.unworded),
+        "beam": (dialogues.beam, reading.by_turn(1024, 2048, 4096, 8192), reading.unscored),
+        "personamem": (abilities.personamem, reading.unscored, reading.by_choice),
+        "precisionmembench": (abilities.precisionmembench, abilities.precise, reading.unscored),
         "perltqa": (dialogues.perltqa, reading.by_session, reading.by_words),
-        "dialsim": (dialogues.dialsim, reading.unranked, reading.by_choice),
-        "notes": (partial(notes.load, split=split or "dev"), notes.by_section, reading.unworded),
+        "dialsim": (dialogues.dialsim, reading.unscored, reading.by_choice),
+        "notes": (partial(notes.load, split=split or "dev"), notes.by_section, reading.unscored),
     }
     return DataSet("notes-held" if split == "held" else name, *how[name])

@@ -32,13 +32,7 @@ from infinimem.model import Turn
 
 # ── LoCoMo ──────────────────────────────────────────────────────────────────────────────────────
 
-CATEGORIES: Mapping[int, str] = {
-    1: "multi-hop",
-    2: "temporal",
-    3: "open-domain",
-    4: "single-hop",
-    5: "adversarial",
-}
+CATEGORIES = dict(enumerate(("multi-hop", "temporal", "open-domain", "single-hop", "adversarial"), 1))
 ADVERSARIAL = CATEGORIES[5]
 ANSWERED = "adversarial, answered"
 """Questions of the fifth category that the conversation does answer: locomo_answered.txt lists their ids."""

@@ -155,11 +155,6 @@ def by_session(case: Case, question: Question, found: Sequence[Found]) -> dict[s
     return scores
 
 
-def unranked(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:
-    """Nothing: the data set names no evidence."""
-    return {}
-
-
 def _read_within(
     found: Sequence[Found], gold: frozenset[str], budgets: Iterable[int], label: str = "R"
 ) -> dict[str, float]:
@@ -187,6 +182,6 @@ def by_choice(question: Question, answer: str) -> Mapping[str, float]:
     return {"choice": float(letter == question.expected[0] or metrics.holds(answer, question.expected[1:]))}
 
 
-def unworded(question: Question, answer: str) -> dict[str, float]:
-    """Nothing: the measure is a judge's, or one of the ranking alone."""
+def unscored(*_: object) -> dict[str, float]:
+    """Nothing: the data set names no evidence, or the measure is a judge's, or one of the ranking alone."""
     return {}
