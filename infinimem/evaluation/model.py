@@ -9,6 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
+from infinimem.errors import UsageError
 from infinimem.model import Turn, Usage
 
 
@@ -154,8 +155,14 @@ class DataSet:
     answered: Answered
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """Yield the cases of the official file, with at most `limit` questions of each category."""
-        return self.load(path, Quota(limit))
+        """Yield the cases of the official file, with at most `limit` questions of each category.
+
+        UsageError, in one line, if it is another file."""
+        try:
+            yield from self.load(path, Quota(limit))
+        except (AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
+            told = f"{path.name} is not as {self.name} has it ({type(error).__name__}: {error})"
+            raise UsageError(f"{told}: give the official file") from error
 
 
 class Method(Protocol):

@@ -14,7 +14,7 @@ from cases import each
 from evaluation_data import request, results
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets import benchmark
+from infinimem.evaluation.datasets import NAMES, benchmark
 from infinimem.evaluation.metrics import judge
 from infinimem.evaluation.model import Case, DataSet, Found
 from infinimem.evaluation.runner import Run
@@ -530,3 +530,24 @@ def test_the_replies_at_hand(shared_data: Path) -> None:
     assert [len(case.questions) for case in cases] == [76, 1, 5, 5, 2]
     whole = list(benchmark("beam").cases(shared_data / "beam_500k_dev.json.xz"))
     assert [len(case.questions) for case in whole] == [20, 20] and all(len(c.turns) > 1000 for c in whole)
+
+
+def test_a_file_of_another_data_set_is_refused_in_one_line(tmp_path: Path) -> None:
+    put(tmp_path / "data/entity2id.json", MOVIES)
+    files = {
+        "memoryagentbench": put(tmp_path / "data/tasks.json", TASKS),
+        "personamem": packed(tmp_path / "m"),
+        "precisionmembench": beliefs(tmp_path / "b"),
+        "locomo-plus": plus(tmp_path / "l"),
+        "perltqa": people(tmp_path / "t") / "perltqa_en.json",
+        "dialsim": put(tmp_path / "d/friends.json", show()),
+        "": put(
+            tmp_path / "n/nested.json", [{"documents": [1], "queries": {"a": 2}, "beliefs": 3, "context": []}]
+        ),
+    }
+    for name in NAMES:
+        for owner, file in files.items():
+            if name != owner:
+                with pytest.raises(UsageError) as caught:
+                    list(benchmark(name).cases(file))
+                assert "\n" not in str(caught.value), (name, owner)

@@ -227,18 +227,15 @@ def _persona_files(path: Path) -> _Persona:
     (contexts,) = files_of(path, path.name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
     whole = {key: rows(said) for one in entries(contexts, (), "PersonaMem") for key, said in one.items()}
     asked = defaultdict[tuple[str, int], list[Question]](list)
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                text, letter = row["user_question_or_message"], row["correct_answer"].strip("() ")
-                choices = ast.literal_eval(row["all_options"])
-                one = _reply(row["question_id"], row["question_type"], text, choices, letter)
-                asked[row["shared_context_id"], int(row["end_index_in_shared_context"])].append(one)
-        for (context, end), questions in asked.items():
-            said = [(role_of(one["role"])[0], one["content"]) for one in whole[context][:end]]
-            yield f"{context[:12]}-{end}", said, questions
-    except (KeyError, ValueError, SyntaxError) as error:
-        raise misshapen(path.name, "PersonaMem", str(error)) from error
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            text, letter = row["user_question_or_message"], row["correct_answer"].strip("() ")
+            choices = ast.literal_eval(row["all_options"])
+            one = _reply(row["question_id"], row["question_type"], text, choices, letter)
+            asked[row["shared_context_id"], int(row["end_index_in_shared_context"])].append(one)
+    for (context, end), questions in asked.items():
+        said = [(role_of(one["role"])[0], one["content"]) for one in whole[context][:end]]
+        yield f"{context[:12]}-{end}", said, questions
 
 
 def _reply(name: str, kind: str, text: str, choices: Iterable[str], letter: str) -> Question:
