@@ -6,6 +6,7 @@ import csv
 import json
 import pickle
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -401,6 +402,18 @@ def test_a_remark_stands_where_its_day_is(tmp_path: Path) -> None:
         "2023-06-15",
     )
     assert data.retrieval(case, asked, [Found("", ("plus-0:0",), 5)])["R@5"] == 0.5
+
+
+@each(
+    ("gap", "days"),
+    [("seven months later", 210), ("an year later", 365), ("10 weeks later", 70), ("soon after", 0)],
+)
+def test_gaps_are_counted_as_the_official_program_does(tmp_path: Path, gap: str, days: int) -> None:
+    file = plus(tmp_path)
+    put(file, [{**json.loads(file.read_text())[0], "time_gap": gap}])
+    (case,) = benchmark("locomo-plus").cases(file)
+    said = next(turn.time for turn in case.turns if turn.text == "I quit sugar.")
+    assert (date(2023, 6, 15) - date.fromisoformat((said or "")[:10])).days == days
 
 
 def people(path: Path) -> Path:

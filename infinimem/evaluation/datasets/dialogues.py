@@ -140,7 +140,7 @@ def locomo_plus(path: Path, quota: Quota) -> Iterator[Case]:
         count, unit = (
             match.groups() if (match := _GAP.search(str(row["time_gap"]).lower())) else ("0", "week")
         )
-        days = int(count) if count.isdigit() else max(_COUNTS.index(count.removesuffix("n")), 1)
+        days = int(count) if count.isdigit() else max(_COUNTS.index("a" if count == "an" else count), 1)
         then = (now - timedelta(days=days * _DAYS[unit])).isoformat()
         cue = [
             Turn(
