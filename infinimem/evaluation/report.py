@@ -7,16 +7,17 @@ import re
 import sqlite3
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from math import inf
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from infinimem.evaluation.metrics import FIRST, HITS, paired_difference, percentile
+from infinimem.evaluation.metrics import paired_difference, percentile
 from infinimem.evaluation.runner import read
 from infinimem.evaluation.spec import OWN
+from infinimem.importers.fields import at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,9 +30,12 @@ _BASELINES = ("bm25", "dense")
 """Methods that others are compared with, beside the first of the run and our own that extract nothing."""
 _NONE = "–"
 """Of a figure that there is not."""
+_PERCENT = ".1%"
 
 Report = Mapping[str, Any]
 """What report.json holds."""
+Column = tuple[str, Sequence[str], str]
+"""Of a table: its head, where a method's figures have the value, and its format."""
 
 
 def write_report(folder: Path) -> dict[str, Any]:
@@ -79,9 +83,9 @@ _MACRO = """
 SELECT measure, avg(average) FROM (
     SELECT measure, avg(value) AS average FROM scored WHERE method = ?1 AND counted GROUP BY measure, category
 ) GROUP BY measure"""
-_CATEGORIES = "SELECT category, max(counted) FROM result GROUP BY category ORDER BY 2 DESC, 1"
+_CATEGORIES = """
+SELECT category, max(counted), sum(method = ?1) FROM result GROUP BY category ORDER BY 2 DESC, 1"""
 _BY_CATEGORY = "SELECT measure, avg(value) FROM scored WHERE method = ?1 AND category = ?2 GROUP BY measure"
-_IN_CATEGORY = "SELECT count(*) FROM result WHERE method = ?1 AND category = ?2"
 _GRADED = """
 SELECT count(*), avg(value) FROM scored
 WHERE method = ?1 AND counted AND failed IS NULL AND measure IN ('judge strict', 'judge rubric')"""
@@ -133,7 +137,7 @@ def _figures(rows: sqlite3.Connection) -> dict[str, Any]:
         "primary": next((name for name in (*_SHOWS["primary"], *measures) if name in measures), ""),
         "columns": ["method", "questions", *shown],
         "rows": [
-            [name, one["counted"], *(_percent(one["mean"].get(measure)) for measure in shown)]
+            [name, one["counted"], *(_cell(one, ("mean", measure), _PERCENT) for measure in shown)]
             for name, one in methods.items()
         ],
         "methods": methods,
@@ -151,7 +155,13 @@ def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> di
     ((questions, counted, shown),) = select(_ASKED)
     ((cases, turns, seconds, disk),) = select(_MADE)
     ((graded, passed),) = select(_GRADED)
+    made, asked = spent(True), spent(False)
+    passing = _percentiles([value for (value,) in select(_SECONDS)], 50, 90)
+    sizes = [size for (size,) in select(_SIZES)]
     written = dict(select(_WRITTEN))
+    if written:
+        written["unshown"] = select(_UNSHOWN)[0][0]
+    a_turn = {"calls": _sum(made, "calls"), "tokens": _sum(made), "ms": 1000 * seconds, "KB": disk / 1024}
     return {
         "questions": questions,
         "counted": counted,
@@ -165,24 +175,37 @@ def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> di
         "macro": dict(select(_MACRO)),
         "categories": {
             category: {
-                "questions": select(_IN_CATEGORY, category)[0][0],
+                "questions": asked,
                 "counted": bool(counts),
                 "mean": dict(select(_BY_CATEGORY, category)),
             }
-            for category, counts in rows.execute(_CATEGORIES)
+            for category, counts, asked in select(_CATEGORIES)
         },
         "differences": {other: _differences(select(_PAIRS, other)) for other in baselines},
         "tokens_until_all": _until(select(_UNTIL, "tokens to all")),
         "tokens_until_words": _until(select(_UNTIL, "tokens to words")),
         "blocks_until_words": _until(select(_UNTIL, "blocks to words")),
-        "construction": spent(True),
+        "construction": made,
         "construction_seconds": seconds,
         "disk": disk,
-        "querying": spent(False),
-        "question_seconds": _percentiles([value for (value,) in select(_SECONDS)], 50, 90),
+        "querying": asked,
+        "question_seconds": passing,
         "evidence_tokens": shown,
-        "document_tokens": [size for (size,) in select(_SIZES)],
-        "written": written and {**written, "unshown": select(_UNSHOWN)[0][0]},
+        "document_tokens": sizes,
+        "documents": sizes
+        and {"count": len(sizes), "mean": fmean(sizes), **_percentiles(sizes, 10, 50, 90, 100)},
+        "turn": {name: amount / turns for name, amount in a_turn.items() if turns},
+        "question": {
+            "calls": _sum(asked, "calls") / questions,
+            "tokens": _sum(asked) / questions,
+            "ms": 1000 * passing["p50"],
+        },
+        "written": written,
+        "kept": {
+            name: 1 - written[key] / written["gold"]
+            for name, key in (("cited", "uncited"), ("shown", "unshown"))
+            if written.get("gold")
+        },
     }
 
 
@@ -248,104 +271,59 @@ def _said(value: Any) -> str:
 def _tables(report: Report) -> list[str]:
     methods, measures = report["methods"], [name for name in _SHOWS["headline"] if name in report["measures"]]
     compared = [name for name in _SHOWS["compared"] if name in measures]
+    ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
     tables = [
-        _quality(methods, "questions", "mean", measures),
-        _quality(methods, "categories", "macro", measures),
+        *(_quality(methods, what, measures) for what in ("questions", "categories")),
         *(_comparison(methods, baseline, compared) for baseline in report["baselines"] if compared),
         *(_by_category(methods, measure) for measure in compared),
-        _reading(methods, "all evidence is there", "tokens_until_all"),
-        _reading(methods, "all words of the answer are", "tokens_until_words"),
-        _density(methods),
-        _costs(report, [name for name in _SHOWS["costs"] if name in measures]),
+        *(_listed(methods, **table) for table in _SHOWS["table"]),
+        _costs(methods, [name for name in _SHOWS["costs"] if name in measures], ranks),
         _phases(methods),
-        _documents(methods),
-        _written(methods),
     ]
     return [table for table in tables if table]
 
 
-def _quality(methods: Report, what: str, key: str, measures: Sequence[str]) -> str:
-    rows = _rows(methods, lambda one: [one["counted"], *_percents(one[key], measures)])
+def _quality(methods: Report, what: str, measures: Iterable[str]) -> str:
+    part = {"questions": "mean", "categories": "macro"}[what]
+    columns = [("questions", ["counted"], ""), *((one, [part, one], _PERCENT) for one in measures)]
     note = "A measure is taken over the questions that have it."
-    return _table(f"Quality, mean over {what}", ["method", "questions", *measures], rows, note)
+    return _listed(methods, f"Quality, mean over {what}", columns, note=note)
 
 
-def _comparison(methods: Report, baseline: str, measures: Sequence[str]) -> str:
-    def cells(one: Report) -> list[str]:
-        to = one["differences"].get(baseline)
-        return [] if to is None else [_difference(to.get(measure)) for measure in measures]
-
+def _comparison(methods: Report, baseline: str, measures: Iterable[str]) -> str:
+    columns = [(one, ["differences", baseline, one], "") for one in measures]
     note = "Points, with the 95 % interval of a paired bootstrap; bold where the interval leaves out 0."
-    return _table(f"Difference to {baseline}", ["method", *measures], _rows(methods, cells), note)
-
-
-def _difference(of: Mapping[str, float] | None) -> str:
-    if of is None:
-        return _NONE
-    text = f"{100 * of['mean']:+.1f} [{100 * of['low']:+.1f}, {100 * of['high']:+.1f}]"
-    return f"**{text}**" if of["low"] > 0 or of["high"] < 0 else text
+    return _listed(methods, f"Difference to {baseline}", columns, ["differences", baseline], note)
 
 
 def _by_category(methods: Report, measure: str) -> str:
-    shown = {
-        name: name if of["counted"] else f"({name})"
+    shown = _categories(methods, measure)
+    columns = [
+        ("over questions", ["mean", measure], _PERCENT),
+        ("over categories", ["macro", measure], _PERCENT),
+        *((label, ["categories", name, "mean", measure], _PERCENT) for label, name in shown.items()),
+    ]
+    note = "A category in brackets is in no mean." if list(shown) != list(shown.values()) else ""
+    return _listed(methods, f"{measure} by category", columns, note=note)
+
+
+def _categories(methods: Report, measure: str) -> dict[str, str]:
+    """Categories that have the measure, by what they are called."""
+    return {
+        name if of["counted"] else f"({name})": name
         for one in methods.values()
         for name, of in one["categories"].items()
         if measure in of["mean"]
     }
 
-    def cells(one: Report) -> Iterable[str]:
-        means = [one["mean"], one["macro"], *(one["categories"][name]["mean"] for name in shown)]
-        return (_percent(mean.get(measure)) for mean in means)
 
-    columns = ["method", "over questions", "over categories", *shown.values()]
-    note = "A category in brackets is in no mean." if list(shown) != list(shown.values()) else ""
-    return _table(f"{measure} by category", columns, _rows(methods, cells), note)
-
-
-def _reading(methods: Report, what: str, key: str) -> str:
-    def cells(one: Report) -> list[object]:
-        of = one[key]
-        shares = [_whole(of[share]) for share in ("p50", "p90")] if of else []
-        return [of["questions"], _percent(of["reached"]), *shares] if of and of["reached"] else []
-
-    columns = ["method", "questions", "all found", "tokens, p50", "tokens, p90"]
-    note = "Pieces are read best first; a question for which not all is found takes endless tokens."
-    return _table(f"Tokens read until {what}", columns, _rows(methods, cells), note)
-
-
-def _density(methods: Report) -> str:
-    def cells(one: Report) -> list[object]:
-        of, shares = one["blocks_until_words"], _percents(one["mean"], HITS)
-        return [_whole(of["p50"]), _whole(of["p90"]), *shares] if of and HITS[0] in one["mean"] else []
-
-    columns = ["method", "pieces until all are read, p50", "p90", *HITS]
-    note = f"Of the first {FIRST} pieces, the shares that hold one, two and more of the telling words."
-    return _table("Words of the answer in the pieces", columns, _rows(methods, cells), note)
-
-
-def _costs(report: Report, measures: Sequence[str]) -> str:
-    ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
-
-    def cells(one: Report) -> Iterator[str]:
-        yield from _percents(one["mean"], measures)
-        for amount, digits in (
-            (_sum(one["construction"], "calls"), 2),
-            (_sum(one["construction"]), 0),
-            (1000 * one["construction_seconds"], 0),
-            (one["disk"] / 1024, 1),
-        ):
-            yield f"{amount / one['turns']:,.{digits}f}" if one["turns"] else _NONE
-        yield f"{_sum(one['querying'], 'calls') / one['questions']:,.1f}"
-        yield _whole(_sum(one["querying"]) / one["questions"])
-        until = one["tokens_until_all"]
-        yield (_whole(until["p50"]) if until else _NONE) if ranks else _whole(one["evidence_tokens"])
-        yield f"{1000 * one['question_seconds']['p50']:,.0f}"
-
+def _costs(methods: Report, measures: Iterable[str], ranks: bool) -> str:
+    read = ("tokens to all evidence", ["tokens_until_all", "p50"], ",.0f")
     columns = [
-        *("method", *measures, "calls a turn", "tokens a turn", "ms a turn", "KB a turn"),
-        *("calls a question", "tokens a question"),
-        *("tokens to all evidence" if ranks else "evidence tokens", "ms a question"),
+        *((one, ["mean", one], _PERCENT) for one in measures),
+        *_SHOWS["spent"],
+        read if ranks else ("evidence tokens", ["evidence_tokens"], ",.0f"),
+        ("ms a question", ["question", "ms"], ",.0f"),
     ]
     note = (
         "Tokens are of models, in and out, without the judge's. Of the offline rules, the prompts count that "
@@ -353,12 +331,12 @@ def _costs(report: Report, measures: Sequence[str]) -> str:
         "making it took. KB: of the library's files, without indexes and vectors. Milliseconds on the clock, "
         "of a question the median"
     ) + ("; of half of the questions all evidence is in so many tokens, or fewer." if ranks else ".")
-    return _table("Quality and costs", columns, _rows(report["methods"], cells), note)
+    return _listed(methods, "Quality and costs", columns, note=note)
 
 
 def _phases(methods: Report) -> str:
     rows = [
-        [name, when, phase, *(_whole(of[kind]) for kind in ("calls", "tokens_in", "tokens_out"))]
+        [name, when, phase, *(f"{of[kind]:,}" for kind in ("calls", "tokens_in", "tokens_out"))]
         for name, one in methods.items()
         for when, spent in (("construction", one["construction"]), ("question", one["querying"]))
         for phase, of in sorted(spent.items(), key=lambda pair: (-_sum(dict([pair])), pair[0]))
@@ -368,41 +346,28 @@ def _phases(methods: Report) -> str:
     return _table("Calls and tokens by phase, of the whole run", columns, rows)
 
 
-def _documents(methods: Report) -> str:
-    def cells(one: Report) -> list[object]:
-        sizes = one["document_tokens"]
-        shares = _percentiles(sizes, 10, 50, 90, 100).values()
-        return [len(sizes), _whole(fmean(sizes)), *map(_whole, shares)] if sizes else []
-
-    columns = ["method", "documents", "tokens, mean", "p10", "p50", "p90", "largest"]
-    return _table("Sizes of the documents that were made", columns, _rows(methods, cells))
-
-
-def _written(methods: Report) -> str:
-    def cells(one: Report) -> list[object]:
-        of = one["written"]
-        if not of:
-            return []
-        shares = (1 - of[key] / of["gold"] if of["gold"] else None for key in ("uncited", "unshown"))
-        counts = (of[key] for key in ("entries", "verbatim", "discarded", "undone"))
-        times = [of[key] for key in ("relative", "dated", "unsettled")]
-        return [of["gold"], *map(_percent, shares), *counts, *times, times[0] - times[1] - times[2]]
-
-    columns = [
-        *("method", "gold turns", "cited, %", "cited or shown, %", "entries", "word for word", "discarded"),
-        *("came back", "relative times", "with when", "not settled", "left out"),
+def _listed(
+    methods: Report, title: str, columns: Iterable[Column], needs: Sequence[str] = (), note: str = ""
+) -> str:
+    """A row for each method that has the figures that are needed."""
+    heads, *cells = zip(*columns, strict=True)
+    rows = [
+        [name, *(_cell(one, path, how) for path, how in zip(*cells, strict=True))]
+        for name, one in methods.items()
+        if at(one, *needs)
     ]
-    note = (
-        "Gold turns hold the evidence of the questions that were asked. Relative times: entries whose words "
-        "name another day than theirs, without its date; not settled: their words can mean several."
-    )
-    return _table("What was written", columns, _rows(methods, cells), note)
+    return _table(title, ["method", *heads], rows, note)
 
 
-def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:
-    """A row for each method that has cells."""
-    rows = {name: [str(cell) for cell in cells(one)] for name, one in methods.items()}
-    return [[name, *row] for name, row in rows.items() if row]
+def _cell(of: Any, path: Iterable[str], how: str) -> str:
+    for key in path:
+        if key not in of:
+            return _NONE
+        of = of[key]
+    if isinstance(of, Mapping):
+        text = f"{100 * of['mean']:+.1f} [{100 * of['low']:+.1f}, {100 * of['high']:+.1f}]"
+        return f"**{text}**" if of["low"] > 0 or of["high"] < 0 else text
+    return "never" if of is None else format(of, how).removesuffix("%")
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
@@ -413,18 +378,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], no
     lines = [columns, marks, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return "\n\n".join(filter(None, (f"## {title}", note, text)))
-
-
-def _percents(values: Mapping[str, float], measures: Iterable[str]) -> Iterator[str]:
-    return (_percent(values.get(measure)) for measure in measures)
-
-
-def _percent(value: float | None) -> str:
-    return _NONE if value is None else f"{100 * value:.1f}"
-
-
-def _whole(value: float | None) -> str:
-    return "never" if value is None else f"{value:,.0f}"
 
 
 def _sum(spent: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
@@ -482,17 +435,13 @@ def _against_tokens(axis: Axes, methods: Report, measure: str) -> bool:
 
 def _by_bars(axis: Axes, methods: Report, measure: str) -> bool:
     """A group of bars a category, a bar a method, the same order in all."""
-    shown = {"all that count": "mean"} | {
-        name if of["counted"] else f"({name})": name
-        for one in methods.values()
-        for name, of in one["categories"].items()
-        if measure in of["mean"]
-    }
+    shown = _categories(methods, measure)
     for number, (name, one) in enumerate(methods.items()):
-        means = [one["mean"], *(one["categories"][key]["mean"] for key in list(shown.values())[1:])]
-        places = [at + 0.8 * number / len(methods) for at in range(len(shown))]
+        means = [one["mean"], *(one["categories"][key]["mean"] for key in shown.values())]
+        places = [place + 0.8 * number / len(methods) for place in range(len(means))]
         heights = [100 * mean.get(measure, 0.0) for mean in means]
         axis.bar(places, heights, 0.8 / len(methods), align="edge", label=f"{name:.34}")
-    axis.set_xticks([at + 0.4 for at in range(len(shown))], [*shown], rotation=30, ha="right")
+    labels = ["all that count", *shown]
+    axis.set_xticks([place + 0.4 for place in range(len(labels))], labels, rotation=30, ha="right")
     axis.set_ylabel(f"{measure}, %")
     return any(measure in one["mean"] for one in methods.values())
