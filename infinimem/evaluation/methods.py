@@ -33,7 +33,7 @@ from infinimem.embedders.base import text_key
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.datasets.notes import first_line
-from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
+from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Question
 from infinimem.evaluation.spec import BASELINES, LENGTHS, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.sentences import day_of, mentions
@@ -208,7 +208,7 @@ Ranker = Callable[[str], Sequence[int]]
 
 
 class Baseline:
-    """A method without a memory (evaluation/model.py: Method)."""
+    """A method without a memory; threads may ask at once."""
 
     def __init__(self, spec: Spec, means: Means) -> None:
         self._spec = spec
@@ -394,15 +394,8 @@ _LIMIT = 50
 """Sections; the tool `search` gives no more."""
 
 
-def method(spec: Spec, means: Means, making: Making) -> Method:
-    if spec.way is None:
-        return Baseline(spec, means)
-    kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
-    return kind(spec, means, making)
-
-
 class LibraryMethod:
-    """A reader over a library (evaluation/model.py: Method)."""
+    """A reader over a library."""
 
     def __init__(self, spec: Spec, means: Means, making: Making) -> None:
         assert spec.way is not None
@@ -475,6 +468,17 @@ class NotesSearch(LibraryMethod):
     def answer(self, question: Question, budget: int) -> Drawn:
         """As `retrieve`: the tool answers nothing."""
         return self.retrieve(question)
+
+
+Method = Baseline | LibraryMethod
+"""What holds one case: `ingest` takes it in, `retrieve` ranks for a question, `answer` answers it."""
+
+
+def method(spec: Spec, means: Means, making: Making) -> Method:
+    if spec.way is None:
+        return Baseline(spec, means)
+    kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
+    return kind(spec, means, making)
 
 
 class Making:

@@ -20,9 +20,10 @@ import string
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from statistics import fmean
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ModelNotConfigured
@@ -151,13 +152,15 @@ def package(module: str) -> Any:
 
 def token_f1(answer: str, expected: str) -> float:
     """Return the harmonic mean of precision and recall of words, each counted as often as both have it."""
-    return _f1(stems(answer), stems(expected))
+    given, wanted = stems(answer), stems(expected)
+    common = (Counter(given) & Counter(wanted)).total()
+    return 2 * common / (len(given) + len(wanted)) if common else 0.0
 
 
 def parts_f1(answer: str, expected: str) -> float:
     """Split both at commas and return the mean over the expected parts of each one's best F1."""
-    given = [stems(part) for part in answer.split(",")]
-    return fmean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
+    given = answer.split(",")
+    return fmean([best(token_f1, wanted, given) for wanted in expected.split(",")])
 
 
 def locomo_f1(answer: str, expected: str, category: str) -> float:
@@ -182,24 +185,14 @@ def bleu1(answer: str, expected: str) -> float:
 
 def rouge_l(answer: str, expected: str) -> float:
     """Return ROUGE-L: F of the longest common subsequence of words, precision and recall alike."""
-    scorer = package("rouge_score.rouge_scorer").RougeScorer(["rougeL"], tokenizer=_Words)
-    return float(scorer.score(expected, answer)["rougeL"].fmeasure)
-
-
-class _Words:
-    """What rouge-score takes for a tokenizer."""
-
-    tokenize = staticmethod(words)
+    rouge, counted = package("rouge_score.rouge_scorer"), SimpleNamespace(tokenize=words)
+    scores = rouge.RougeScorer(["rougeL"], tokenizer=counted).score(expected, answer)
+    return float(scores["rougeL"].fmeasure)
 
 
 def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
     """Return the measure against the expected answer that fits best; 0 if none is expected."""
     return max((measure(answer, wanted) for wanted in expected), default=0.0)
-
-
-def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
-    common = (Counter(given) & Counter(wanted)).total()
-    return 2 * common / (len(given) + len(wanted)) if common else 0.0
 
 
 # ── over questions ──────────────────────────────────────────────────────────────────────────────
@@ -234,10 +227,9 @@ def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float3
     import numpy as np
 
     generator = np.random.default_rng(seed)
-    times = np.empty((resamples, questions), dtype=np.float32)
-    for row in times:
-        row[:] = np.bincount(generator.integers(0, questions, questions), minlength=questions)
-    return times
+    draws = (generator.integers(0, questions, questions) for _ in range(resamples))
+    row = np.dtype((np.float32, (questions,)))
+    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, resamples)
 
 
 # ── by a judge ──────────────────────────────────────────────────────────────────────────────────
@@ -368,8 +360,6 @@ def indifferent(methods: Mapping[str, Any]) -> str | None:
 
 # ── the rules that stand in for a judge ─────────────────────────────────────────────────────────
 
-_ENOUGH = 0.5
-"""Of an expected answer's words, what the lenient rule wants."""
 _MONTH = {
     name[:length].lower(): str(number) for number, name in enumerate(MONTHS, 1) for length in (3, len(name))
 }
@@ -377,26 +367,8 @@ _INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
 """What BEAM puts before an item of a rubric."""
 
 
-def strict(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_strict`: every word of one expected answer is there."""
-    return _compare(variables, 1.0)
-
-
-def lenient(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_lenient`: half of the words of one expected answer are there."""
-    return _compare(variables, _ENOUGH)
-
-
-def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
-    verdicts = []
-    for item in variables["rubric"]:
-        found = _compare({**variables, "expected": [_INTRODUCED.sub("", item["text"])]}, _ENOUGH)
-        verdicts.append({"item": item["id"], "reason": found["reason"], "met": found["correct"]})
-    return {"verdicts": verdicts}
-
-
-def _compare(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
+def strict(variables: Mapping[str, Any], wanted: float = 1.0) -> dict[str, Any]:
+    """Answer the task `judge_strict`: the share that is `wanted` of one expected answer's words is there."""
     told = fold(variables["answer"])
     unknown = says_nothing(told)
     if variables["kind"] == "unanswerable":
@@ -408,6 +380,19 @@ def _compare(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
     expected = filter(None, map(_words, variables["expected"]))
     share = max((len(one & words) / len(one) for one in expected), default=0.0)
     return {"reason": f"{share:.0%} of the expected words are in the answer", "correct": share >= wanted}
+
+
+lenient = partial(strict, wanted=0.5)
+"""Answer the task `judge_lenient`: half of the words of one expected answer are there."""
+
+
+def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
+    verdicts = []
+    for item in variables["rubric"]:
+        found = lenient({**variables, "expected": [_INTRODUCED.sub("", item["text"])]})
+        verdicts.append({"item": item["id"], "reason": found["reason"], "met": found["correct"]})
+    return {"verdicts": verdicts}
 
 
 def _words(text: str) -> frozenset[str]:

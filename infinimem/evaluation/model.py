@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import inf
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.model import Turn, Usage
@@ -120,21 +120,9 @@ class Result:
     seconds: float = 0.0
 
 
-class Quota:
-    """Takes the first questions of each category, all where no limit is set."""
+_UNFIT = re.compile(r"[^\w.-]+")
 
-    def __init__(self, limit: int | None) -> None:
-        self._left = defaultdict[str, float](lambda: inf if limit is None else limit)
-
-    def take(self, questions: Iterable[Question]) -> tuple[Question, ...]:
-        taken = []
-        for question in questions:
-            self._left[question.category] -= 1
-            taken += [question] if self._left[question.category] >= 0 else []
-        return tuple(taken)
-
-
-Load = Callable[[Path, Quota], Iterator[Case]]
+Load = Callable[[Path], Iterator[Case]]
 Retrieval = Callable[[Case, Question, Sequence[Found]], Mapping[str, float]]
 Answered = Callable[[Question, str], Mapping[str, float]]
 
@@ -144,7 +132,7 @@ class DataSet:
     """A data set with its own rules of scoring.
 
     Args:
-        load: yields the cases of the official file whose questions the quota takes.
+        load: yields the cases of the official file.
         retrieval: returns measures of a ranking, by name ("R@5"); none for a question without known evidence.
         answered: returns measures of an answer that need no judge.
     """
@@ -155,24 +143,20 @@ class DataSet:
     answered: Answered
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """Yield the cases of the official file, with at most `limit` questions of each category.
+        """Yield the cases of the official file that have questions among the first `limit` of each category.
 
         UsageError, in one line, if it is another file."""
+        asked = Counter[str]()
         try:
-            yield from self.load(path, Quota(limit))
+            for case in self.load(path):
+                taken = []
+                for question in case.questions:
+                    asked[question.category] += 1
+                    if limit is None or asked[question.category] <= limit:
+                        taken.append(question)
+                if taken:
+                    name = _UNFIT.sub("_", case.name).strip(".") or "_"
+                    yield replace(case, name=name, questions=tuple(taken))
         except (AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
             told = f"{path.name} is not as {self.name} has it ({type(error).__name__}: {error})"
             raise UsageError(f"{told}: give the official file") from error
-
-
-class Method(Protocol):
-    """A memory, or what stands in for one, holding one case."""
-
-    def ingest(self, case: Case) -> Ingested:
-        """Take in a history."""
-
-    def retrieve(self, question: Question) -> Drawn:
-        """Return all that is ranked for a question; threads may ask at once."""
-
-    def answer(self, question: Question, budget: int) -> Drawn:
-        """Return an answer, and what it was drawn from; threads may ask at once."""

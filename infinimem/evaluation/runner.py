@@ -24,9 +24,9 @@ from threading import Lock
 from typing import Any
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
-from infinimem.evaluation.methods import Embedders, Making, Means, method
+from infinimem.evaluation.methods import Embedders, Making, Means, Method, method
 from infinimem.evaluation.metrics import grades, judge
-from infinimem.evaluation.model import Case, DataSet, Ingested, Method, Question, Result
+from infinimem.evaluation.model import Case, DataSet, Ingested, Question, Result
 from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order

@@ -12,8 +12,7 @@ from cases import each
 from evaluation_data import case
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.methods import Embedders, Making, Means, method
-from infinimem.evaluation.model import Method
+from infinimem.evaluation.methods import Embedders, Making, Means, Method, method
 from infinimem.evaluation.spec import NAMES, parse, parse_all
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm import tasks

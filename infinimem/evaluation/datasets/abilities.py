@@ -4,11 +4,12 @@ PrecisionMemBench."""
 from __future__ import annotations
 
 import ast
-import csv
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -22,39 +23,28 @@ from infinimem.evaluation.datasets.reading import (
     by_words,
     entries,
     evidence,
-    file_name,
     files_of,
+    history,
     misshapen,
     turns,
 )
-from infinimem.evaluation.model import Case, Found, Question, Quota
+from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.exports import LONGMEMEVAL, MEMORYAGENTBENCH
 from infinimem.importers.fields import Json, moment, role_of, rows
 from infinimem.model import Turn
 
 # ── MemoryAgentBench ────────────────────────────────────────────────────────────────────────────
 
-_SOURCES = {
-    r"ruler_qa1_\w+": ("SH-QA", "match"),
-    r"ruler_qa2_\w+": ("MH-QA", "match"),
-    r"eventqa_\w+": ("EventQA", "events"),
-    r"longmemeval_s\*?": ("LongMemEval(S*)", "judge"),
-    r"icl_(\w+?)_\d+shot\w*": ("MCC", "exact"),
-    r"recsys_\w+": ("recommendation", "Recall@5"),
-    r"infbench_sum\w*": ("summary", "points"),
-    r"detective_qa": ("DetQA", "exact"),
-    r"factconsolidation_sh_(\w+)": ("single-hop", "match"),
-    r"factconsolidation_mh_(\w+)": ("multi-hop", "match"),
-}
-"""By `metadata.source`: the category of its questions, and how they are scored."""
-_GRADED = {"match": "plain", "points": "summary"}
+_SOURCES: Mapping[str, tuple[str, str, str]] = tomllib.loads(
+    files(__package__).joinpath("sources.toml").read_text("utf-8")
+)["sources"]
 _LABEL = re.compile(r"(?m)^(label: *\S+)[^\S\n]*$")
 _BESIDE = re.compile(r"^.*/|\([^()]*\)|[>_-]|[\"*]")
 """Of a movie's name what does not count."""
 _LISTED = re.compile(r"(?:^|\s)\d{1,2}[.)]\s+")
 
 
-def memoryagentbench(path: Path, quota: Quota, only: str = "") -> Iterator[Case]:
+def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
     """Abilities of agents' memories (MemoryAgentBench, 2025), scored by `metadata.source`: an official file,
     parquet or JSON, or their folder. `only`: how the sources begin that are read; another one is an error."""
     times: Counter[str] = Counter()
@@ -70,16 +60,15 @@ def memoryagentbench(path: Path, quota: Quota, only: str = "") -> Iterator[Case]
                     f"{file.name} has the source {source!r}, which is not scored here: {there} is"
                 )
             times[source] += 1
-            name = file_name(source if times[source] == 1 else f"{source}-{times[source]}")
-            said = turns(_contexts(record, name), file)
-            if questions := quota.take(_tasks(record, name, match, said, file)):
-                yield Case(name, said, questions)
+            name = source.replace("*", "_") + (f"-{times[source]}" if times[source] > 1 else "")
+            said = _contexts(record, name, file)
+            yield Case(name, said, tuple(_tasks(record, name, match, said, file)))
 
 
-def _contexts(record: Json, name: str) -> Iterator[Turn]:
+def _contexts(record: Json, name: str, path: Path) -> tuple[Turn, ...]:
     if not name.startswith("longmemeval"):
         text = _LABEL.sub(r"\1\n", record["context"])  # each example a block of its own
-        return MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter())
+        return turns(MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter()), path)
     try:  # a list of "Chat Time: …" and of messages by turns
         parts = rows(ast.literal_eval(record["context"]))
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
@@ -87,13 +76,13 @@ def _contexts(record: Json, name: str) -> Iterator[Turn]:
     dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
     names = [str(number) for number in range(len(dates))]
     found = {"haystack_sessions": parts[1::2], "haystack_dates": dates, "haystack_session_ids": names}
-    return LONGMEMEVAL.turns(numbered(found), name, Counter())
+    return history(LONGMEMEVAL, numbered(found), name, path, "LongMemEval", "no list of sessions")
 
 
 def _tasks(
     record: Json, name: str, match: re.Match[str], said: Sequence[Turn], path: Path
 ) -> Iterator[Question]:
-    label, measure = _SOURCES[match.re.pattern]
+    label, measure, graded = _SOURCES[match.re.pattern]
     about, asked, answers = record.get("metadata") or {}, record["questions"], rows(record["answers"])
     if len(asked) != len(answers):
         raise misshapen(f"{name} in {path.name}", "MemoryAgentBench", "not an answer for each question")
@@ -101,10 +90,10 @@ def _tasks(
     keys = ("question_types", "question_dates", "question_ids", "haystack_sessions")
     lists = (rows(about.get(key)) for key in keys)
     beside = (found if len(found) == len(asked) else [None] * len(asked) for found in lists)
-    for number, (text, found, kind, day, known, history) in enumerate(
+    for number, (text, found, kind, day, known, chats) in enumerate(
         zip(asked, answers, *beside, strict=True)
     ):
-        never, marked = str(known).endswith("_abs"), _marked(history)
+        never, marked = str(known).endswith("_abs"), _marked(chats)
         gold = [turn for turn in said if turn.text in marked]
         expected = map(as_text, found if isinstance(found, list) else [found])
         yield Question(
@@ -115,7 +104,7 @@ def _tasks(
             asked=moment(day),
             answerable=not never,
             rubric=tuple(map(as_text, rows(about.get("keypoints")))) if measure == "points" else (),
-            kind=KINDS.get(kind, "plain") if measure == "judge" else _GRADED.get(measure, ""),
+            kind=KINDS.get(kind, graded) if measure == "judge" else graded,
             about={"measure": measure, "movies": frozenset(movies.values())},
             **{
                 **evidence({turn.turn or "" for turn in gold}, gold),
@@ -192,19 +181,18 @@ _SPEAKER = re.compile(r"\A(?:User: [^\n]*\n\n|(?:User|Assistant|System): ?)")
 _CHOICE = re.compile(r"(?m)^(?=\([a-z]\) )")
 
 
-def personamem(path: Path, quota: Quota) -> Iterator[Case]:
+def personamem(path: Path) -> Iterator[Case]:
     """What a person told of themselves, and which of four replies suits them (Jiang and others, 2025):
     questions_SIZE.csv beside shared_contexts_SIZE.jsonl, or one JSON file of `documents` and `queries`.
 
     Memory is asked what the user says, without the replies. A session begins with what the assistant is told.
     """
     for name, messages, asked in (_persona_files if path.suffix == ".csv" else _persona_packed)(path):
-        if questions := quota.take(asked):
-            said, session = [], 0
-            for number, (role, text) in enumerate(messages):
-                session += role == "system" or not number
-                said.append(Turn(_SPEAKER.sub("", text), role, session=f"s{session:03}", turn=f"{number}"))
-            yield Case(file_name(name), turns(said, path), questions)
+        said, session = [], 0
+        for number, (role, text) in enumerate(messages):
+            session += role == "system" or not number
+            said.append(Turn(_SPEAKER.sub("", text), role, session=f"s{session:03}", turn=f"{number}"))
+        yield Case(name, turns(said, path), tuple(asked))
 
 
 _Persona = Iterator[tuple[str, Iterable[tuple[str, str]], Sequence[Question]]]
@@ -227,12 +215,11 @@ def _persona_files(path: Path) -> _Persona:
     (contexts,) = files_of(path, path.name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
     whole = {key: rows(said) for one in entries(contexts, (), "PersonaMem") for key, said in one.items()}
     asked = defaultdict[tuple[str, int], list[Question]](list)
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            text, letter = row["user_question_or_message"], row["correct_answer"].strip("() ")
-            choices = ast.literal_eval(row["all_options"])
-            one = _reply(row["question_id"], row["question_type"], text, choices, letter)
-            asked[row["shared_context_id"], int(row["end_index_in_shared_context"])].append(one)
+    for row in entries(path, ("user_question_or_message",), "PersonaMem"):
+        text, letter = row["user_question_or_message"], row["correct_answer"].strip("() ")
+        choices = ast.literal_eval(row["all_options"])
+        one = _reply(row["question_id"], row["question_type"], text, choices, letter)
+        asked[row["shared_context_id"], int(row["end_index_in_shared_context"])].append(one)
     for (context, end), questions in asked.items():
         said = [(role_of(one["role"])[0], one["content"]) for one in whole[context][:end]]
         yield f"{context[:12]}-{end}", said, questions
@@ -251,7 +238,7 @@ _FIXTURES = ("beliefs.seed.json", "retrieval.cases.json", "session-retrieval.cas
 _USER, _CAP = "test-user", 20
 
 
-def precisionmembench(path: Path, quota: Quota) -> Iterator[Case]:
+def precisionmembench(path: Path) -> Iterator[Case]:
     """What a memory must find, and what it must not (PrecisionMemBench, 2026): the folder fixtures/ of its
     repository, or one JSON file of `beliefs`, `cases` and `session_cases`.
 
@@ -267,26 +254,25 @@ def precisionmembench(path: Path, quota: Quota) -> Iterator[Case]:
     for row in parts[1]:
         by_user[row.get("userId", _USER)].append(row)
     for user, some in by_user.items():
-        yield from _beliefs(known, user, some, quota, path)
+        yield _beliefs(known, user, some, path)
     some = []
     for name, row in [(one["caseId"], row) for one in parts[2] for row in one["turns"]]:
         told = {"caseId": f"{name}-{row['turnIndex']}", "category": "session", "query": row["userMessage"]}
         some.append({**told, **row})
         made, update = row.get("createBeliefAtTurn"), row.get("updateBeliefAtTurn")
         if made or update:
-            yield from _beliefs(known, _USER, some, quota, path)
+            yield _beliefs(known, _USER, some, path)
             some = []
         if made:
             known[made["_id"]] = made
         if update:
             old = known[update["beliefId"]]
             known[old["_id"]] = {**old, "aliases": [*old["aliases"], *update.get("addAliases", ())]}
-    yield from _beliefs(known, _USER, some, quota, path)
+    if some:
+        yield _beliefs(known, _USER, some, path)
 
 
-def _beliefs(
-    known: Mapping[str, Json], user: str, asked: Sequence[Json], quota: Quota, path: Path
-) -> Iterator[Case]:
+def _beliefs(known: Mapping[str, Json], user: str, asked: Sequence[Json], path: Path) -> Case:
     mine = {key: one for key, one in known.items() if one["user_id"] == user}
     texts = {
         key: " ".join([one["canonical_name"], *one["aliases"], one["content"], one["why_it_matters"]])
@@ -295,12 +281,11 @@ def _beliefs(
     said = [
         Turn(text, time=mine[key]["created_at"][:10], session=key, turn=key) for key, text in texts.items()
     ]
-    questions = quota.take(
+    questions = tuple(
         Question(row["caseId"], row["query"], row["category"], (), kind="", about={**row, "beliefs": mine})
         for row in asked
     )
-    if questions:
-        yield Case(file_name(questions[0].id), turns(said, path) if said else (), questions)
+    return Case(questions[0].id, turns(said, path) if said else (), questions)
 
 
 def precise(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:

@@ -20,12 +20,12 @@ from infinimem.evaluation.datasets.reading import (
     by_words,
     entries,
     evidence,
-    file_name,
     files_of,
+    history,
     misshapen,
     turns,
 )
-from infinimem.evaluation.model import Case, Question, Quota
+from infinimem.evaluation.model import Case, Question
 from infinimem.importers.exports import LOCOMO, LONGMEMEVAL
 from infinimem.importers.fields import Json, moment, role_of, rows, text_of
 from infinimem.model import Turn
@@ -52,7 +52,7 @@ def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
     return [turn for turn in dict.fromkeys(ids) if turn in known]
 
 
-def locomo(path: Path, quota: Quota, corrections: Path | None = None) -> Iterator[Case]:
+def locomo(path: Path, corrections: Path | None = None) -> Iterator[Case]:
     """Ten long conversations of two people, with questions about them (Maharana and others, 2024).
 
     locomo10.json, or a part of it; labels are mended as docs/BENCHMARKS.md tells, and by a published audit's
@@ -62,21 +62,14 @@ def locomo(path: Path, quota: Quota, corrections: Path | None = None) -> Iterato
     audit = entries(corrections, fields, "an audit of LoCoMo") if corrections else ()
     mended = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in audit}
     for record in entries(path, ("conversation", "qa"), "LoCoMo"):
-        name, said = _locomo_turns(record, path)
-        if questions := quota.take(_locomo_questions(record, name, said, path, mended)):
-            yield Case(file_name(name), said, questions)
+        said = history(LOCOMO, record, path.stem, path, "LoCoMo", "a conversation without sessions")
+        (name,) = LOCOMO.names(record, path.stem)
+        yield Case(name, said, tuple(_locomo_questions(record, name, said, path, mended)))
 
 
 def locomo_words(question: Question, answer: str) -> Mapping[str, float]:
     """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
     return by_words(question, answer, lambda one, other: metrics.locomo_f1(one, other, question.category))
-
-
-def _locomo_turns(record: Json, path: Path) -> tuple[str, tuple[Turn, ...]]:
-    if not LOCOMO.matches(record):
-        raise misshapen(path.name, "LoCoMo", "a conversation without sessions")
-    (name,) = LOCOMO.names(record, path.stem)
-    return name, turns(LOCOMO.turns(record, path.stem, Counter()), path)
 
 
 def _locomo_questions(
@@ -124,18 +117,17 @@ _DAYS = {"week": 7, "month": 30, "year": 365}
 _SPOKEN = re.compile(r"(?m)^\s*([AB]):\s*(.*\S)")
 
 
-def locomo_plus(path: Path, quota: Quota) -> Iterator[Case]:
+def locomo_plus(path: Path) -> Iterator[Case]:
     """Remarks that a later one calls for without naming them (LoCoMo-Plus, 2026): locomo_plus.json beside
     locomo10.json. Each is put into a conversation of LoCoMo, as far back as `time_gap` says."""
     plus, whole = files_of(path, "locomo_plus*.json*", "locomo10*.json*")
-    records = list(entries(whole, ("conversation",), "LoCoMo"))
+    talks = [
+        (record["conversation"], history(LOCOMO, record, whole.stem, whole, "LoCoMo", "no sessions"))
+        for record in entries(whole, ("conversation",), "LoCoMo")
+    ]
     fields = ("relation_type", "cue_dialogue", "trigger_query", "time_gap")
     for number, row in enumerate(entries(plus, fields, "LoCoMo-Plus")):
-        name, category = f"plus-{number}", as_text(row["relation_type"])
-        if not quota.take((Question(name, "", category, ()),)):
-            continue
-        record = records[number % len(records)]
-        _, said = _locomo_turns(record, whole)
+        name, (talk, said) = f"plus-{number}", talks[number % len(talks)]
         now = datetime.fromisoformat(max(turn.time or "1970-01-01" for turn in said)) + timedelta(days=7)
         count, unit = (
             match.groups() if (match := _GAP.search(str(row["time_gap"]).lower())) else ("0", "week")
@@ -143,16 +135,14 @@ def locomo_plus(path: Path, quota: Quota) -> Iterator[Case]:
         days = int(count) if count.isdigit() else max(_COUNTS.index("a" if count == "an" else count), 1)
         then = (now - timedelta(days=days * _DAYS[unit])).isoformat()
         cue = [
-            Turn(
-                text, "user", record["conversation"].get(f"speaker_{who.lower()}"), then, name, f"{name}:{at}"
-            )
+            Turn(text, "user", talk.get(f"speaker_{who.lower()}"), then, name, f"{name}:{at}")
             for at, (who, text) in enumerate(_SPOKEN.findall(row["cue_dialogue"]))
         ]
         before = [turn for turn in said if (turn.time or "") <= then]
         asked = Question(
             id=name,
             text=" ".join(text for _, text in _SPOKEN.findall(row["trigger_query"])),
-            category=category,
+            category=as_text(row["relation_type"]),
             expected=(as_text(row["cue_dialogue"]),),
             asked=now.isoformat(),
             kind="preference",
@@ -173,18 +163,13 @@ KINDS = {
 _FIELDS = ("question_id", "question_type", "question", "answer", "question_date", "haystack_sessions")
 
 
-def longmemeval(path: Path, quota: Quota) -> Iterator[Case]:
+def longmemeval(path: Path) -> Iterator[Case]:
     """A question with the chat sessions of its history (Wu and others, 2025): the official files, also
     packed, and longmemeval-mix, a stand-in of the same shape as JSON lines."""
     for record in entries(path, _FIELDS, "LongMemEval"):
-        name = as_text(record["question_id"])
-        if not LONGMEMEVAL.matches(record):
-            raise misshapen(f"{name} in {path.name}", "LongMemEval", "no list of sessions")
-        category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
-        if quota.take((Question(name, "", category, ()),)):  # else it is not read either
-            record = numbered(record)
-            said = turns(LONGMEMEVAL.turns(record, file_name(name), Counter()), path)
-            yield Case(file_name(name), said, (_longmemeval_question(record, name, category, said),))
+        name, record = as_text(record["question_id"]), numbered(record)
+        said = history(LONGMEMEVAL, record, name, path, "LongMemEval", "no list of sessions")
+        yield Case(name, said, (_longmemeval_question(record, name, said),))
 
 
 def numbered(record: Json) -> Json:
@@ -207,7 +192,8 @@ def numbered(record: Json) -> Json:
     }
 
 
-def _longmemeval_question(record: Json, name: str, category: str, said: Sequence[Turn]) -> Question:
+def _longmemeval_question(record: Json, name: str, said: Sequence[Turn]) -> Question:
+    category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
     sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
     marked = frozenset(
         f"{as_text(session)}_{position}"
@@ -243,7 +229,7 @@ _LABEL = re.compile(r"\s*->->[^\n]*\Z")
 _PLAN = "plan-"
 
 
-def beam(path: Path, quota: Quota) -> Iterator[Case]:
+def beam(path: Path) -> Iterator[Case]:
     """Conversations of 128K to 10M tokens with questions of ten abilities, each with a rubric (Tavakoli and
     others, 2025, "Beyond a Million Tokens"), one at a time in memory.
 
@@ -251,10 +237,9 @@ def beam(path: Path, quota: Quota) -> Iterator[Case]:
     the one that is named; or one file with a record a conversation: chat_id, size, chat, probing_questions.
     """
     for record in _beam_records(path):
-        name = file_name(f"{as_text(record.get('size', ''))}-{as_text(record.get('chat_id', ''))}")
+        name = f"{as_text(record.get('size', ''))}-{as_text(record.get('chat_id', ''))}"
         said = turns(_beam_turns(record["chat"]), path)
-        if questions := quota.take(_beam_questions(record["probing_questions"], name, said, path)):
-            yield Case(name, said, questions)
+        yield Case(name, said, tuple(_beam_questions(record["probing_questions"], name, said, path)))
 
 
 def _beam_records(path: Path) -> Iterator[Json]:
@@ -344,7 +329,7 @@ def _flat(ids: Any) -> Iterator[Any]:
 # ── PerLTQA ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def perltqa(path: Path, quota: Quota) -> Iterator[Case]:
+def perltqa(path: Path) -> Iterator[Case]:
     """Memories of invented people and questions about one of them each (Du and others, 2024): perltmem*.json
     beside perltqa*.json. A field of the profile, a relationship, an event and a dialogue are a session each,
     under the id by which a question names it; relevant is the session."""
@@ -357,8 +342,7 @@ def perltqa(path: Path, quota: Quota) -> Iterator[Case]:
             if name not in memories or not isinstance(by_kind, dict):
                 raise misshapen(f"{name} of {asked.name}", "PerLTQA", f"no such memory in {known.name}")
             said = turns(_perltqa_turns(memories[name]), known)
-            if questions := quota.take(_perltqa_questions(by_kind, name)):
-                yield Case(file_name(name), said, questions)
+            yield Case(name, said, tuple(_perltqa_questions(by_kind, name)))
 
 
 def _perltqa_turns(memory: Json) -> Iterator[Turn]:
@@ -410,7 +394,7 @@ class _Plain(pickle.Unpickler):
         raise UsageError(f"the file would load {module}.{name}: give DialSim's own, which holds plain values")
 
 
-def dialsim(path: Path, quota: Quota) -> Iterator[Case]:
+def dialsim(path: Path) -> Iterator[Case]:
     """Scripts of three shows, each scene with questions of five choices (LongDialQA, Kim and others, 2024):
     friends_dialsim.pickle and the like, or the same as JSON. In each scene one question is asked about all
     that was said until its end, drawn as the data set's program draws, but by the scene's name."""
@@ -432,8 +416,7 @@ def dialsim(path: Path, quota: Quota) -> Iterator[Case]:
             for at, text in enumerate(re.split(r"\n(?=[^\n:]{1,40}:)", scene["script"].strip())):
                 who, _, words = text.partition(":")  # a line that names nobody goes on with the one before
                 said.append(Turn(words.strip() or who, "user", who, day, name, f"{name}:{at}"))
-            if questions := quota.take(_scene_questions(scene, name)):
-                yield Case(file_name(name), turns(said, path), questions)
+            yield Case(name, turns(said, path), tuple(_scene_questions(scene, name)))
 
 
 def _scene_questions(scene: Json, name: str) -> Iterator[Question]:

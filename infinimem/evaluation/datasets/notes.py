@@ -16,7 +16,7 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.model import Case, Found, Question, Quota
+from infinimem.evaluation.model import Case, Found, Question
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
 from infinimem.model import Turn
@@ -25,7 +25,7 @@ COLLECTIONS = ("til", "EIPs")
 CUTS = (5, 10)
 
 
-def load(path: Path, quota: Quota, split: str) -> Iterator[Case]:
+def load(path: Path, split: str) -> Iterator[Case]:
     """Yield a case for each collection: of an archive, or a folder of archives (notes_til.tar.xz) or of what
     they hold (til/), in the half "dev", or "held" for the questions that no choice may be made by. A turn is
     a block of a note; its id says where that is. UsageError if there are no notes, or one lacks a section of
@@ -35,10 +35,9 @@ def load(path: Path, quota: Quota, split: str) -> Iterator[Case]:
         notes = read(path, name)
         found += len(notes)
         rows = [row for row in asked if row["split"] == split and row["gold"][0][0].startswith(f"{name}/")]
-        taken = quota.take(_question(row, notes) for row in rows) if notes else ()
-        if taken:
+        if notes:
             blocks = (turn for doc, data in notes.items() for turn in _blocks(doc, data))
-            yield Case(name, tuple(blocks), taken, notes)
+            yield Case(name, tuple(blocks), tuple(_question(row, notes) for row in rows), notes)
     if not found:
         raise UsageError(f"no notes at {path}: give notes_til.tar.xz, notes_EIPs.tar.xz or their folder")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,23 +13,21 @@ from typing import Any
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.model import Case, Found, Question, Retrieval
-from infinimem.importers.fields import Json
+from infinimem.importers.fields import Format, Json
 from infinimem.importers.read import keyed
 from infinimem.importers.reading import opened, records
 from infinimem.model import Turn
 from infinimem.terms import STOP_WORDS
 
-_UNFIT = re.compile(r"[^\w.-]+")
-
 
 def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
-    """Yield the records of a JSON list or of JSON lines, plain or packed (.gz, .xz), or of a parquet file,
-    one in memory at a time.
+    """Yield the records of a JSON list or of JSON lines, plain or packed (.gz, .xz), of a parquet file or of
+    CSV, one in memory at a time.
 
     UsageError if the file cannot be read, or a record lacks one of the `fields`; `what` names the data set.
     """
     count = 0
-    for record in _parquet(path) if path.suffix == ".parquet" else _json(path):
+    for record in {".parquet": _parquet, ".csv": _csv}.get(path.suffix, _json)(path):
         count += 1
         is_object = isinstance(record, dict)
         missing = [name for name in fields if name not in record] if is_object else []
@@ -47,6 +46,11 @@ def _json(path: Path) -> Iterator[Any]:
                 yield from records(source, path.name)
     except ImportFormatError as error:
         raise UsageError(str(error)) from error
+
+
+def _csv(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
 
 
 def _parquet(path: Path) -> Iterator[Any]:
@@ -81,6 +85,13 @@ def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
         raise UsageError(str(error)) from error
 
 
+def history(kind: Format, record: Json, name: str, path: Path, what: str, lacks: str) -> tuple[Turn, ...]:
+    """Return the turns of a record as it would be imported; UsageError if it is of another shape."""
+    if not kind.matches(record):
+        raise misshapen(f"{name} in {path.name}", what, lacks)
+    return turns(kind.turns(record, name, Counter()), path)
+
+
 def evidence(gold: Collection[str], said: Iterable[Turn]) -> dict[str, Any]:
     """Return the fields of a question that name its evidence; ids that name no turn are dropped."""
     known = {turn.turn: turn.session for turn in said if turn.turn in gold}
@@ -95,10 +106,6 @@ def misshapen(where: str, what: str, why: str) -> UsageError:
 def as_text(value: Any) -> str:
     """An expected answer: some files hold numbers and booleans."""
     return " ".join(str(value).split())
-
-
-def file_name(name: str) -> str:
-    return _UNFIT.sub("_", name).strip(".") or "_"
 
 
 # ── measures ────────────────────────────────────────────────────────────────────────────────────
