@@ -1,13 +1,7 @@
 """What is compared: readers over a library made from a history, and baselines over the bare turns.
 
 Methods that differ only in how they read share a library: it is made once, and what that cost is told of each
-of them. The baselines rank the turns in a plain way, and answer from them like everything else:
-
-none      nothing            full     every turn, in its order
-recent    the newest turns   grep     turns that hold most words of the question, as they are written
-bm25      Okapi BM25         fts5     SQLite's full-text index
-dense     nearest vectors of "speaker: text"
-hybrid    bm25 and dense, by reciprocal rank
+of them. The baselines (docs/BENCHMARKS.md) rank the turns in a plain way, and answer like everything else.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,18 +51,6 @@ _LOCAL = ("static", "minilm")
 """What stands in for an embedder that nobody named, the first that is installed; else words alone."""
 _KEPT = 1 << 26
 """Numbers that are kept of vectors, 256 MB: those of some 170,000 turns by a small model."""
-
-
-@dataclass(frozen=True)
-class Means:
-    """What methods work with; libraries are made in the folder `work`, by the model `keeper`."""
-
-    work: Path
-    keeper: LLM
-    answerer: LLM
-    judge: LLM
-    embedders: Embedders
-    spending: Spending
 
 
 # ── vectors ─────────────────────────────────────────────────────────────────────────────────────
@@ -210,17 +192,17 @@ Ranker = Callable[[str], Sequence[int]]
 class Baseline:
     """A method without a memory; threads may ask at once."""
 
-    def __init__(self, spec: Spec, means: Means) -> None:
+    def __init__(self, spec: Spec, making: Making) -> None:
         self._spec = spec
-        self._means = means
+        self._making = making
 
     def ingest(self, case: Case) -> Ingested:
         """Take in a history: rank functions are made, no language model is called."""
         began = time.perf_counter()
         self._case = case
         self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
-        with self._means.spending.account() as usage:  # vectors may be paid for
-            self._rank = _ranker(self._spec, case.turns, self._means)
+        with self._making.spending.account() as usage:  # vectors may be paid for
+            self._rank = _ranker(self._spec, case.turns, self._making.embedders)
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
@@ -228,7 +210,7 @@ class Baseline:
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec, question)
+        now, heard = now_of(self._case, question), Heard(self._making.answerer, self._spec, question)
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
@@ -265,14 +247,14 @@ def said(turn: Turn | Retrieved) -> str:
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
 
 
-def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
+def _ranker(spec: Spec, turns: Sequence[Turn], embedders: Embedders) -> Ranker:
     language = str(spec.settings.get("search", {}).get("language", "english"))
     counts = (spec.counts.get("chunk", 0), spec.counts.get("top"), spec.counts.get("prune", 0))
     orders = {"full": range(len(turns)), "recent": range(len(turns) - 1, -1, -1)}
     if spec.name == "hybrid":
-        return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
+        return _fused(_bm25(turns, language), _dense(turns, embedders.vectors(spec)))
     if spec.name == "dense":
-        return _dense(turns, means.embedders.vectors(spec), *counts)
+        return _dense(turns, embedders.vectors(spec), *counts)
     if spec.name == "bm25":
         return _bm25(turns, language)
     if spec.name in ("grep", "fts5"):
@@ -397,11 +379,10 @@ _LIMIT = 50
 class LibraryMethod:
     """A reader over a library."""
 
-    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
+    def __init__(self, spec: Spec, making: Making) -> None:
         assert spec.way is not None
         self._way = spec.way
         self._spec = spec
-        self._means = means
         self._making = making
 
     def ingest(self, case: Case) -> Ingested:
@@ -424,7 +405,7 @@ class LibraryMethod:
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         more = search(self._memory.view, question.text, self._way.answered_by or "")
-        heard = Heard(self._means.answerer, self._spec, question)
+        heard = Heard(self._making.answerer, self._spec, question)
         return drawn(heard, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
@@ -450,8 +431,8 @@ class NotesSearch(LibraryMethod):
             assert turn.speaker is not None and turn.turn is not None
             self._blocks[turn.speaker].append((first_line(turn.turn), turn.turn))
         began = time.perf_counter()
-        embedder = self._means.embedders.memory(self._spec.embedder)
-        self._tools = open_memory(folder, model=self._means.keeper, trust=True, embedder=embedder).tools
+        embedder = self._making.embedders.memory(self._spec.embedder)
+        self._tools = open_memory(folder, model=self._making.keeper, trust=True, embedder=embedder).tools
         self._tools.search(case.questions[0].text)  # indexes
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, seconds=seconds, turns=len(case.turns))
@@ -474,23 +455,26 @@ Method = Baseline | LibraryMethod
 """What holds one case: `ingest` takes it in, `retrieve` ranks for a question, `answer` answers it."""
 
 
-def method(spec: Spec, means: Means, making: Making) -> Method:
+def method(spec: Spec, making: Making) -> Method:
     if spec.way is None:
-        return Baseline(spec, means)
-    kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
-    return kind(spec, means, making)
+        return Baseline(spec, making)
+    return (NotesSearch if spec.way.ranked_by == "search" else LibraryMethod)(spec, making)
 
 
+@dataclass(frozen=True)
 class Making:
-    """Makes the libraries of a run, each by one thread."""
+    """Makes the libraries of a run in `work`, each by one thread, and holds what methods work with."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._locks: dict[Path, threading.Lock] = {}
-        self._made: dict[Path, Ingested] = {}
+    work: Path
+    keeper: LLM
+    answerer: LLM
+    embedders: Embedders
+    spending: Spending
+    _locks: dict[Path, threading.Lock] = field(default_factory=dict, init=False)
+    _made: dict[Path, Ingested] = field(default_factory=dict, init=False)
 
     def folder(self, spec: Spec, case: Case) -> Path:
-        return self._means.work / spec.library / case.name
+        return self.work / spec.library / case.name
 
     def make(self, spec: Spec, case: Case) -> Ingested:
         """Make the library, unless this start of the run has; one of an earlier start is made anew, of the
@@ -516,7 +500,7 @@ class Making:
 
     def _make(self, spec: Spec, case: Case, folder: Path) -> Ingested:
         began = time.perf_counter()
-        with self._means.spending.account() as spent:
+        with self.spending.account() as spent:
             memory = self._open(spec, folder, building=True)
             if spec.draws:
                 memory.observe(case.turns)
@@ -536,8 +520,8 @@ class Making:
     def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _SETTINGS).write_text(spec.toml(building), encoding="utf-8")
-        embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
-        model = self._means.keeper if building else self._means.answerer
+        embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
+        model = self.keeper if building else self.answerer
         return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
 
 
@@ -545,16 +529,8 @@ class Making:
 
 
 def written_of(memory: Memory, case: Case) -> dict[str, Any]:
-    """Counts of a library that was just made from a case; no judge is needed.
-
-    Returns:
-        gold: different turns that hold the evidence of its questions; uncited: those of them, by id, that
-        nothing cites. entries: lines of CURRENT and topics that were drawn from turns; verbatim: those that
-        repeat their turn's words. discarded: lines that were archived; undone: those of them that stand in
-        CURRENT or a topic again. relative: entries whose words name a time by its distance from the day on
-        which they were said; dated: those that have `when`; unsettled: those without it whose words can mean
-        more than one.
-    """
+    """Count what a library made from a case holds, without a judge (docs/BENCHMARKS.md, "What was
+    written"). `uncited` are the ids of the gold turns that nothing cites."""
     view = memory.view
     turns = {place.seq: place.entry.fields.get("turn") for place in view.entries("evidence")}
     gold = frozenset(turn for question in case.questions for turn in question.turns)

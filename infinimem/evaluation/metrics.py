@@ -6,9 +6,7 @@ is binary. Sources: recall, hit and nDCG as in Manning and others, Introduction 
 its rules by category as LoCoMo scores (Maharana and others, 2024); BLEU of Papineni and others (2002) for
 single words; ROUGE-L of Lin (2004); the substring match of MemoryAgentBench.
 
-A model may grade answers, too: by a strict verdict and a lenient one, or one on each item of a rubric.
-Offline, rules stand in for it: by the words shared with an expected answer. They see no paraphrase and no
-contradiction, so their verdicts are a lower bound on short answers and too kind to answers that quote much;
+A model may grade answers, too. Offline, rules stand in for it, which see no paraphrase and no contradiction:
 they serve to try a run out, not to be published.
 """
 

@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import count, islice
@@ -24,14 +24,13 @@ from threading import Lock
 from typing import Any
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
-from infinimem.evaluation.methods import Embedders, Making, Means, Method, method
+from infinimem.evaluation.methods import Embedders, Making, Method, method
 from infinimem.evaluation.metrics import grades, judge
 from infinimem.evaluation.model import Case, DataSet, Ingested, Question, Result
 from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached
-from infinimem.model import Usage
 from infinimem.store.files import Files
 
 FILE, REPLIES = "run.db", "replies"
@@ -132,10 +131,10 @@ class Run:
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
-            keeper, answerer, judge = map(self._client, self._models.values())
-            means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
+            keeper, answerer, self._judge = map(self._client, self._models.values())
+            self._making = Making(out / _WORK, keeper, answerer, self._embedders, self._spending)
             steps, self._failed = count(1), 0
-            self._rows, self._means, self._making = rows, means, Making(means)
+            self._rows = rows
             self._step: Callable[[], None] = lambda: step(next(steps), total)
             try:
                 left = self._left(rows)
@@ -149,7 +148,7 @@ class Run:
                     "same command goes on from there"
                 ) from error
             if not request.keep and not self._failed:
-                shutil.rmtree(means.work, ignore_errors=True)
+                shutil.rmtree(out / _WORK, ignore_errors=True)
             return Ended(len(rows.asked), self._failed)
 
     def config(self) -> dict[str, Any]:
@@ -208,25 +207,21 @@ class Run:
                     self._making.remove(spec, case)
 
     def _take_in(self, spec: Spec, case: Case) -> Method | None:
-        with self._noted(spec, case):
-            chosen = method(spec, self._means, self._making)
-            self._rows.add(chosen.ingest(case))
-            return chosen
-        return None
+        chosen = method(spec, self._making)
+        is_done = self._try(lambda: self._rows.add(chosen.ingest(case)), spec, case)
+        return chosen if is_done else None
 
     def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
-        with self._noted(spec, case, question.id), self._means.spending.question():
-            self._rows.add(self._result(case, spec, chosen, question))
-            return True
-        return False
+        def ask() -> None:
+            with self._spending.question():
+                self._rows.add(self._result(case, spec, chosen, question))
 
-    @contextmanager
-    def _noted(self, spec: Spec, case: Case, question: str | None = None) -> Iterator[None]:
-        """Tell of a step that is done, and note one that failed by itself; a model that is gone raises."""
+        return self._try(ask, spec, case, question.id)
+
+    def _try(self, do: Callable[[], None], spec: Spec, case: Case, question: str | None = None) -> bool:
+        """Do a step and tell of it, or note why it failed by itself; a model that is gone raises."""
         try:
-            yield
-            with self._lock:
-                self._step()
+            do()
         except ModelError:
             raise
         except Exception as error:
@@ -235,10 +230,14 @@ class Run:
             with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
                 self._failed += 1
+            return False
+        with self._lock:
+            self._step()
+        return True
 
     def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
         began = time.perf_counter()
-        with self._means.spending.account() as usage:
+        with self._spending.account() as usage:
             asks = not self._request.retrieval_only
             drawn = chosen.answer(question, self._request.budget) if asks else chosen.retrieve(question)
         seconds = round(time.perf_counter() - began, 4)  # scoring is no part of it
@@ -249,7 +248,7 @@ class Run:
             if drawn.failed:  # what stands in for an answer may be right by chance
                 judged = dict.fromkeys((*answered, *grades(question)), 0.0)
             else:
-                verdicts, judged = judge(self._means.judge, question, drawn.answer)
+                verdicts, judged = judge(self._judge, question, drawn.answer)
             scores |= {**answered, **judged}
         # Of a ranking its head is written down, of evidence every size.
         rest = drawn.found[_KEPT:] if asks else ()
@@ -291,30 +290,26 @@ class Database:
         """Write a record down, unless one of the same question or case is."""
         key = (record.method, record.case)
         with self._lock, self._rows:
-            if isinstance(record, Result) and (*key, record.question.id) not in self.asked:
-                question, drawn = record.question, record.drawn
-                shown = sum(item.tokens for item in drawn.found)
-                text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
-                about = (question.id, question.category, question.counted, record.seconds, shown)
-                cells = (*key, *about, drawn.failed, text)
-                new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cells)
-                scores = [(new.lastrowid, *pair) for pair in record.scores.items()]
-                self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
-                self._spend(*key, question.id, record.usage)
-                self.asked.add((*key, question.id))
-            elif isinstance(record, Ingested) and key not in self.made:
+            if isinstance(record, Ingested):
                 texts = (json.dumps(record.sizes), json.dumps(record.written))
                 row = (*key, record.seconds, record.turns, record.disk, *texts)
-                self._rows.execute("INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-                self._spend(*key, "", record.usage)
+                new = self._rows.execute("INSERT OR IGNORE INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                question = ""
                 self.made.add(key)
-
-    def _spend(self, method: str, case: str, question: str, usage: Mapping[str, Usage]) -> None:
-        rows = [
-            (method, case, question, phase, spent.calls, spent.tokens_in, spent.tokens_out)
-            for phase, spent in usage.items()
-        ]
-        self._rows.executemany("INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            else:
+                drawn, of = record.drawn, record.question
+                shown = sum(item.tokens for item in drawn.found)
+                text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
+                cells = (*key, of.id, of.category, of.counted, record.seconds, shown, drawn.failed, text)
+                insert = "INSERT OR IGNORE INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                new = self._rows.execute(insert, cells)
+                question = of.id
+                self.asked.add((*key, question))
+                scores = [(new.lastrowid, *pair) for pair in record.scores.items() if new.rowcount]
+                self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
+            if new.rowcount:
+                spent = [(*key, question, phase, *astuple(of)) for phase, of in record.usage.items()]
+                self._rows.executemany("INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?)", spent)
 
 
 @contextmanager

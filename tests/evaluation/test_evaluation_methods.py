@@ -12,7 +12,7 @@ from cases import each
 from evaluation_data import case
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.methods import Embedders, Making, Means, Method, method
+from infinimem.evaluation.methods import Embedders, Making, Method, method
 from infinimem.evaluation.spec import NAMES, parse, parse_all
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm import tasks
@@ -73,12 +73,12 @@ def spending() -> Spending:
 
 @pytest.fixture
 def make(tmp_path: Path, spending: Spending) -> Any:
-    making: dict[int, Making] = {}  # of a keeper one
+    making: dict[tuple[int, int], Making] = {}  # of two models one
 
     def maker(text: str, keeper: LLM | None = None, answerer: LLM | None = None) -> Method:
-        models = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer, None))
-        means = Means(tmp_path / "work", *models, Embedders("lexical"), spending)
-        return method(parse(text), means, making.setdefault(id(keeper), Making(means)))
+        first, second = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer))
+        made = Making(tmp_path / "work", first, second, Embedders("lexical"), spending)
+        return method(parse(text), making.setdefault((id(keeper), id(answerer)), made))
 
     return maker
 
