@@ -53,7 +53,7 @@ class Reader:
         spend: Spend | None = None,
     ) -> None:
         self.llm = llm
-        self.tools = Toolbox(source)
+        self.tools = Toolbox(lambda: source().for_models)
         self._source, self._make, self._clock, self._spend = source, make, clock, spend
 
     def _spending(self, max_tokens: int | None = None) -> AbstractContextManager[None]:
@@ -67,7 +67,7 @@ class Reader:
 
     @property
     def view(self) -> View:
-        """The library, read-only."""
+        """The library, read-only, with what awaits approval."""
         return self._source()
 
     @property
@@ -76,11 +76,22 @@ class Reader:
         return self.llm.name == AGENT
 
     def retrieve(
-        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
+        self,
+        query: str,
+        budget: int | None = None,
+        sources: Collection[str] | None = None,
+        arc: bool = False,
     ) -> Evidence:
-        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human")
-        alone if given; no model is called. The budget is tokens; None takes `[reader] retrieve_budget`."""
-        limit = self.view.settings.reader.retrieve_budget if budget is None else budget
+        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human", or
+        names of speakers) alone if given; no model is called. With `arc` it is a course: what was said about
+        it in all sessions, in order of time. The budget is tokens; None takes `[reader] retrieve_budget`, of
+        a course `evidence_budget`."""
+        own = self.view.settings.reader
+        if arc:
+            from infinimem.strategies.readers import pipeline
+
+            return pipeline.arc(self._seen(sources), query, own.evidence_budget if budget is None else budget)
+        limit = own.retrieve_budget if budget is None else budget
         return self.strategy.retrieve(self._seen(sources), query, limit)
 
     def read(
@@ -174,8 +185,9 @@ class Reader:
         return self.strategy.read(view, question, self.chosen(reader), limit)
 
     def _seen(self, sources: Collection[str] | None) -> View:
+        view = self.view.for_models
         if sources is None:
-            return self.view
+            return view
         from infinimem.store.view import only
 
-        return only(self.view, sources)
+        return only(view, sources)

@@ -49,10 +49,9 @@ from infinimem.strategies.infini.topics import heading_of, movable, seqs_of
 from infinimem.strategies.readers.pipeline import (
     READERS,
     Trace,
+    arc,
     best_that_fit,
     collect,
-    pack,
-    spread,
     with_beside,
 )
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, ends_exchange, unreadable
@@ -225,11 +224,10 @@ class Infini:
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
-        trace = Trace()
         if asks("all", query):
-            lines = pack(spread(view, query), budget)
-        else:
-            lines = best_that_fit(partial(searcher(view).entries, query), budget)
+            return arc(view, query, budget)
+        trace = Trace()
+        lines = best_that_fit(partial(searcher(view).entries, query), budget)
         return trace.evidence(with_beside(view, query, lines, budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
@@ -375,7 +373,7 @@ class _Unit:
         )
 
     def _context(self) -> list[Row]:
-        """The turns of the same session just before; not those that a model does not take."""
+        """The turns of the same session just before; not those that a model does not take, or may not see."""
         first = self.turns[0]
         if first.doc_id not in self.view:
             return []
@@ -384,7 +382,7 @@ class _Unit:
         return [shown_turn(place.entry, place.text) for place in taken]
 
     def _row(self, turn: Located) -> dict[str, str | None]:
-        session = self.view.document(turn.doc_id).header.values.get("session")
+        session = self.view.whole.document(turn.doc_id).header.values.get("session")
         return shown_turn(turn.entry, turn.text) | {"session": session, "cwd": turn.entry.fields.get("cwd")}
 
     def _ask(self, turns: Sequence[Located], context: Sequence[Row]) -> _Drawn:
