@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
-from infinimem.errors import UsageError
+from infinimem.errors import ImportFormatError, UsageError
 from infinimem.model import Turn, Usage
 
 
@@ -120,6 +121,11 @@ class Result:
     seconds: float = 0.0
 
 
+_MISSHAPEN = (
+    *(AttributeError, EOFError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError),
+    UnpicklingError,
+)
+"""What reading a file of another shape comes to."""
 _UNFIT = re.compile(r"[^\w.-]+")
 
 Load = Callable[[Path], Iterator[Case]]
@@ -157,6 +163,8 @@ class DataSet:
                 if taken:
                     name = _UNFIT.sub("_", case.name).strip(".") or "_"
                     yield replace(case, name=name, questions=tuple(taken))
-        except (AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
+        except ImportFormatError as error:
+            raise UsageError(str(error)) from error
+        except _MISSHAPEN as error:
             told = f"{path.name} is not as {self.name} has it ({type(error).__name__}: {error})"
             raise UsageError(f"{told}: give the official file") from error

@@ -240,24 +240,16 @@ def _about(report: Report) -> list[str]:
         if config.get(key) is not None
     ]
     most = max(one["questions"] for one in methods.values())
-    notes = {
-        "Not finished: {}. Compare differences, which are paired, not means.": {
-            name: f"{one['questions']} of {most}" for name, one in methods.items() if one["questions"] < most
-        },
-        "Not answered, the answerer's reply was unusable: {}. They are scored 0.": {
-            name: f"{sum(one['failed'].values())} of {one['questions']}: {_said(one['failed'])}"
-            for name, one in methods.items()
-            if one["failed"]
-        },
-        "Not graded, the judge's reply was unreadable: {}. They are in no mean of its grades.": {
-            name: f"{one['ungraded']} of {one['questions']}"
-            for name, one in methods.items()
-            if one["ungraded"]
-        },
-    }
-    for note, those in notes.items():
-        if those:
-            lines.append("- " + note.format(", ".join(f"{name} ({what})" for name, what in those.items())))
+    for name, one in methods.items():
+        asked, failed, ungraded = one["questions"], one["failed"], one["ungraded"]
+        why = {
+            f"Not finished: {name} ({asked} of {most}).": asked < most,
+            f"Not answered: {name} ({sum(failed.values())} of {asked}: {_said(failed)}).": failed,
+            f"Not graded: {name} ({ungraded} of {asked}).": ungraded,
+        }
+        lines += [
+            f"- {told} {_SHOWS['notes'][told.partition(':')[0]]}" for told, is_so in why.items() if is_so
+        ]
     return lines
 
 

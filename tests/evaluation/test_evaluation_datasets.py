@@ -224,11 +224,11 @@ class TestFactConsolidation:
         ("locomo", [{"conversation": {}, "qa": []}], "without sessions"),
         ("locomo", [LOCOMO[0] | {"qa": [{"question": "?", "category": 6}]}], "no category 1 to 5"),
         ("locomo", [LOCOMO[0] | {"qa": [{"question": "?", "category": []}]}], "no category 1 to 5"),
-        ("locomo", [LOCOMO[0] | {"qa": ["?"]}], "no list of objects"),
+        ("locomo", [LOCOMO[0] | {"qa": ["?"]}], "is not as locomo has it"),
         ("longmemeval", [FACTS[0]], "no 'question_id'"),
         ("longmemeval", [longmemeval("q") | {"haystack_sessions": 1}], "no list of sessions"),
         ("longmemeval", [longmemeval("q") | {"haystack_sessions": []}], "nothing to import"),
-        ("factconsolidation", [FACTS[0] | {"answers": []}], "not an answer for each question"),
+        ("factconsolidation", [FACTS[0] | {"answers": []}], "is not as factconsolidation has it"),
         ("factconsolidation", [FACTS[0] | {"context": 1}], "no text and questions"),
     ],
 )

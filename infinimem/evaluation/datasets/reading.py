@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from infinimem.errors import ImportFormatError, UsageError
+from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.model import Case, Found, Question, Retrieval
 from infinimem.importers.fields import Format, Json
@@ -40,12 +40,9 @@ def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
 
 
 def _json(path: Path) -> Iterator[Any]:
-    try:
-        with opened(path) as sources:
-            for source in sources:
-                yield from records(source, path.name)
-    except ImportFormatError as error:
-        raise UsageError(str(error)) from error
+    with opened(path) as sources:
+        for source in sources:
+            yield from records(source, path.name)
 
 
 def _csv(path: Path) -> Iterator[Any]:
@@ -75,14 +72,10 @@ def files_of(path: Path, *names: str) -> list[Path]:
 
 def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
     """Return a case's turns under the ids that an imported library carries, or numbered."""
-    try:
-        whole = keyed(iter(found), path, Counter())
-        return tuple(
-            turn if turn.turn is not None else replace(turn, turn=str(number))
-            for number, turn in enumerate(whole, 1)
-        )
-    except ImportFormatError as error:
-        raise UsageError(str(error)) from error
+    return tuple(
+        turn if turn.turn is not None else replace(turn, turn=str(number))
+        for number, turn in enumerate(keyed(iter(found), path, Counter()), 1)
+    )
 
 
 def history(kind: Format, record: Json, name: str, path: Path, what: str, lacks: str) -> tuple[Turn, ...]:
