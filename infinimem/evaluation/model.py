@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,7 +124,7 @@ class Result:
 
 _MISSHAPEN = (
     *(AttributeError, EOFError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError),
-    UnpicklingError,
+    *(UnpicklingError, csv.Error),
 )
 """What reading a file of another shape comes to."""
 _UNFIT = re.compile(r"[^\w.-]+")
@@ -166,5 +167,6 @@ class DataSet:
         except ImportFormatError as error:
             raise UsageError(str(error)) from error
         except _MISSHAPEN as error:
-            told = f"{path.name} is not as {self.name} has it ({type(error).__name__}: {error})"
-            raise UsageError(f"{told}: give the official file") from error
+            why = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+            told = f"{path.name} is not as {self.name} has it ({why}): give the official file"
+            raise UsageError(told) from error

@@ -95,7 +95,7 @@ def test_the_official_folders(tmp_path: Path) -> None:
             lambda path: (path / "probing_questions/probing_questions.json").write_text(
                 '{"abstention": [{"question": "Who?", "rubric": []}]}'
             ),
-            r"abstention 0 of 100K-1 in .* \(no text, or no rubric\)",
+            r"abstention 0 of 100K-1: no text, or no rubric",
         ),
     ],
 )

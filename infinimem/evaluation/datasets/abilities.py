@@ -25,7 +25,6 @@ from infinimem.evaluation.datasets.reading import (
     evidence,
     files_of,
     history,
-    misshapen,
     turns,
 )
 from infinimem.evaluation.model import Case, Found, Question
@@ -49,9 +48,9 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
     parquet or JSON, or their folder. `only`: how the sources begin that are read; another one is an error."""
     times: Counter[str] = Counter()
     for file in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
-        for record in entries(file, ("context", "questions", "answers"), "MemoryAgentBench"):
+        for record in entries(file, ("context", "questions", "answers")):
             if not MEMORYAGENTBENCH.matches(record):
-                raise misshapen(file.name, "MemoryAgentBench", "no text and questions")
+                raise ValueError(f"{file.name} has no text and questions")
             (source,) = MEMORYAGENTBENCH.names(record, "")
             match = next((known for one in _SOURCES if (known := re.fullmatch(one, source))), None)
             if match is None or not source.startswith(only):
@@ -73,7 +72,7 @@ def _contexts(record: Json, name: str, path: Path) -> tuple[Turn, ...]:
     dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
     names = [str(number) for number in range(len(dates))]
     found = {"haystack_sessions": parts[1::2], "haystack_dates": dates, "haystack_session_ids": names}
-    return history(LONGMEMEVAL, numbered(found), name, path, "LongMemEval", "no list of sessions")
+    return history(LONGMEMEVAL, numbered(found), name, path, "no list of sessions")
 
 
 def _tasks(
@@ -119,7 +118,7 @@ def _movies(path: Path) -> dict[str, str]:
     """Names of movies by the ids that answers hold."""
     for folder in path.absolute().parents[:2]:
         if (file := folder / "entity2id.json").is_file():
-            (known,) = entries(file, (), "MemoryAgentBench")
+            (known,) = entries(file)
             return {as_text(number): _movie(name) for name, number in known.items()}
     raise UsageError(f"{path.name} has recommendations: put the official entity2id.json beside it")
 
@@ -194,7 +193,7 @@ _Persona = Iterator[tuple[str, Iterable[tuple[str, str]], Sequence[Question]]]
 
 
 def _persona_packed(path: Path) -> _Persona:
-    for record in entries(path, ("documents", "queries"), "PersonaMem"):
+    for record in entries(path, ("documents", "queries")):
         asked = defaultdict[str, list[Question]](list)
         for row in record["queries"]:
             text, *choices = _CHOICE.split(row["query"])
@@ -208,9 +207,9 @@ def _persona_packed(path: Path) -> _Persona:
 
 def _persona_files(path: Path) -> _Persona:
     (contexts,) = files_of(path, path.name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
-    whole = {key: rows(said) for one in entries(contexts, (), "PersonaMem") for key, said in one.items()}
+    whole = {key: rows(said) for one in entries(contexts) for key, said in one.items()}
     asked = defaultdict[tuple[str, int], list[Question]](list)
-    for row in entries(path, ("user_question_or_message",), "PersonaMem"):
+    for row in entries(path, ("user_question_or_message",)):
         text, letter = row["user_question_or_message"], row["correct_answer"].strip("() ")
         choices = ast.literal_eval(row["all_options"])
         one = _reply(row["question_id"], row["question_type"], text, choices, letter)
@@ -240,10 +239,10 @@ def precisionmembench(path: Path) -> Iterator[Case]:
     Every turn of a session is asked of the beliefs as they are then: some are made or changed on the way.
     """
     if path.is_dir():
-        parts = [list(entries(file, (), "PrecisionMemBench")) for file in files_of(path, *_FIXTURES)]
+        parts = [list(entries(file)) for file in files_of(path, *_FIXTURES)]
     else:
         fields = ("beliefs", "cases", "session_cases")
-        parts = [one[field] for one in entries(path, fields, "PrecisionMemBench") for field in fields]
+        parts = [one[field] for one in entries(path, fields) for field in fields]
     known: dict[str, Json] = {one["_id"]: one for one in parts[0]}
     by_user = defaultdict[str, list[Json]](list)
     for row in parts[1]:

@@ -22,7 +22,6 @@ from infinimem.evaluation.datasets.reading import (
     evidence,
     files_of,
     history,
-    misshapen,
     turns,
 )
 from infinimem.evaluation.model import Case, Question
@@ -59,10 +58,10 @@ def locomo(path: Path, corrections: Path | None = None) -> Iterator[Case]:
     file: a list of objects with `question`, `golden_answer`, `correct_answer`, `correct_evidence`.
     """
     fields = ("question", "golden_answer", "correct_answer", "correct_evidence")
-    audit = entries(corrections, fields, "an audit of LoCoMo") if corrections else ()
+    audit = entries(corrections, fields) if corrections else ()
     mended = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in audit}
-    for record in entries(path, ("conversation", "qa"), "LoCoMo"):
-        said = history(LOCOMO, record, path.stem, path, "LoCoMo", "a conversation without sessions")
+    for record in entries(path, ("conversation", "qa")):
+        said = history(LOCOMO, record, path.stem, path, "a conversation without sessions")
         (name,) = LOCOMO.names(record, path.stem)
         yield Case(name, said, tuple(_locomo_questions(record, name, said, path, mended)))
 
@@ -119,11 +118,11 @@ def locomo_plus(path: Path) -> Iterator[Case]:
     locomo10.json. Each is put into a conversation of LoCoMo, as far back as `time_gap` says."""
     plus, whole = files_of(path, "locomo_plus*.json*", "locomo10*.json*")
     talks = [
-        (record["conversation"], history(LOCOMO, record, whole.stem, whole, "LoCoMo", "no sessions"))
-        for record in entries(whole, ("conversation",), "LoCoMo")
+        (record["conversation"], history(LOCOMO, record, whole.stem, whole, "no sessions"))
+        for record in entries(whole, ("conversation",))
     ]
     fields = ("relation_type", "cue_dialogue", "trigger_query", "time_gap")
-    for number, row in enumerate(entries(plus, fields, "LoCoMo-Plus")):
+    for number, row in enumerate(entries(plus, fields)):
         name, (talk, said) = f"plus-{number}", talks[number % len(talks)]
         now = datetime.fromisoformat(max(turn.time or "1970-01-01" for turn in said)) + timedelta(days=7)
         count, unit = (
@@ -163,9 +162,9 @@ _FIELDS = ("question_id", "question_type", "question", "answer", "question_date"
 def longmemeval(path: Path) -> Iterator[Case]:
     """A question with the chat sessions of its history (Wu and others, 2025): the official files, also
     packed, and longmemeval-mix, a stand-in of the same shape as JSON lines."""
-    for record in entries(path, _FIELDS, "LongMemEval"):
+    for record in entries(path, _FIELDS):
         name, record = as_text(record["question_id"]), numbered(record)
-        said = history(LONGMEMEVAL, record, name, path, "LongMemEval", "no list of sessions")
+        said = history(LONGMEMEVAL, record, name, path, "no list of sessions")
         yield Case(name, said, (_longmemeval_question(record, name, said),))
 
 
@@ -241,7 +240,7 @@ def beam(path: Path) -> Iterator[Case]:
 
 def _beam_records(path: Path) -> Iterator[Json]:
     if path.is_file():
-        yield from entries(path, ("chat", "probing_questions"), "BEAM")
+        yield from entries(path, ("chat", "probing_questions"))
         return
     folders = {found.parent for name in _CHATS for found in path.rglob(name)}
     if not folders:
@@ -253,11 +252,11 @@ def _beam_records(path: Path) -> Iterator[Json]:
         asked = next((file for file in beside if file.is_file()), None)
         if asked is None:
             raise UsageError(f"{folder} holds a conversation of BEAM without its {_QUESTIONS}")
-        (questions,) = list(entries(asked, (), "BEAM"))[:1]
+        (questions,) = list(entries(asked))[:1]
         yield {
             "chat_id": whole.name,
             "size": whole.parent.name,
-            "chat": list(entries(chat, (), "BEAM")),
+            "chat": list(entries(chat)),
             "probing_questions": questions,
         }
 
@@ -300,8 +299,7 @@ def _beam_questions(asked: Any, name: str, said: Sequence[Turn], path: Path) -> 
         for number, row in enumerate(rows(found)):
             rubric = rows(row.get("rubric")) if isinstance(row, dict) else ()
             if not rubric or not as_text(row.get("question") or ""):
-                where = f"{ability} {number} of {name} in {path.name}"
-                raise misshapen(where, "BEAM", "no text, or no rubric")
+                raise ValueError(f"{ability} {number} of {name}: no text, or no rubric")
             yield Question(
                 id=f"{name}-{ability}-{number}",
                 text=as_text(row["question"]),
@@ -332,9 +330,9 @@ def perltqa(path: Path) -> Iterator[Case]:
     under the id by which a question names it; relevant is the session."""
     asked, known = files_of(path, "perltqa*.json*", "perltmem*.json*")
     memories: dict[str, Json] = {}
-    for record in entries(known, (), "PerLTQA"):
+    for record in entries(known):
         memories |= {record["profile"]["Protagonist"]: record} if "profile" in record else record
-    for record in entries(asked, (), "PerLTQA"):
+    for record in entries(asked):
         for name, by_kind in record.items():
             said = turns(_perltqa_turns(memories[name]), known)
             yield Case(name, said, tuple(_perltqa_questions(by_kind, name)))
@@ -397,7 +395,7 @@ def dialsim(path: Path) -> Iterator[Case]:
         with path.open("rb") as file:
             episodes = _Plain(file).load()
     else:
-        (episodes,) = entries(path, (), "DialSim")
+        (episodes,) = entries(path)
     said: list[Turn] = []
     for episode, scenes in rows([*episodes.items()] if isinstance(episodes, dict) else None):
         for number, scene in scenes.items():

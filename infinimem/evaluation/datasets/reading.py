@@ -20,11 +20,11 @@ from infinimem.model import Turn
 from infinimem.terms import STOP_WORDS
 
 
-def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
+def entries(path: Path, fields: Collection[str] = ()) -> Iterator[Json]:
     """Yield the records of a JSON list or of JSON lines, plain or packed (.gz, .xz), of a parquet file or of
     CSV, one in memory at a time.
 
-    UsageError if the file cannot be read, or a record lacks one of the `fields`; `what` names the data set.
+    A UsageError or ValueError if the file cannot be read, or a record lacks one of the `fields`.
     """
     count = 0
     for record in {".parquet": _parquet, ".csv": _csv}.get(path.suffix, _json)(path):
@@ -33,10 +33,10 @@ def entries(path: Path, fields: Collection[str], what: str) -> Iterator[Json]:
         missing = [name for name in fields if name not in record] if is_object else []
         if missing or not is_object:
             why = f"it has no {missing[0]!r}" if missing else "it is no object"
-            raise misshapen(f"record {count} of {path.name}", what, why)
+            raise ValueError(f"record {count} of {path.name}: {why}")
         yield record
     if not count:
-        raise UsageError(f"{path.name} holds no record: give the official file of {what}")
+        raise ValueError(f"{path.name} holds no record")
 
 
 def _json(path: Path) -> Iterator[Any]:
@@ -78,10 +78,10 @@ def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
     )
 
 
-def history(kind: Format, record: Json, name: str, path: Path, what: str, lacks: str) -> tuple[Turn, ...]:
-    """Return the turns of a record as it would be imported; UsageError if it is of another shape."""
+def history(kind: Format, record: Json, name: str, path: Path, lacks: str) -> tuple[Turn, ...]:
+    """Return the turns of a record as it would be imported; ValueError if it is of another shape."""
     if not kind.matches(record):
-        raise misshapen(f"{name} in {path.name}", what, lacks)
+        raise ValueError(f"{name}: {lacks}")
     return turns(kind.turns(record, name, Counter()), path)
 
 
@@ -90,10 +90,6 @@ def evidence(gold: Collection[str], said: Iterable[Turn]) -> dict[str, Any]:
     known = {turn.turn: turn.session for turn in said if turn.turn in gold}
     sessions = frozenset(session for session in known.values() if session)
     return {"turns": frozenset(known), "sessions": sessions, "scored": bool(known)}
-
-
-def misshapen(where: str, what: str, why: str) -> UsageError:
-    return UsageError(f"{where} is not as {what} has it ({why}): give the official file")
 
 
 def as_text(value: Any) -> str:
