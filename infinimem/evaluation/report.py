@@ -155,14 +155,12 @@ def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> di
     ((questions, counted, shown),) = select(_ASKED)
     ((cases, turns, seconds, disk),) = select(_MADE)
     ((graded, passed),) = select(_GRADED)
-    made, asked = spent(True), spent(False)
     took = [value for (value,) in select(_SECONDS)]
     sizes = [size for (size,) in select(_SIZES)]
     written = dict(select(_WRITTEN))
     if written:
         written["unshown"] = select(_UNSHOWN)[0][0]
-    a_turn = {"calls": _sum(made, "calls"), "tokens": _sum(made), "ms": 1000 * seconds, "KB": disk / 1024}
-    return {
+    figures = {
         "questions": questions,
         "counted": counted,
         "failed": dict(select(_FAILED)),
@@ -185,22 +183,35 @@ def _method(rows: sqlite3.Connection, name: str, baselines: Sequence[str]) -> di
         "tokens_until_all": _until(select(_UNTIL, "tokens to all")),
         "tokens_until_words": _until(select(_UNTIL, "tokens to words")),
         "blocks_until_words": _until(select(_UNTIL, "blocks to words")),
-        "construction": made,
+        "construction": spent(True),
         "construction_seconds": seconds,
         "disk": disk,
-        "querying": asked,
+        "querying": spent(False),
         "question_seconds": _percentiles(took, 50, 90),
         "evidence_tokens": shown,
         "document_tokens": sizes,
+        "written": written,
+    }
+    return figures | _shares(figures)
+
+
+def _shares(one: Report) -> dict[str, Any]:
+    """What is computed of a method's figures: sizes of documents, costs of a turn and of a question, and how
+    much was kept of what was said."""
+    made, asked, sizes, written = (
+        one[key] for key in ("construction", "querying", "document_tokens", "written")
+    )
+    spent = {"calls": _sum(made, "calls"), "tokens": _sum(made)}
+    spent |= {"ms": 1000 * one["construction_seconds"], "KB": one["disk"] / 1024}
+    return {
         "documents": sizes
         and {"count": len(sizes), "mean": fmean(sizes), **_percentiles(sizes, 10, 50, 90, 100)},
-        "turn": {name: amount / turns for name, amount in a_turn.items() if turns},
+        "turn": {name: amount / one["turns"] for name, amount in spent.items() if one["turns"]},
         "question": {
-            "calls": _sum(asked, "calls") / questions,
-            "tokens": _sum(asked) / questions,
-            "ms": 1000 * percentile(took, 0.5),
+            "calls": _sum(asked, "calls") / one["questions"],
+            "tokens": _sum(asked) / one["questions"],
+            "ms": 1000 * one["question_seconds"]["p50"],
         },
-        "written": written,
         "left_out": written and written["relative"] - written["dated"] - written["unsettled"],
         "kept": {
             name: 1 - written[key] / written["gold"]
