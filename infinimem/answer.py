@@ -136,11 +136,7 @@ def _lines(
 
 
 def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
-    """Yield an entry as one line; a block as its signed lines and whatever else is not blank.
-
-    What else stands in evidence is how the entry before it goes on, in a block's first lines one above it. A
-    sentence of a document's text cites the lines that it tells.
-    """
+    """Yield an entry as one line; of a block signed lines, and others, which go on with the one before."""
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
         newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None
@@ -175,7 +171,6 @@ def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
 
 
 def _arranged(is_course: bool, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
-    """Return the task's `evidence`: by document, or a course by day."""
     if not is_course:
         return _by_document(lines)
     dated = [line for line in lines if line.time and line.citation.doc_id != STANDING]

@@ -31,8 +31,7 @@ Spend = Callable[[int | None], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Compared:
-    """What one strategy makes of a question: the answer, all evidence that was shown for it, and
-    milliseconds."""
+    """What one strategy makes of a question: the answer, all evidence shown for it, and milliseconds."""
 
     strategy: str
     reader: str
@@ -57,7 +56,6 @@ class Reader:
         self._source, self._make, self._clock, self._spend = source, make, clock, spend
 
     def _spending(self, max_tokens: int | None = None) -> AbstractContextManager[None]:
-        """Cap what is spent in a block, and log it where somebody does."""
         return (self._spend or self.llm.cap)(max_tokens)
 
     @cached_property
@@ -173,7 +171,6 @@ class Reader:
         return self._over(lambda: narrowed(self._source()))
 
     def _over(self, source: Callable[[], View]) -> Reader:
-        """Return a reader of other snapshots, whose cost is logged as here."""
         return Reader(source, self.llm, lambda: self.strategy, self._clock, self._spending)
 
     def _begin(self, view: View, question: str, reader: str | None, budget: int | None = None) -> Evidence:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from infinimem import tokens
-from infinimem.index.arcs import course
 from infinimem.index.search import searcher
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.document import Document
@@ -42,6 +41,8 @@ def search(view: View, query: str, k: int, scope: str, full: bool, offset: int) 
 
 def course_of(view: View, query: str) -> Result:
     """The course of something as rows: a document and a day, then what was said there."""
+    from infinimem.index.arcs import course
+
     lines, above = list[str](), ""
     for item in course(view, query, RESULT_LENGTH // 6):
         head = f"{item.doc_id} {(item.time or '')[:10]}".rstrip()

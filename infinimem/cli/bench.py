@@ -166,8 +166,7 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
 
 
 def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
-    """The model that keeps memories, the one that answers, the one that grades; each may stand in for the
-    next. The options that name them are taken out of `how`."""
+    """The models that keep, answer and grade, each in for the next; their options go out of `how`."""
     from infinimem.llm.connect import connect
     from infinimem.settings import configuration
 

@@ -111,7 +111,6 @@ def lint(options: Options) -> None:
 def _show_findings(
     out: Output, findings: Iterable[Finding], fixed: Sequence[Finding] = (), advice: str = ""
 ) -> None:
-    """Print a line a finding, errors first, what was `fixed` last; in a pipe each begins with its level."""
     for level, style in (("error", "bold red"), ("note", "bold yellow"), ("fixed", "bold green")):
         some = fixed if level == "fixed" else [finding for finding in findings if finding.level == level]
         if not out.for_people:

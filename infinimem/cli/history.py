@@ -97,8 +97,7 @@ def blame(options: Options, target: str) -> None:
 
 
 def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
-    """Print a line's words, and below who put them there; in a pipe in one line. Of a whole document derived
-    lines in a row are one line for people."""
+    """Print a line's words and who put them there; derived lines in a row are one for people."""
     if not out.for_people:
         out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
         return
@@ -118,7 +117,6 @@ def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
 
 
 def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
-    """Return how a line came where it is, and who said it."""
     edited = one.kind == "entry" and one.why.startswith("edited")
     words = {
         "said": "was said",

@@ -73,7 +73,6 @@ def default() -> Location:
 
 
 def configuration_of(library: Path) -> Configuration:
-    """Return the settings in force for a folder, which may be missing, or raise what is wrong with them."""
     from infinimem.settings import configuration  # a hook that recalls does without both
     from infinimem.store.files import Files
 
@@ -86,7 +85,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
     from infinimem.hooks import RECALLS, REMEMBERS, given
     from infinimem.hooks.answer import answer
 
-    say = say or _say
+    say = say or (lambda text: print(escape(text, LONGEST), file=sys.stderr))
     try:
         event_ = given(_input(), event)
         cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()
@@ -102,10 +101,6 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
             sys.stdout.write(f"{text}\n")  # JSON in ASCII: nothing in it controls a terminal
     except Exception as error:
         say(f"infinimem hook: {' '.join(str(error).split())}")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{escape(text, LONGEST)}\n")
 
 
 def library_of(option: str | None, cwd: Path, say: Say) -> Location:

@@ -1,7 +1,4 @@
-"""What commands share: the global options, those of several commands, and the library that they come to.
-
-Every such option is kept on `Options`; the global ones are accepted before and after the command's name.
-"""
+"""What commands share: the global options, those of several commands, and the library that they come to."""
 
 from __future__ import annotations
 
@@ -28,19 +25,14 @@ if TYPE_CHECKING:
 
 OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
 COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
-MOST_IDS = 200
-"""Ids that are offered to a shell; nobody reads more."""
 Begin = Callable[[bool], "Memory | None"]
 """Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
 
 
 class HelpEntry(NamedTuple):
-    """A command as the help lists it: its module, what it does in a line, and calls to copy."""
-
     module: str
     summary: str
     examples: list[str]
@@ -78,13 +70,11 @@ class Options:
         return Output(as_json=self.json, quiet=self.quiet)
 
     def place(self, notes: bool = False) -> Location:
-        """Locate the library; with `notes` perhaps the current folder of notes."""
         place = locate(self.library, Path.cwd())
         return or_notes(place, Path.cwd()) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
-        """Open the library, or with `notes` the current folder of them, without a model: a missing key cannot
-        hinder."""
+        """Open the library, or the current folder of `notes`, with no model, whose key may be missing."""
         memory = self._open(OFFLINE, notes=notes)
         self._tell_passed_over(memory)
         return self._warned(memory)
@@ -95,7 +85,6 @@ class Options:
         return reader.within(project) if project else reader
 
     def folder(self) -> str | None:
-        """Return what --project names; a path is made absolute."""
         is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)
         return str(Path(self.project or "").expanduser().resolve()) if is_path else self.project
 
@@ -159,7 +148,6 @@ class Options:
         return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
 
     def _tell_offline(self, memory: Memory) -> Memory:
-        """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
         watched = self.out.for_people and self.out.talks
         if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
@@ -232,12 +220,10 @@ cap_option = _shared(
 
 
 def snapshot_options(function: C) -> C:
-    """Add the options that `Options.snapshot` goes by."""
     return _as_of_option(project_option(function))
 
 
 def spending_options(function: C) -> C:
-    """Add the options of a command that calls a model."""
     return _estimate_option(cap_option(function))
 
 
@@ -251,7 +237,6 @@ def words(name: str, required: bool = True, metavar: str | None = None) -> Calla
 
 
 def numbers(text: str | None, option: str) -> list[int]:
-    """Parse "12,15"; None gives no numbers."""
     parts = text.split(",") if text is not None else []
     if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
         raise UsageError(f"{option} {text!r}: write numbers with commas between, for example 12,15")
@@ -268,7 +253,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
     except InfinimemError:  # nobody wants to read of it while typing
         return []
     ids = (doc_id for folder in folders for doc_id in folder.documents)
-    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST_IDS]
+    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:200]  # nobody reads more
     # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
     in_bash = os.environ.get(COMPLETION, "").startswith("bash")
     return [shlex.quote(doc_id) for doc_id in offered] if in_bash else offered

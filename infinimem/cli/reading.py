@@ -201,7 +201,6 @@ def ask(options: Options, question: str, reader: str | None, sources: tuple[str,
 
 
 def show_answer(out: Output, answer: Answer) -> None:
-    """Print an answer and the lines that it cites."""
     out.line(answer.text)
     if answer.citations:
         out.line()

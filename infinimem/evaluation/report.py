@@ -29,7 +29,6 @@ _SHOWN = 7
 _BASELINES = ("bm25", "dense")
 """Methods that others are compared with, beside the first of the run and our own that extract nothing."""
 _NONE = "–"
-"""Of a figure that there is not."""
 _PERCENT = ".1%"
 
 Report = Mapping[str, Any]
@@ -375,7 +374,6 @@ def _cell(of: Any, path: Iterable[str], how: str) -> str:
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
-    """As Markdown, with numbers to the right; "" without rows."""
     if not rows:
         return ""
     marks = ["---", *["---:"] * (len(columns) - 1)]
@@ -385,7 +383,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], no
 
 
 def _sum(spent: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
-    """Over all phases; of tokens in and out, if nothing is said."""
     return sum(of[kind] for of in spent.values() for kind in kinds or ("tokens_in", "tokens_out"))
 
 

@@ -324,13 +324,11 @@ def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
     if SETTINGS not in found:
         raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")
     before = Files(folder).read(EXPORTED, MAX_OWNED)
-    if head.etag and before is None:
-        raise LibraryError(
-            f"there is such a library; only what was exported from it comes back, not {folder}"
-        )
     if head.etag and before != head.etag.encode():
         raise LibraryError(
-            f"the library changed since it was exported to {folder}; export anew, and edit that"
+            f"there is such a library; only what was exported from it comes back, not {folder}"
+            if before is None
+            else f"the library changed since it was exported to {folder}; export anew, and edit that"
         )
     return found
 

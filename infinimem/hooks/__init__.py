@@ -14,8 +14,7 @@ PROMPT_LENGTH = 2000
 
 
 class Event(NamedTuple):
-    """A hook's occasion, one of `EVENTS`, with what the input says of it, by the input's names. Of a long
-    prompt the middle is left out."""
+    """A hook's occasion, one of `EVENTS`, and its input; of a long prompt the middle is left out."""
 
     hook_event_name: str
     session_id: str = ""

@@ -34,13 +34,11 @@ if TYPE_CHECKING:
 LONGEST = 100  # bytes of a socket's path; systems allow 104 to 108
 PATIENCE = 1.0  # seconds that a hook waits for memory, and memory for a question; the rest comes later
 WAKING = 1.5
-"""Seconds that a prompt waits for a process that is only starting: later prompts come too late for what the
-start of the session missed."""
+"""Seconds that a prompt waits for a process that is only starting: the next one is too late for it."""
 IDLE = 1800.0  # seconds without a question after which the process that answers ends
 LONGEST_MESSAGE = 1 << 20  # bytes of a question, and of its answer
 STILL, WRITTEN = 0.5, 5.0
-"""Seconds without a change after which a log counts as written, and that it is waited for at most: it is
-written behind the session's back."""
+"""Seconds without a change after which a log counts as written; seconds that it is waited for."""
 
 
 class Rendezvous(NamedTuple):

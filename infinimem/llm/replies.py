@@ -2,10 +2,8 @@
 
     FOLDER/<32 hex>.md    a reply, what it took, and the request below it (docs/FORMAT.md, Kept replies)
 
-A reply that fits its schema is kept, whatever the law then says of it; one that is cut, or cannot be read, is
-not. A file that is damaged, or fits its task no more, counts as absent. Files appear whole, and one with a
-reply never changes, so that processes need no lock. Nothing of it is needed: a folder that cannot be written
-only costs calls. Where the agent that works with the library is the model, a file waits for its reply.
+Files appear whole, and one with a reply never changes, so that processes need no lock. Nothing of it is
+needed: a folder that cannot be written only costs calls.
 """
 
 from __future__ import annotations
@@ -190,7 +188,6 @@ def prune(folder: Path, days: float, size: float) -> None:
 
 
 def _read(path: Path, task: Task) -> Reply | None:
-    """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
     from infinimem.llm import tasks
 
     try:

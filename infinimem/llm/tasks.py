@@ -1,6 +1,6 @@
-"""Language tasks: names, variables, reply schemas, the rules that answer them offline, and the reading of
-replies. Their wording
-stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
+"""Language tasks: names, variables, reply schemas, rules that answer offline, and the reading of replies.
+
+Their wording stands in prompts/<task>.md, with `{{name}}` placeholders; a missing or unused one is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
 Those of a strategy stand in its own tasks.py, those of the bench in evaluation/metrics.py.
 
@@ -56,8 +56,7 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
 def task(
     name: str, variables: str, max_tokens: int, rule: str, draws: bool = False, **properties: Schema
 ) -> Task:
-    """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
-    reply."""
+    """Return a task of ours with these properties of the reply; `rule` is "file:function" in llm/offline/."""
     rule = f"infinimem.llm.offline.{rule}"
     return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens, draws=draws)
 
@@ -98,8 +97,7 @@ SEEK = task(
     relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
     relevant_docs=IDS,
 )
-"""What an answer is to be read from, or calls of tools (prompt E); `calls` holds the lines that they found,
-too."""
+"""What an answer is to be read from, or calls of tools (prompt E); `calls` also holds the lines found."""
 
 ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, SEEK)
 """Those that belong to no strategy, and not to the bench."""
@@ -133,7 +131,6 @@ def placeholders(task: Task) -> frozenset[str]:
 
 
 def _for(task: Task) -> Prompt:
-    """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
     return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
 
 
@@ -210,7 +207,6 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _has_said(value: Any) -> bool:
-    """Whether a list holds lines, at whatever depth."""
     return isinstance(value, list | tuple) and any(
         isinstance(item, Mapping) and (_is_said(item) or any(map(_has_said, item.values()))) for item in value
     )
@@ -221,7 +217,6 @@ def _is_said(value: Mapping[str, Any]) -> bool:
 
 
 def _evidence(rows: Iterable[Mapping[str, Any]], above: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """The lines of a document or a day: of a line's day and speaker what is not that of the line above."""
     for row in rows:
         if "text" in row:
             yield _line(row, above)

@@ -64,8 +64,7 @@ class Offer:
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the tools by name: those of a library, those that packages add, `ask`, `remember` and `forget`;
-    `ask` has those of tasks in its place where the client is the model."""
+    """Return the tools by name; where the client is the model those of tasks stand in the place of `ask`."""
     may_write, asking = not memory.library.read_only, [remember_tool(memory, trust_user)]
     asking += [tasks_tool(memory), answer_tool(memory)] if memory.by_agent else [ask_tool(reading)]
     outward = memory.llm.name not in ("offline", AGENT)
@@ -80,7 +79,6 @@ class TaskTool(Tool):
     """A tool whose result is no data but what is to be done; what was recorded stands in blocks in it."""
 
     def told(self, result: Result) -> str:
-        """See `Tool.told`."""
         return super().told(result) if "error" in result else "\n".join(self.rows(result))
 
 
@@ -95,13 +93,12 @@ def _next(memory: Memory, number: int | None = None, after: int | None = None) -
     if task is None:
         return {"task": None, "left": len(left), "text": tasks_claimed(left)}
     rest = sum(one.tokens for one in left if one.number != task.number)
-    text = f"{task.text}\n\nAnswer with memory_answer; {len(left) - 1} more tasks, about {rest} tokens, wait."
+    others = f"; {len(left) - 1} more are open, about {rest} tokens" if rest else ""
+    text = f"{task.text}\n\nAnswer with memory_answer, which may give further tasks{others}."
     return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
 
 
 def tasks_tool(memory: Memory) -> Tool:
-    """Make the tool that gives the next task."""
-
     def memory_tasks(task: int | None = None) -> Result:
         """Give the next thing that this memory would ask a model, and claim it for ten minutes: you are its
         model. Call it when the user asks you to consolidate memory, and answer with memory_answer.
@@ -115,8 +112,6 @@ def tasks_tool(memory: Memory) -> Tool:
 
 
 def answer_tool(memory: Memory) -> Tool:
-    """Make the tool that takes the reply to a task."""
-
     def memory_answer(task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
         """Answer a task of memory_tasks. Gives what is wrong with the reply, or the next task.
 
@@ -139,8 +134,6 @@ def _answer_rows(result: Result) -> Iterator[str]:
 
 
 def ask_tool(memory: Reader) -> Tool:
-    """Make the tool that answers from memory, with the lines that the answer rests on."""
-
     def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
         """Answer a question from memory, with citations. Slower than search: a model reads what is found.
         Says so where memory holds nothing about it.
@@ -164,8 +157,7 @@ def _recorded_rows(result: Result) -> Iterator[str]:
 
 
 def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
-    """Make the tool that writes down what a client says before a model is asked, and draws from all that
-    waits. Only if `trust_user` can the caller say that a text is the user's."""
+    """Make the tool that records; only if `trust_user` can the caller say that a text is the user's."""
 
     def remember(
         text: Annotated[str, Rule(longest=50_000)],
@@ -215,8 +207,6 @@ def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
 
 
 def forget_tool(memory: Memory) -> tuple[Tool, Callable[..., Result]]:
-    """Make the tool that plans what is to be forgotten, and what does it."""
-
     def chosen(match: str | None, seqs: str | None, dry_run: bool = False) -> Forgotten:
         return memory.forget(parse_seqs(seqs) if seqs else (), match=match, dry_run=dry_run)
 

@@ -1,6 +1,5 @@
 """A library served to MCP clients: the SDK's server over what is offered (infinimem://doc/topics/home).
 
-Names, descriptions and schemas of the five tools are those of infinimem.tools; what MCP adds is in offers.py.
 No tool deletes before a person agreed. Calls run in threads: reads are snapshots and need no lock, what
 writes is kept in order by the store. Calls of a model have threads of their own: a slow one keeps no search
 waiting.
@@ -83,7 +82,6 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def listed(offer: Offer) -> types.Tool:
-    """Describe a tool as the protocol lists it."""
     tool, title, result = offer.tool, offer.row.get("title", offer.tool.name), offer.row.get("result", {})
     shape = {name: {"type": kind} for name, kind in result.items()}
     return types.Tool(
@@ -144,7 +142,7 @@ async def _approved(
         return _failed("nothing was done: the person did not agree")
     if (await plan()).get("question") != question:
         return _failed("nothing was done: other lines would go by now; call it again")
-    act = replace(offer, tool=replace(offer.tool, function=offer.approved))
+    act = replace(offer, tool=replace(offer.tool, function=offer.approved or offer.tool.function))
     return await anyio.to_thread.run_sync(_called, act, params.arguments or {})
 
 
@@ -158,7 +156,6 @@ class _Served:
         self.offered = offers(memory, self.reading, self._trust_user)
 
     def look(self, make: bool = False) -> bool:
-        """Return whether there is a library by now; it may be made for this."""
         if self._begin is not None and (memory := self._begin(make)) is not None:
             self._begin = None
             self._serve(memory)
@@ -277,8 +274,6 @@ def _unexpected(error: Exception) -> str:
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Serve the client at standard input and output until it hangs up."""
-
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -324,8 +319,7 @@ def _list_resources(memory: Reader, wanted: _Page) -> types.ListResourcesResult:
 
 
 def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    """Give a document's text, control characters made visible. Its address is looked up like any id, never
-    joined; MCPError if no document has it, or it cannot be read."""
+    """Give a document's text; its address is looked up like any id, never joined (MCPError if it is none)."""
     uri = wanted.uri
     if not uri.startswith(_PREFIX) or len(uri) > MAX_URI:
         raise MCPError(
@@ -349,8 +343,7 @@ def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> t
 
 
 def token_of(chosen: str | None) -> str:
-    """Return the token that was chosen, or a new one; UsageError if it is weak, or cannot stand in a
-    header."""
+    """Return the chosen token, or a new one; UsageError if it is weak, or cannot stand in a header."""
     if chosen is None:
         return secrets.token_urlsafe(32)
     if len(chosen) < SHORTEST or not (chosen.isascii() and chosen.isprintable()) or " " in chosen:
@@ -359,8 +352,7 @@ def token_of(chosen: str | None) -> str:
 
 
 def make_app(server: Any, names: list[str], token: str) -> Any:
-    """Make the ASGI application of a server that lets through who carries the token and calls it by one of
-    `names`, exactly."""
+    """Make the ASGI application that lets through who carries the token and calls it by one of `names`."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,
@@ -393,5 +385,4 @@ def _admits(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
 
 
 def serve_http(server: Any, address: str, listening: socket.socket, token: str) -> None:
-    """Serve until the process is told to end."""
     serve(make_app(server, names(address, listening), token), listening)

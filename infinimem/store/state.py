@@ -4,9 +4,8 @@
 
 Written after a turn is acknowledged, and never synced: it may be deleted, or lost with the power. Then all
 that was said before the newest cited turn counts as drawn from (turns are taken in order, so what is still to
-do is the end), and lines count as new. A copy serves nobody: the file names the place and the file it was
-made for. Elsewhere, where it is damaged or none of ours, it is deleted and made anew; a reader has an empty
-one in memory.
+do is the end), and lines count as new. What serves nobody, as a copy, is made anew (docs/FORMAT.md, Machine
+state); a reader has an empty one in memory.
 
 SQLite opens by path. So each look first sees, without following a link, that a plain file is there, and no
 journal beside it that leads elsewhere: SQLite would delete what that names. Who writes holds the lock.
@@ -46,7 +45,6 @@ BESIDE = ("journal", "wal", "shm")
 DRAWN, REFUSED = "drawn", "refused"
 """Lists of turns: drawn from (by a strategy of records `drawn-NAME`), and those that nothing came of."""
 LISTED = 20
-"""Seqs that a message names."""
 
 _SCHEMA = """
 CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
@@ -68,9 +66,6 @@ _WORDS = {
     sqlite3.SQLITE_BUSY: "another program holds it; try again",
     sqlite3.SQLITE_READONLY: "it may only be read, or is another meanwhile; try again",
 }
-
-
-# ── the file ────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Unusable(LibraryError):
@@ -165,7 +160,6 @@ _FORKED: list[State] = []
 
 
 def _open(files: Files) -> State:
-    """Return the connection to the file as it is now."""
     stamp, known = _look(files), files.state
     if known is not None and known.serves(stamp):
         return cast(State, known)
@@ -183,7 +177,6 @@ def _open(files: Files) -> State:
 
 
 def _look(files: Files) -> Stamp | None:
-    """Return the file's stamp; None where SQLite may open nothing."""
     with explained("read", PATH), suppress(FileNotFoundError, NotADirectoryError):
         folder, info = os.lstat(f"{files.root}/{FOLDER}"), os.lstat(f"{files.root}/{PATH}")
         is_plain = S_ISDIR(folder.st_mode) and S_ISREG(info.st_mode)
@@ -247,7 +240,6 @@ def _place(files: Files) -> str:
 
 
 def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
-    """Change the tables, all at once; in a new file, if there is none of use."""
     state = _open(files)
     if state.on_disk:
         with suppress(_Unusable):
@@ -305,9 +297,6 @@ def compact(files: Files) -> None:
         state.query("VACUUM")
     else:
         _make(files, state)
-
-
-# ── lists of turns ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,9 +437,6 @@ def unanswered_message(failed: Mapping[int, Unanswered]) -> str:
     return f"no usable answer about {turns} ({why}); what was said is recorded and found; {again}"
 
 
-# ── what models were asked ──────────────────────────────────────────────────────────────────────
-
-
 def usage_by_day(files: Files) -> Mapping[str, Usage]:
     """Return the usage by day (ISO 8601, UTC), oldest first."""
     return {day: Usage(*told) for day, *told in _open(files).query("SELECT * FROM usage ORDER BY day")}
@@ -469,9 +455,6 @@ def _add_usage(tables: sqlite3.Connection, day: str, usage: Usage) -> None:
         " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out",
         (day, usage.calls, usage.tokens_in, usage.tokens_out),
     )
-
-
-# ── lines as last seen ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,7 +514,6 @@ def _text(data: bytes) -> str:
 
 
 def _older(files: Files) -> list[str]:
-    """Return the text lists that earlier versions kept."""
     kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
     return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
 

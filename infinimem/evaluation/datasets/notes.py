@@ -69,8 +69,7 @@ def by_section(case: Case, question: Question, found: Sequence[Found]) -> Mappin
 
 
 def questions() -> list[Mapping[str, Any]]:
-    """Return the rows of notes.jsonl: id, split, group, question, gold (path, heading and, where a note has
-    that several times, which of them, from 1)."""
+    """Return rows with id, split, group, question, gold: path, heading and, of several, which, from 1."""
     text = files(__package__).joinpath("notes.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

@@ -164,13 +164,9 @@ def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
 
 
 def _adds(sentence: str, told: Collection[str]) -> bool:
-    """Whether an assistant says more than people told it, and than what it does."""
     if not sentence or sentence.endswith("?") or ENGLISH["echo"].match(sentence):
         return False
     return len(set(content_terms(sentence)).difference(told)) > 1 or not sentence.isascii()
-
-
-# ── words ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Word(NamedTuple):
@@ -179,7 +175,6 @@ class Word(NamedTuple):
     term: str
     surface: str
     named: bool
-    """Capitalised inside a sentence."""
     noun: bool
     before: str
 
@@ -203,7 +198,6 @@ def content_words(text: str) -> tuple[Word, ...]:
 
 
 def _is_noun(form: str, left: str, right: str) -> bool:
-    """Whether a word between these two may be a noun that stands by itself."""
     verbs = listed("before verbs")
     if right and right not in STOP_WORDS and right not in verbs:
         return False

@@ -18,8 +18,8 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from infinimem.embedders.base import text_key
 from infinimem.index.vectors import DIGITS, Matrix, Rows, Vectors, cosines, nearest, unchanged, vectors_of
+from infinimem.markdown.characters import text_key
 from infinimem.model import Finding, Located, Put
 from infinimem.store.lines import STEM
 from infinimem.store.records import held_by, stem
