@@ -127,8 +127,13 @@ class Run:
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
-            keeper, answerer, self._judge = map(self._client, self._models.values())
-            self._making = Making(out / _WORK, keeper, answerer, self._embedders, self._spending)
+            keeper, answerer, self._judge = (
+                Metered(
+                    llm if llm.name == OFFLINE else Cached(llm, out / REPLIES, request.run), self._spending
+                )
+                for llm in self._models.values()
+            )
+            self._making = Making(out / "work", keeper, answerer, self._embedders, self._spending)
             steps, self._failed = count(1), 0
             self._rows = rows
             self._step: Callable[[], None] = lambda: step(next(steps), total)
@@ -144,7 +149,7 @@ class Run:
                     "same command goes on from there"
                 ) from error
             if not request.keep and not self._failed:
-                shutil.rmtree(out / _WORK, ignore_errors=True)
+                shutil.rmtree(out / "work", ignore_errors=True)
             return Ended(len(rows.asked), self._failed)
 
     def config(self) -> dict[str, Any]:
