@@ -84,34 +84,21 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a method made of a question, best first; `answer` is None where none was asked for.
+    """What a method made of a question, best first, and what that is worth.
 
     Args:
+        answer: None where none was asked for.
         steps: of the reader, as its trace tells them; the last one of an answer names the lines cited.
-        failed: why the answerer's reply could not be used (llm/base.py: Failure).
+        failed: why the answerer's reply could not be used (llm/base.py: Failure); it is scored 0.
+        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
+        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
+        seconds: of finding and answering, without the judge.
     """
 
     found: tuple[Found, ...]
     answer: str | None = None
     steps: tuple[Mapping[str, Any], ...] = ()
     failed: str | None = None
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one method made of one question, and what that is worth.
-
-    Args:
-        drawn: what stands in for an answer that failed is scored 0, and nothing is judged.
-        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
-        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
-        seconds: of finding and answering, without the judge.
-    """
-
-    method: str
-    case: str
-    question: Question
-    drawn: Drawn
     scores: Mapping[str, float] = field(default_factory=dict)
     verdicts: Mapping[str, Any] = field(default_factory=dict)
     usage: Mapping[str, Usage] = field(default_factory=dict)

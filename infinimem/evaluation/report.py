@@ -272,42 +272,44 @@ def _said(value: Any) -> str:
 
 
 def _tables(report: Report) -> list[str]:
-    methods, measures = report["methods"], [name for name in _SHOWS["headline"] if name in report["measures"]]
-    compared = [name for name in _SHOWS["compared"] if name in measures]
-    ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
+    methods, notes = report["methods"], _SHOWS["notes"]
+    headline, compared, costs = (
+        [(one, ["mean", one], _PERCENT) for one in _SHOWS[which] if one in report["measures"]]
+        for which in ("headline", "compared", "costs")
+    )
+    counted: Column = ("questions", ["counted"], "")
+    macro = [(one, ["macro", one], how) for one, _, how in headline]
     tables = [
-        *(_quality(methods, what, measures) for what in ("questions", "categories")),
-        *(_comparison(methods, baseline, compared) for baseline in report["baselines"] if compared),
-        *(_by_category(methods, measure) for measure in compared),
-        *(_listed(methods, **table) for table in _SHOWS["table"]),
-        _costs(methods, [name for name in _SHOWS["costs"] if name in measures], ranks),
-        _phases(methods),
+        _listed(methods, "Quality, mean over questions", [counted, *headline], note=notes["quality"]),
+        _listed(methods, "Quality, mean over categories", [counted, *macro], note=notes["quality"]),
     ]
-    return [table for table in tables if table]
-
-
-def _quality(methods: Report, what: str, measures: Iterable[str]) -> str:
-    part = {"questions": "mean", "categories": "macro"}[what]
-    columns = [("questions", ["counted"], ""), *((one, [part, one], _PERCENT) for one in measures)]
-    note = "A measure is taken over the questions that have it."
-    return _listed(methods, f"Quality, mean over {what}", columns, note=note)
-
-
-def _comparison(methods: Report, baseline: str, measures: Iterable[str]) -> str:
-    columns = [(one, ["differences", baseline, one], "") for one in measures]
-    note = "Points, with the 95 % interval of a paired bootstrap; bold where the interval leaves out 0."
-    return _listed(methods, f"Difference to {baseline}", columns, ["differences", baseline], note)
-
-
-def _by_category(methods: Report, measure: str) -> str:
-    shown = _categories(methods, measure)
-    columns = [
-        ("over questions", ["mean", measure], _PERCENT),
-        ("over categories", ["macro", measure], _PERCENT),
-        *((label, ["categories", name, "mean", measure], _PERCENT) for label, name in shown.items()),
+    for baseline in report["baselines"] if compared else ():
+        needs = ["differences", baseline]
+        columns = [(one, [*needs, one], "") for one, *_ in compared]
+        tables.append(_listed(methods, f"Difference to {baseline}", columns, needs, notes["difference"]))
+    for measure, mean, how in compared:
+        shown = _categories(methods, measure)
+        columns = [("over questions", mean, how), ("over categories", ["macro", measure], how)]
+        columns += [(label, ["categories", name, "mean", measure], how) for label, name in shown.items()]
+        note = notes["category"] if list(shown) != list(shown.values()) else ""
+        tables.append(_listed(methods, f"{measure} by category", columns, note=note))
+    tables += [_listed(methods, **table) for table in _SHOWS["table"]]
+    ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
+    columns = [*costs, *_SHOWS["spent"], _SHOWS["read"][ranks], ("ms a question", ["question", "ms"], ",.0f")]
+    note = notes["costs"] + (notes["ranked"] if ranks else ".")
+    tables.append(_listed(methods, "Quality and costs", columns, note=note))
+    rows = [
+        [name, when, phase, *(f"{of[kind]:,}" for kind in ("calls", "tokens_in", "tokens_out"))]
+        for name, one in methods.items()
+        for when, spent in (("construction", one["construction"]), ("question", one["querying"]))
+        for phase, of in sorted(spent.items(), key=lambda pair: (-_sum(dict([pair])), pair[0]))
+        if of["calls"]
     ]
-    note = "A category in brackets is in no mean." if list(shown) != list(shown.values()) else ""
-    return _listed(methods, f"{measure} by category", columns, note=note)
+    heads = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
+    return [
+        *filter(None, tables),
+        *filter(None, [_table("Calls and tokens by phase, of the whole run", heads, rows)]),
+    ]
 
 
 def _categories(methods: Report, measure: str) -> dict[str, str]:
@@ -318,35 +320,6 @@ def _categories(methods: Report, measure: str) -> dict[str, str]:
         for name, of in one["categories"].items()
         if measure in of["mean"]
     }
-
-
-def _costs(methods: Report, measures: Iterable[str], ranks: bool) -> str:
-    read = ("tokens to all evidence", ["tokens_until_all", "p50"], ",.0f")
-    columns = [
-        *((one, ["mean", one], _PERCENT) for one in measures),
-        *_SHOWS["spent"],
-        read if ranks else ("evidence tokens", ["evidence_tokens"], ",.0f"),
-        ("ms a question", ["question", "ms"], ",.0f"),
-    ]
-    note = (
-        "Tokens are of models, in and out, without the judge's. Of the offline rules, the prompts count that "
-        "a model would have been sent, and their replies. Methods that share a library each carry what "
-        "making it took. KB: of the library's files, without indexes and vectors. Milliseconds on the clock, "
-        "of a question the median"
-    ) + ("; of half of the questions all evidence is in so many tokens, or fewer." if ranks else ".")
-    return _listed(methods, "Quality and costs", columns, note=note)
-
-
-def _phases(methods: Report) -> str:
-    rows = [
-        [name, when, phase, *(f"{of[kind]:,}" for kind in ("calls", "tokens_in", "tokens_out"))]
-        for name, one in methods.items()
-        for when, spent in (("construction", one["construction"]), ("question", one["querying"]))
-        for phase, of in sorted(spent.items(), key=lambda pair: (-_sum(dict([pair])), pair[0]))
-        if of["calls"]
-    ]
-    columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
-    return _table("Calls and tokens by phase, of the whole run", columns, rows)
 
 
 def _listed(

@@ -21,16 +21,17 @@ from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.methods import Embedders, Making, Method, method
 from infinimem.evaluation.metrics import grades, judge
-from infinimem.evaluation.model import Case, DataSet, Ingested, Question, Result
+from infinimem.evaluation.model import Case, DataSet, Drawn, Ingested, Question
 from infinimem.evaluation.spec import Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached
+from infinimem.model import Usage
 from infinimem.store.files import Files
 
 FILE, REPLIES = "run.db", "replies"
@@ -60,6 +61,7 @@ _KEPT = 50
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
 Step = Callable[[int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -188,35 +190,33 @@ class Run:
 
     def _do(self, workers: int, of: _Left) -> None:
         case, left = of
-        opened = in_order(lambda one: self._take_in(one[0], case), left, workers)
+        opened = in_order(
+            lambda one: self._try(partial(self._take_in, one[0], case), one[0], case), left, workers
+        )
         asked = [
             (spec, chosen, question)
             for (spec, questions), chosen in zip(left, opened, strict=True)
             if chosen is not None
             for question in questions
         ]
-        done = in_order(lambda one: self._ask(case, *one), asked, workers)
+        ask = self._spending.question()(self._ask)
+        done = in_order(
+            lambda one: self._try(partial(ask, case, *one), one[0], case, one[2].id), asked, workers
+        )
         if all(opened) and all(done) and not self._request.keep:
             for spec, _ in left:
                 if spec.way is not None:
                     self._making.remove(spec, case)
 
-    def _take_in(self, spec: Spec, case: Case) -> Method | None:
+    def _take_in(self, spec: Spec, case: Case) -> Method:
         chosen = method(spec, self._making)
-        is_done = self._try(lambda: self._rows.add(chosen.ingest(case)), spec, case)
-        return chosen if is_done else None
+        self._rows.take_in(chosen.ingest(case))
+        return chosen
 
-    def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
-        def ask() -> None:
-            with self._spending.question():
-                self._rows.add(self._result(case, spec, chosen, question))
-
-        return self._try(ask, spec, case, question.id)
-
-    def _try(self, do: Callable[[], None], spec: Spec, case: Case, question: str | None = None) -> bool:
+    def _try(self, do: Callable[[], T], spec: Spec, case: Case, question: str | None = None) -> T | None:
         """Do a step and tell of it, or note why it failed by itself; a model that is gone raises."""
         try:
-            do()
+            result = do()
         except ModelError:
             raise
         except Exception as error:
@@ -225,15 +225,14 @@ class Run:
             with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
                 self._failed += 1
-            return False
+            return None
         with self._lock:
             self._step()
-        return True
+        return result
 
-    def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
-        began = time.perf_counter()
+    def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
+        began, asks = time.perf_counter(), not self._request.retrieval_only
         with self._spending.account() as usage:
-            asks = not self._request.retrieval_only
             drawn = chosen.answer(question, self._request.budget) if asks else chosen.retrieve(question)
         seconds = round(time.perf_counter() - began, 4)  # scoring is no part of it
         scores = dict(self._benchmark.retrieval(case, question, drawn.found))
@@ -248,8 +247,9 @@ class Run:
         # Of a ranking its head is written down, of evidence every size.
         rest = drawn.found[_KEPT:] if asks else ()
         kept = (*drawn.found[:_KEPT], *(replace(item, text="") for item in rest))
-        drawn = replace(drawn, found=kept)
-        return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)
+        drawn = replace(drawn, found=kept, scores=scores, verdicts=verdicts, usage=usage, seconds=seconds)
+        self._rows.add(spec.text, case.name, question, drawn)
+        return True
 
 
 def _file(path: Path) -> dict[str, str]:
@@ -278,30 +278,39 @@ class Database:
         self.asked = set(rows.execute("SELECT method, history, question FROM result"))
         self.made = set(rows.execute("SELECT method, history FROM made"))
 
-    def add(self, record: Result | Ingested) -> None:
-        """Write a record down, unless one of the same question or case is."""
-        key = (record.method, record.case)
-        with self._lock, self._rows:
-            if isinstance(record, Ingested):
-                texts = (json.dumps(record.sizes), json.dumps(record.written))
-                row = (*key, record.seconds, record.turns, record.disk, *texts)
-                new = self._rows.execute("INSERT OR IGNORE INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-                question = ""
-                self.made.add(key)
-            else:
-                drawn, of = record.drawn, record.question
-                shown = sum(item.tokens for item in drawn.found)
-                text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
-                cells = (*key, of.id, of.category, of.counted, record.seconds, shown, drawn.failed, text)
-                insert = "INSERT OR IGNORE INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                new = self._rows.execute(insert, cells)
-                question = of.id
-                self.asked.add((*key, question))
-                scores = [(new.lastrowid, *pair) for pair in record.scores.items() if new.rowcount]
-                self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
+    def take_in(self, made: Ingested) -> None:
+        """Write down what making a case's library took, unless that is."""
+        key = (made.method, made.case)
+        texts = json.dumps(made.sizes), json.dumps(made.written)
+        cells = (*key, made.seconds, made.turns, made.disk, *texts)
+        self._add((*key, ""), "made", cells, made.usage, {})
+        self.made.add(key)
+
+    def add(self, method: str, case: str, of: Question, drawn: Drawn) -> None:
+        """Write down what a method made of a question, unless something is."""
+        key, shown = (method, case, of.id), sum(item.tokens for item in drawn.found)
+        record = {name: getattr(drawn, name) for name in ("answer", "steps", "failed", "verdicts")}
+        text = json.dumps({"found": [asdict(item) for item in drawn.found], **record})
+        cells = (None, *key, of.category, of.counted, drawn.seconds, shown, drawn.failed, text)
+        self._add(key, "result", cells, drawn.usage, drawn.scores)
+        self.asked.add(key)
+
+    def _add(
+        self,
+        key: tuple[str, str, str],
+        table: str,
+        cells: Sequence[Any],
+        usage: Mapping[str, Usage],
+        scores: Mapping[str, float],
+    ) -> None:
+        with self._lock, self._rows as rows:
+            marks = ", ".join("?" * len(cells))
+            new = rows.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", cells)
             if new.rowcount:
-                spent = [(*key, question, phase, *astuple(of)) for phase, of in record.usage.items()]
-                self._rows.executemany("INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?)", spent)
+                known = [(new.lastrowid, *pair) for pair in scores.items()]
+                rows.executemany("INSERT INTO score VALUES (?, ?, ?)", known)
+                spent = [(*key, phase, *astuple(of)) for phase, of in usage.items()]
+                rows.executemany("INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?)", spent)
 
 
 @contextmanager

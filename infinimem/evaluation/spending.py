@@ -27,7 +27,7 @@ from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder, Kind, Matrix
+    from infinimem.embedders.base import Kind, Matrix
 
 EMBEDDING = "embedding"
 
@@ -113,34 +113,25 @@ class Metered(Wrapper):
 class Booked:
     """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own."""
 
-    def __init__(self, embedder: Embedder, spending: Spending) -> None:
+    def __init__(self, embedder: Any, spending: Spending) -> None:
         self.name, self.semantic = embedder.name, embedder.semantic
-        self._embedder: Any = embedder
-        self._spending = spending
-        self._lock = threading.Lock()
+        self._embedder, self._spending = embedder, spending
+        self._lock, self._booked = threading.Lock(), Usage()
 
     @property
     def size(self) -> int:
-        with self._booking():
-            size: int = self._embedder.size
-        return size
+        return int(self._embedder.size)  # a call for it is booked with the next texts
 
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`; SpendingCapReached if nothing was sent."""
         self._spending.demand()
-        with self._booking():
-            vectors: Matrix = self._embedder.embed(texts, kind)
-        return vectors
-
-    @contextmanager
-    def _booking(self) -> Iterator[None]:
         with self._lock:
-            before = sum(self._embedder.usage.values(), Usage())
             try:
-                yield
+                vectors: Matrix = self._embedder.embed(texts, kind)
             finally:
-                if (spent := sum(self._embedder.usage.values(), Usage()) - before).calls:
-                    self._spending.add(EMBEDDING, spent)
+                before, self._booked = self._booked, sum(self._embedder.usage.values(), Usage())
+                self._spending.add(EMBEDDING, self._booked - before)
+        return vectors
 
 
 # ── before it is spent ──────────────────────────────────────────────────────────────────────────

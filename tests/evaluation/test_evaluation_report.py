@@ -12,25 +12,28 @@ from typing import Any
 import pytest
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.model import Drawn, Found, Ingested, Question, Result
+from infinimem.evaluation.model import Drawn, Found, Ingested, Question
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import FILE, opened
 
+Row = tuple[str, str, Question, Drawn]
 
-def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:
+
+def result(method: str, question: str, category: str, scores: Mapping[str, float]) -> Row:
     counted = category != "adversarial"
     asked = Question(question, "", category, (), counted=counted)
-    return Result(
-        method, "conv-1", asked, Drawn((Found("text", ("D1:1",), 100),)), scores, seconds=0.5, **rest
-    )
+    drawn = Drawn((Found("text", ("D1:1",), 100),), scores=scores, seconds=0.5)
+    return method, "conv-1", asked, drawn
 
 
-def write(out: Path, results: Sequence[Result], ingested: Sequence[Ingested] = (), **config: Any) -> Path:
-    methods = list(dict.fromkeys(item.method for item in results))
+def write(out: Path, results: Sequence[Row], ingested: Sequence[Ingested] = (), **config: Any) -> Path:
+    methods = list(dict.fromkeys(method for method, *_ in results))
     given = {"benchmark": "locomo", "data": {"file": "locomo10.json", "sha256": "ab12"}, "methods": methods}
     with opened(out, given | config, write=True) as rows:
-        for record in (*results, *ingested):
-            rows.add(record)
+        for row in results:
+            rows.add(*row)
+        for made in ingested:
+            rows.take_in(made)
     return out
 
 
