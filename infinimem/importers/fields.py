@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from importlib.resources import files
 from typing import Any
 
 from infinimem.model import Turn
@@ -29,6 +31,10 @@ RECALLED = "passages of recalled memory"
 OTHER = "records of another shape"
 
 Json = Mapping[str, Any]
+
+TOLD: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text("utf-8"))
+"""What other programs write, and by what it is told."""
+MARKS = {name: re.compile(re.sub(r"\n\s+", "", mark)) for name, mark in TOLD["patterns"].items()}
 
 ROLES: Mapping[str, str] = {
     **dict.fromkeys(("user", "human", "prompter"), "user"),
@@ -207,11 +213,6 @@ _FORMS = [
         rf"(?P<day>\d{{1,2}})(?P<mark>[-_./])(?P<month>\d{{1,2}})(?P=mark){_YEAR}",
     )
 ]
-_KEYS = re.compile(
-    r"date(?:time)?|day|(?:date|time)?created(?:at|on|date|time)?|creation(?:date|time)|createtime|pubdate|timestamp"
-    r"|(?:date)?(?:published|posted|written)(?:at|on|date)?|(?:publish|publication|entry|journal)date"
-)
-"""Of a header; case and what stands between words make no difference."""
 
 
 def day_of(text: str) -> str | None:
@@ -228,7 +229,7 @@ def is_day(text: str) -> bool:
 
 def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]:
     """Return the day of a note by its header, and the key that says it."""
-    keys = [key for key in values if _KEYS.fullmatch(re.sub(r"[\W_]", "", key).casefold())]
+    keys = [key for key in values if MARKS["header keys"].fullmatch(re.sub(r"[\W_]", "", key).casefold())]
     for key in sorted(keys, key=lambda key: key.casefold() != "date"):
         written = str(values[key])
         seconds = written if written.isdigit() and len(written) > 8 else None

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,6 @@ ANSWERED = "adversarial, answered"
 NOT_MENTIONED = "Not mentioned in the conversation"
 """What is expected of a question about something that was never said."""
 
-_CATEGORY = {str(number): name for number, name in CATEGORIES.items()}
 _ID = re.compile(r"D(\d+):(\d+)")
 _BETWEEN = re.compile(r",\s*(?:and\s+)?(?!\s*\d{4}\b)")
 """The parts of a list; a year belongs to its day."""
@@ -63,7 +63,7 @@ def locomo(path: Path, corrections: Path | None = None) -> Iterator[Case]:
     for record in entries(path, ("conversation", "qa")):
         said = history(LOCOMO, record, path.stem, path, "a conversation without sessions")
         (name,) = LOCOMO.names(record, path.stem)
-        yield Case(name, said, tuple(_locomo_questions(record, name, said, path, mended)))
+        yield Case(name, said, tuple(_locomo_questions(record, name, said, mended)))
 
 
 def locomo_words(question: Question, answer: str) -> Mapping[str, float]:
@@ -72,14 +72,12 @@ def locomo_words(question: Question, answer: str) -> Mapping[str, float]:
 
 
 def _locomo_questions(
-    record: Json, name: str, said: Sequence[Turn], path: Path, mended: Mapping[tuple[str, str], Json]
+    record: Json, name: str, said: Sequence[Turn], mended: Mapping[tuple[str, str], Json]
 ) -> Iterator[Question]:
     known = {turn.turn for turn in said if turn.turn}
     answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
     for number, row in enumerate(record["qa"]):
-        text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
-        if not isinstance(text, str) or category is None:
-            raise UsageError(f"question {number} of {name} in {path.name} has no text or no category 1 to 5")
+        text, category = str(row["question"]), CATEGORIES[int(row["category"])]
         right = mended.get((as_text(text), as_text(row.get("answer", ""))), {})
         gold = gold_turns(rows(right.get("correct_evidence", row.get("evidence"))), known)
         expected = as_text(right.get("correct_answer", row.get("answer", "")))
@@ -87,6 +85,7 @@ def _locomo_questions(
         if not counted and named in answered:
             category, expected = ANSWERED, as_text(row["adversarial_answer"])
         adversarial = category == ADVERSARIAL
+        parts = tuple(filter(None, map(str.strip, _BETWEEN.split(expected))))
         yield Question(
             id=named,
             text=text,
@@ -94,15 +93,9 @@ def _locomo_questions(
             expected=(NOT_MENTIONED,) if adversarial else (expected,),
             counted=counted,
             answerable=not adversarial,
-            parts=_parts(expected) if category == CATEGORIES[1] else (),
+            parts=parts if category == CATEGORIES[1] and parts[1:] else (),
             **evidence(gold, said),
         )
-
-
-def _parts(expected: str) -> tuple[str, ...]:
-    """Of an answer that is a list; none of any other."""
-    found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
-    return found if len(found) > 1 else ()
 
 
 # ── LoCoMo-Plus ─────────────────────────────────────────────────────────────────────────────────
@@ -174,12 +167,9 @@ def numbered(record: Json) -> Json:
     The official files call a session that holds the answer "answer_…", and models are shown the names.
     """
     names, dates = (rows(record.get(field)) for field in ("haystack_session_ids", "haystack_dates"))
-    times = [moment(date) or "" for date in dates]
-    times += [""] * (len(names) - len(times))
-    said = sorted(range(len(names)), key=lambda at: (times[at], at))
-    new: dict[str, str] = {}
-    for at in said:
-        new.setdefault(as_text(names[at]), f"s{len(new) + 1:03}")
+    dated = sorted(zip_longest(map(moment, dates), names), key=lambda pair: pair[0] or "")
+    old = dict.fromkeys(as_text(name) for _, name in dated)
+    new = {name: f"s{number:03}" for number, name in enumerate(old, 1)}
     gold = map(as_text, rows(record.get("answer_session_ids")))
     return {
         **record,
@@ -192,10 +182,10 @@ def _longmemeval_question(record: Json, name: str, said: Sequence[Turn]) -> Ques
     category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
     sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
     marked = frozenset(
-        f"{as_text(session)}_{position}"
+        f"{session}_{position}"
         for session, messages in sessions
-        for position, message in enumerate(rows(messages), 1)
-        if isinstance(message, dict) and message.get("has_answer")
+        for position, message in enumerate(messages, 1)
+        if message.get("has_answer")
     )
     labelled = marked & {turn.turn for turn in said if turn.turn}
     users = {turn.turn for turn in said if turn.role == "user"}
@@ -222,7 +212,6 @@ _QUESTIONS = "probing_questions.json"
 _ANSWERS = ("answer", "ideal_answer", "ideal_response", "ideal_summary", "expected_compliance")
 _LABEL = re.compile(r"\s*->->[^\n]*\Z")
 """Of the message in the plan that the conversation was made from, such as "->-> 1,1"; nobody said it."""
-_PLAN = "plan-"
 
 
 def beam(path: Path) -> Iterator[Case]:
@@ -263,11 +252,9 @@ def _beam_records(path: Path) -> Iterator[Json]:
 
 def _beam_turns(chat: Any) -> Iterator[Turn]:
     """The messages; a batch is a session. The 10M tier has plans of batches, whose ids may begin anew."""
-    parts = [part for part in rows(chat) if isinstance(part, dict)]
-    named = [("", batch) for batch in parts if "turns" in batch]
-    plans = [(key, value) for part in parts for key, value in part.items() if key.startswith(_PLAN)]
-    named += [(f"{plan}:", batch) for plan, value in plans for batch in rows(value)]
-    batches = [(plan, batch) for plan, batch in named if isinstance(batch, dict)]
+    batches = [("", batch) for batch in chat if "turns" in batch]
+    plans = [(key, value) for part in chat for key, value in part.items() if key.startswith("plan-")]
+    batches += [(f"{plan}:", batch) for plan, value in plans for batch in rows(value)]
     times: Counter[str] = Counter(as_text(message.get("id")) for _, one in batches for message in _said(one))
     time: str | None = None
     for number, (plan, batch) in enumerate(batches, 1):
@@ -288,17 +275,15 @@ def _beam_turns(chat: Any) -> Iterator[Turn]:
 
 def _said(batch: Json) -> Iterator[Json]:
     """A batch has turns, and a turn a list of messages."""
-    for turn in rows(batch.get("turns")):
-        for message in turn if isinstance(turn, list) else [turn]:
-            if isinstance(message, dict):
-                yield message
+    for turn in batch["turns"]:
+        yield from turn if isinstance(turn, list) else [turn]
 
 
 def _beam_questions(asked: Any, name: str, said: Sequence[Turn], path: Path) -> Iterator[Question]:
-    for ability, found in asked.items() if isinstance(asked, dict) else ():
-        for number, row in enumerate(rows(found)):
-            rubric = rows(row.get("rubric")) if isinstance(row, dict) else ()
-            if not rubric or not as_text(row.get("question") or ""):
+    for ability, found in asked.items():
+        for number, row in enumerate(found):
+            rubric = rows(row.get("rubric"))
+            if not rubric or not row.get("question"):
                 raise ValueError(f"{ability} {number} of {name}: no text, or no rubric")
             yield Question(
                 id=f"{name}-{ability}-{number}",
