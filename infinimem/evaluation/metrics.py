@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ModelNotConfigured
 from infinimem.evaluation.model import Question
-from infinimem.llm.base import LLM, Task
-from infinimem.llm.tasks import TEXT, list_of, object_of
+from infinimem.llm.base import LLM
+from infinimem.llm.offline.judge import says_nothing
+from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.model import Usage
-from infinimem.terms import MONTHS, fold, query_terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,12 +45,6 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_NOTHING = re.compile(
-    r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
-    r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
-)
-"""Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
-
 Piece = tuple[Collection[Hashable], int]
 """The ids that a piece of evidence holds, and its tokens."""
 
@@ -107,10 +101,6 @@ def tokens_until(pieces: Iterable[Piece], gold: Collection[Hashable]) -> int | N
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def says_nothing(text: str) -> bool:
-    return bool(_NOTHING.search(fold(text)))
 
 
 def normal(text: str) -> str:
@@ -224,21 +214,21 @@ def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float3
 
 # ── by a judge ──────────────────────────────────────────────────────────────────────────────────
 
-_ASKED = frozenset("question kind expected answer".split())
-_VERDICT = object_of(reason=TEXT, correct={"type": "boolean"})
+_YES = {"type": "boolean"}
+_VERDICT = partial(task, variables="question kind expected answer", max_tokens=256, reason=TEXT, correct=_YES)
 
-JUDGE = Task("judge_strict", _ASKED, _VERDICT, f"{__name__}:strict", 256)
+JUDGE = _VERDICT("judge_strict", rule="judge:strict")
 """Whether an answer says all of any of the wordings `expected`, by the rules for its `kind` (`_KINDS`)."""
 
-JUDGE_LENIENT = Task("judge_lenient", _ASKED, _VERDICT, f"{__name__}:lenient", 256)
+JUDGE_LENIENT = _VERDICT("judge_lenient", rule="judge:lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-JUDGE_RUBRIC = Task(
+JUDGE_RUBRIC = task(
     "judge_rubric",
-    frozenset("question kind rubric answer".split()),
-    object_of(verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"})),
-    f"{__name__}:rubric",
+    "question kind rubric answer",
     1024,
+    "judge:rubric",
+    verdicts=list_of(item=TEXT, reason=TEXT, met=_YES),
 )
 """Which items of a rubric, [{"id", "text"}, …] with ids from 1, an answer meets; `kind`: "list", too."""
 
@@ -278,8 +268,8 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
         verdict = {"correct": True, "reason": plain, "text": "", "usage": asdict(Usage())}
         return dict.fromkeys(_RULES, verdict), dict.fromkeys(grades(question), 1.0)
     verdicts: dict[str, Any] = {}
-    for rule, task in _RULES.items():
-        reply = llm.complete(task, {**told, "expected": list(question.expected)})
+    for rule, asked in _RULES.items():
+        reply = llm.complete(asked, {**told, "expected": list(question.expected)})
         verdict = {"correct": None, "reason": "", "text": reply.text, "usage": asdict(reply.usage)}
         verdicts[rule] = {**verdict, **(reply.data or {"failure": reply.failure})}
         if verdicts[rule]["correct"]:
@@ -344,46 +334,3 @@ def indifferent(methods: Mapping[str, Any]) -> str | None:
         return None
     what = "passed" if 1.0 in means else "failed"
     return f"the judge {what} every answer of every method: its grades tell nothing, choose a better one"
-
-
-# ── the rules that stand in for a judge ─────────────────────────────────────────────────────────
-
-_MONTH = {
-    name[:length].lower(): str(number) for number, name in enumerate(MONTHS, 1) for length in (3, len(name))
-}
-_INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
-"""What BEAM puts before an item of a rubric."""
-
-
-def strict(variables: Mapping[str, Any], wanted: float = 1.0) -> dict[str, Any]:
-    """Answer the task `judge_strict`: the share that is `wanted` of one expected answer's words is there."""
-    told = fold(variables["answer"])
-    unknown = says_nothing(told)
-    if variables["kind"] == "unanswerable":
-        reason = "the answer says" if unknown else "the answer does not say"
-        return {"reason": f"{reason} that it is not known", "correct": unknown}
-    if unknown or not told.strip():
-        return {"reason": "the answer does not know", "correct": False}
-    words = _words(told)
-    expected = filter(None, map(_words, variables["expected"]))
-    share = max((len(one & words) / len(one) for one in expected), default=0.0)
-    return {"reason": f"{share:.0%} of the expected words are in the answer", "correct": share >= wanted}
-
-
-lenient = partial(strict, wanted=0.5)
-"""Answer the task `judge_lenient`: half of the words of one expected answer are there."""
-
-
-def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
-    verdicts = []
-    for item in variables["rubric"]:
-        found = lenient({**variables, "expected": [_INTRODUCED.sub("", item["text"])]})
-        verdicts.append({"item": item["id"], "reason": found["reason"], "met": found["correct"]})
-    return {"verdicts": verdicts}
-
-
-def _words(text: str) -> frozenset[str]:
-    """The words that tell; months as numbers, dates and numbers in parts, so that formats do not matter."""
-    whole = (term for term in query_terms(text) if not any(char in term for char in "-./:"))
-    return frozenset(_MONTH.get(term, term) for term in whole)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from infinimem.grounding.sentences import any_of, common_terms, listed, split_speaker, tells_of_past
+from infinimem.grounding.sentences import common_terms, listed, patterns, split_speaker, tells_of_past
 from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES, Entry
 from infinimem.terms import fold, tokens
@@ -24,29 +24,7 @@ MOST = 100
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
-_OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!['’])")
-"""A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
-
-_CONTRACTED = r"(?:do|does|did|is|are|was|were|ha(?:s|ve|d)|ca|wo|could|should|would|must|need|ai)n'?t"
-_SAID = rf"\b(?:no|not|never|none|nobody|nothing|nowhere|nor|neither|without|cannot|{_CONTRACTED})\b"
-_GAVE_UP = r"\b(?:quit|(?:gave|given|giving) up|(?:stopp?(?:ed|ing)?|ceased)(?= \w+ing\b))\b"
-_NEGATION = re.compile(rf"{_SAID}|{_GAVE_UP}|\b(?:hardly|rarely|scarcely|seldom)\b")
-_OUTRIGHT = re.compile(rf"{_SAID}|\b(?:stopped|quit)\b")
-_NOT, _CANNOT = rf"\b(?:not|never|cannot|{_CONTRACTED})", r"\b(?:cannot|can not|(?:ca|could)n'?t)"
-_HARMLESS = re.compile(any_of("harmless").replace("CANNOT", _CANNOT).replace("NOT", _NOT))
-"""What only sounds like a negation of what follows."""
-_TERMS = re.compile(r"\b(?:until|till|unless|except|if|whether|in case|lest|wish(?:e[sd])?)\b")
-"""A clause with one of these says under which terms something is so; what holds otherwise is left open."""
-_ASKED = re.compile(rf" ?(?:(?:and|but|so|well|oh|hey|how|what|who|where|when) )?{_CONTRACTED}\b")
-"""How a negative question begins."""
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n|[。！？]")
-_CLAUSE_END = re.compile(
-    r"[;:()–—，]| -+ |,(?!(?: [\w'-]+){1,2},? n?or )"
-    r"| (?:and|but|because|so|although|though|while|whereas|yet|however|since)\b(?! [\w'-]+(?:[.!,;]|$))"
-)
-"""Where a clause ends; "meat, fish or eggs" and "meat and fish." stay in one."""
-_BEARS = re.compile(rf"\b{any_of('bearing')}\b")
-"""Other words that can bear a negation: who does not eat meat avoids it, or is a vegetarian."""
+ENGLISH = patterns("infinimem.grounding", "patterns.txt")
 
 
 # ── what is claimed ──────────────────────────────────────────────────────────────────────────────
@@ -55,13 +33,13 @@ _BEARS = re.compile(rf"\b{any_of('bearing')}\b")
 @lru_cache(maxsize=4096)  # a topic's lines are looked at each time that it is summed up
 def claims(text: str) -> Mapping[str, frozenset[str]]:
     """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
-    opening = {match[1] for match in _OPENING.finditer(text)}
+    opening = {match[1] for match in ENGLISH["opening"].finditer(text)}
     names = (word for word in _WORD.findall(text) if word[0].isupper() and word not in opening)
     return {
         "number": frozenset(_NUMBER.findall(fold(text))),
         "name": frozenset(fold(word).removesuffix("'s") for word in names) - listed("no names"),
         "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
-        "negation": frozenset({"not"} if _OUTRIGHT.search(fold(text)) else ()),
+        "negation": frozenset({"not"} if ENGLISH["outright"].search(fold(text)) else ()),
     }
 
 
@@ -117,7 +95,8 @@ def _loses_negation(text: str, origins: Sequence[str]) -> bool:
             denied.update(nearest if all(one.denied in words for one in nearest) else ())
     for clause, words in ours if denied else ():
         nearest = _nearest(words, said.values())
-        if any(_NEGATION.search(clause) or _bearing(clause) - _bearing(one.text) for one in nearest):
+        bears = _bearing(clause)
+        if any(ENGLISH["negation"].search(clause) or bears - _bearing(one.text) for one in nearest):
             denied.difference_update(nearest)
     return bool(denied)
 
@@ -133,34 +112,34 @@ def _nearest(words: frozenset[str], clauses: Collection[_Clause]) -> list[_Claus
 def _clauses(text: str) -> Sequence[_Clause]:
     return [
         _Clause(part, words, _denied(part, sentence.endswith("?")))
-        for sentence in _SENTENCE_END.split(fold(text))
-        for part in _CLAUSE_END.split(" ".join(sentence.split()))
+        for sentence in ENGLISH["sentence end"].split(fold(text))
+        for part in ENGLISH["clause end"].split(" ".join(sentence.split()))
         if (words := frozenset(_content(part)))
     ]
 
 
 def _denied(part: str, asked: bool) -> str:
     """The content word after a clause's negation; what comes later may be the circumstances."""
-    part = _HARMLESS.sub(" ", part) if _NEGATION.search(part) else ""
-    negations = [*_NEGATION.finditer(part)]
-    if len(negations) % 2 == 0 or _TERMS.search(part) or (asked and _ASKED.match(part)):
+    part = ENGLISH["only sounds"].sub(" ", part) if ENGLISH["negation"].search(part) else ""
+    negations = [*ENGLISH["negation"].finditer(part)]
+    if len(negations) % 2 == 0 or ENGLISH["terms"].search(part) or (asked and ENGLISH["asked"].match(part)):
         return ""
     return (_content(part[negations[0].end() :]) or [""])[0]
 
 
 def _governed(text: str) -> list[str]:
     """The next content word of each negation, sorted: texts that differ in it do not say the same."""
-    return sorted((_content(part) or [""])[0] for part in _NEGATION.split(fold(text))[1:])
+    return sorted((_content(part) or [""])[0] for part in ENGLISH["negation"].split(fold(text))[1:])
 
 
 def _content(text: str) -> list[str]:
     """The terms of the content words, in their order; those that say little only if there is nothing else."""
-    terms = [term for term in tokens(_NEGATION.sub(" ", text)) if term not in _terms_of("empty")]
+    terms = [term for term in tokens(ENGLISH["negation"].sub(" ", text)) if term not in _terms_of("empty")]
     return [term for term in terms if term not in _terms_of("little")] or terms
 
 
 def _bearing(text: str) -> frozenset[str]:
-    return frozenset(tokens(" ".join(_BEARS.findall(text))))
+    return frozenset(tokens(" ".join(ENGLISH["bears"].findall(text))))
 
 
 @cache
@@ -169,12 +148,6 @@ def _terms_of(name: str) -> frozenset[str]:
 
 
 # ── what says the same ───────────────────────────────────────────────────────────────────────────
-
-
-_LASTING = re.compile(rf"\b{any_of('lasting')}\b|['’](?:m|re|s|ve)\b", re.IGNORECASE)
-"""Words of what is so and stays so; where there is none, it may be an event in any language."""
-_PASSING = re.compile(rf"[\d?]|\b{any_of('passing')}\b|['’](?:m|re|s) (?:\w+ )?\w+ing\b|['’](?:ll|d)\b", re.I)
-"""Numbers, words of events and of what passes, and those that mean something else on another day."""
 
 
 def is_duplicate(one: str, other: str) -> bool:
@@ -189,8 +162,8 @@ def is_duplicate(one: str, other: str) -> bool:
 
 def lasts(text: str) -> bool:
     """Tell whether a text states, in English, what is so on one day as on another: "My bike is red"."""
-    passes = _PASSING.search(text) or tells_of_past(text)
-    return not passes and _LASTING.search(text) is not None
+    passes = ENGLISH["passes"].search(text) or tells_of_past(text)
+    return not passes and ENGLISH["lasts"].search(text) is not None
 
 
 def is_repetition(one: Entry, other: Entry) -> bool:

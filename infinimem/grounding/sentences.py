@@ -21,12 +21,18 @@ from infinimem.terms import DAYS, MONTHS, STOP_WORDS, tokens
 
 
 @cache
-def listed(name: str) -> frozenset[str]:
-    """Return the items of a list in english.txt."""
+def _lists() -> dict[str, frozenset[str]]:
     text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
     parts = (part.partition("\n") for part in text.split("\n# ")[1:])
-    items = next(items for head, _, items in parts if head.partition(":")[0] == name)
-    return frozenset(filter(None, re.split(r",\s+|\n", items)))
+    return {
+        head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
+        for head, _, items in parts
+    }
+
+
+def listed(name: str) -> frozenset[str]:
+    """Return the items of a list in english.txt."""
+    return _lists()[name]
 
 
 @cache
@@ -34,6 +40,21 @@ def any_of(name: str) -> str:
     """A pattern of any item of a list, with straight or curly apostrophes."""
     items = sorted(listed(name), key=lambda item: (-len(item), item))
     return f"(?:{'|'.join(items)})".replace("'", "['’]")
+
+
+def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
+    """Return a file's patterns by name; in one %NAME% is any item of that list, or another pattern."""
+    text = (resources.files(package) / file).read_text(encoding="utf-8").partition("\n\n")[2]
+    rows = re.findall(r"^([a-z ]+?)  +(.+(?:\n .+)*)", text, re.MULTILINE)
+    known = {name: re.sub(r"\n\s+", "", pattern) for name, pattern in rows}
+
+    def whole(pattern: str) -> str:
+        def named(match: re.Match[str]) -> str:
+            return whole(any_of(match[1]) if match[1] in _lists() else known[match[1]])
+
+        return re.sub("%([a-z ]+)%", named, pattern)
+
+    return {name: re.compile(whole(pattern), re.IGNORECASE) for name, pattern in known.items()}
 
 
 @cache
