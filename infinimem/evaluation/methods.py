@@ -26,8 +26,7 @@ from infinimem import tokens
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.datasets.notes import first_line
-from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Question
-from infinimem.evaluation.spec import BASELINES, LENGTHS, Spec
+from infinimem.evaluation.model import BASELINES, LENGTHS, Case, Drawn, Found, Ingested, Question, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.sentences import day_of, mentions
 from infinimem.index.vectors import Vectors

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.errors import ModelNotConfigured
 from infinimem.evaluation.model import Question
 from infinimem.llm.base import LLM
-from infinimem.llm.offline.judge import says_nothing
+from infinimem.llm.offline.tell import says_nothing
 from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.model import Usage
 
@@ -217,17 +217,17 @@ def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float3
 _YES = {"type": "boolean"}
 _VERDICT = partial(task, variables="question kind expected answer", max_tokens=256, reason=TEXT, correct=_YES)
 
-JUDGE = _VERDICT("judge_strict", rule="judge:strict")
+JUDGE = _VERDICT("judge_strict", rule="tell:strict")
 """Whether an answer says all of any of the wordings `expected`, by the rules for its `kind` (`_KINDS`)."""
 
-JUDGE_LENIENT = _VERDICT("judge_lenient", rule="judge:lenient")
+JUDGE_LENIENT = _VERDICT("judge_lenient", rule="tell:lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
 JUDGE_RUBRIC = task(
     "judge_rubric",
     "question kind rubric answer",
     1024,
-    "judge:rubric",
+    "tell:rubric",
     verdicts=list_of(item=TEXT, reason=TEXT, met=_YES),
 )
 """Which items of a rubric, [{"id", "text"}, …] with ids from 1, an answer meets; `kind`: "list", too."""
@@ -264,7 +264,12 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
         return _summary(llm, question, answer)
     if question.rubric:
         return _by_items(llm, told, "rubric", question.rubric)
-    if plain := _plainly_right(question, answer):
+    if question.answerable:
+        said = normal(answer)
+        plain = "says what is expected" if said and said in map(normal, question.expected) else ""
+    else:
+        plain = "says nothing, and nothing is expected" if says_nothing(answer) else ""
+    if plain:
         verdict = {"correct": True, "reason": plain, "text": "", "usage": asdict(Usage())}
         return dict.fromkeys(_RULES, verdict), dict.fromkeys(grades(question), 1.0)
     verdicts: dict[str, Any] = {}
@@ -316,14 +321,6 @@ def _by_items(
     if not met.keys() >= {item["id"] for item in items}:
         return {rule: {"failure": "SCHEMA_FAIL", **verdict}}, {}
     return {rule: verdict}, {f"judge {rule}": sum(met[item["id"]] for item in items) / len(items)}
-
-
-def _plainly_right(question: Question, answer: str) -> str:
-    """Why no judge is needed; "" where one is."""
-    if not question.answerable:
-        return "says nothing, and nothing is expected" if says_nothing(answer) else ""
-    said = normal(answer)
-    return "says what is expected" if said and said in map(normal, question.expected) else ""
 
 
 def indifferent(methods: Mapping[str, Any]) -> str | None:

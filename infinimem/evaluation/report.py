@@ -15,8 +15,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from infinimem.evaluation.metrics import paired_difference, percentile
+from infinimem.evaluation.model import OWN
 from infinimem.evaluation.runner import read
-from infinimem.evaluation.spec import OWN
 from infinimem.importers.fields import at
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from typing import Any, TypeVar
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.methods import Embedders, Making, Method, method
 from infinimem.evaluation.metrics import grades, judge
-from infinimem.evaluation.model import Case, DataSet, Drawn, Ingested, Question
-from infinimem.evaluation.spec import Spec, parse_all
+from infinimem.evaluation.model import Case, DataSet, Drawn, Ingested, Question, Spec, parse_all
 from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem import tokens
 from infinimem.errors import SpendingCapReached
 from infinimem.estimate import answering, making, reading
-from infinimem.evaluation.model import Case, Question
-from infinimem.evaluation.spec import Spec
+from infinimem.evaluation.model import Case, Question, Spec
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, OFFLINE, Reply, Task, Wrapper
 from infinimem.model import Usage

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from infinimem.model import Turn
+from infinimem.remote.endpoint import at as at
 from infinimem.terms import DAYS, MONTHS
 
 Skipped = Counter[str]  # what was left out: reason -> how many times
@@ -164,13 +165,6 @@ def objects(values: Iterable[Any], skipped: Skipped) -> Iterator[Json]:
             yield value
         else:
             skipped[OTHER] += 1
-
-
-def at(record: Any, *path: str) -> Any:
-    """Return the value at the end of a path of keys; None if there is none."""
-    for key in path:
-        record = record.get(key) if isinstance(record, dict) else None
-    return record
 
 
 def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:

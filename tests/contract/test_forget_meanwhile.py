@@ -10,8 +10,7 @@ import pytest
 from forget_library import holding
 
 from infinimem import Turn, open_memory
-from infinimem.llm.base import Reply, Task, Wrapper
-from infinimem.llm.connect import connect
+from infinimem.llm.base import Reply, Task, Wrapper, connect
 from infinimem.settings import ModelSettings
 from infinimem.user_folders import user_folder
 

@@ -13,7 +13,7 @@ from evaluation_data import case
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.methods import Embedders, Making, Method, method
-from infinimem.evaluation.spec import NAMES, parse, parse_all
+from infinimem.evaluation.model import NAMES, parse, parse_all
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task
