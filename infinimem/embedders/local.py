@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem import tokens
-from infinimem.embedders.base import Embedder, Kind, prefix_of, readable, unit
+from infinimem.embedders.base import MODELS, Embedder, Kind, prefix_of, readable, unit
 from infinimem.errors import InfinimemError, ModelNotConfigured, ModelUnavailable, UsageError, meant
 from infinimem.model import Usage
 from infinimem.remote.endpoint import Endpoint, Refused, used
@@ -352,13 +352,6 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
 
 
 _MODEL = "text-embedding-3-small"
-_SIZES = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-"""Source: OpenAI's page on embeddings; the size of another model is asked of the server."""
-_INPUT_TYPES: Mapping[str, Mapping[Kind, str]] = {
-    "voyage-": {"query": "query", "passage": "document"},
-    "nvidia/": {"query": "query", "passage": "passage"},
-}
-"""What servers call kinds of texts, by the beginning of a model's name. Source: their pages on embeddings."""
 _TEXTS, _SHARE = 64, 1600  # of one request, characters of each; a server that takes less is asked in halves
 _LARGEST = 8 * 1024 * 1024  # bytes of a reply: 64 vectors of 5,000 numbers, each written out in full
 _WIDEST = 16_384  # numbers of a vector; no model gives as many
@@ -400,14 +393,16 @@ class OpenAIEmbedder:
             instead="the embedder 'lexical'",
         )
         self.host = self._endpoint.host
-        self._types = next((told for name, told in _INPUT_TYPES.items() if self.model.startswith(name)), {})
+        self._types: Mapping[Kind, str] = next(
+            (told for name, told in MODELS["input_types"].items() if self.model.startswith(name)), {}
+        )
         told = self._types.get("passage") or prefix_of(self.model, "passage").strip()
         self.name = f"openai {self.model} at {self.host}" + (f", {told}" if told else "")
 
     @cached_property
     def size(self) -> int:
         """See `Embedder.size`; of a model that is not known the server is asked once."""
-        return _SIZES.get(self.model) or len(self._rows(["size"], "passage")[0])
+        return MODELS["sizes"].get(self.model) or len(self._rows(["size"], "passage")[0])
 
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`; of a long text the first 20,000 characters count."""

@@ -11,7 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from infinimem.grounding.sentences import common_terms, listed, patterns, split_speaker, tells_of_past
+from infinimem.grounding.sentences import (
+    ENGLISH,
+    common_terms,
+    listed,
+    split_speaker,
+    tells_of_past,
+)
 from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES, Entry
 from infinimem.terms import fold, tokens
@@ -24,7 +30,6 @@ MOST = 100
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
-ENGLISH = patterns("infinimem.grounding", "patterns.txt")
 
 
 # ── what is claimed ──────────────────────────────────────────────────────────────────────────────

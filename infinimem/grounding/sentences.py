@@ -57,6 +57,9 @@ def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
     return {name: re.compile(whole(pattern), re.IGNORECASE) for name, pattern in known.items()}
 
 
+ENGLISH = patterns("infinimem.grounding", "patterns.txt")
+
+
 @cache
 def common_terms() -> frozenset[str]:
     """Terms that tell nothing about a topic: function words and common words, stemmed."""
@@ -71,16 +74,6 @@ def asks(what: Literal["advice", "all", "ever", "past", "when", "my words"], que
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W_a-z])|(?<=[。！？])")
-_ABBREVIATION = re.compile(
-    rf"\b(?:{any_of('abbreviations')}|[A-Za-z])\.\Z"
-    r"|\b(?:im|vom|zum|zur|beim|der|das|den|dem|des) \d{1,3}\.\Z|[a-z]{3,9}\.? \d{1,2}, \d{1,2}\.\Z",
-    re.IGNORECASE,
-)
-"""What ends in a full stop that ends no sentence: abbreviations, initials, German ordinals, "April 1, 2."."""
-_BEFORE_NUMBER = re.compile(rf"\b{any_of('before numbers')}\.\Z", re.IGNORECASE)
-_NUMBER = re.compile(
-    rf"[\"'“‘(\[]?(?:\d|(?:{'|'.join(MONTHS)}|Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b)"
-)
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _NUMERAL = re.compile(r"\s*\(?\d{1,6}\.")
 _SPEAKER = re.compile(r"\A([^\W\d_][\w .'’-]{0,39}): ")
@@ -98,9 +91,10 @@ def sentences(text: str) -> Iterator[str]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
         at, end = match.start(), match.end()
-        if _ABBREVIATION.search(text[max(start, at - 24) : at]) or _NUMERAL.fullmatch(text, start, at):
+        before, numeral = text[max(start, at - 24) : at], _NUMERAL.fullmatch(text, start, at)
+        if numeral or ENGLISH["abbreviation"].search(before):
             continue
-        if _NUMBER.match(text, end) and _BEFORE_NUMBER.search(text[max(start, at - 8) : at]):
+        if ENGLISH["number"].match(text, end) and ENGLISH["before number"].search(before[-8:]):
             continue
         if sentence := text[start:end].strip():
             yield sentence
@@ -180,27 +174,27 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     if span is None:
         return False
     for text, said in told:
-        text = _RATE.sub(" , ", text)
+        text = ENGLISH["rate"].sub(" , ", text)
         times = mentions(text, said) if said else []
         for first, last in (meant for mention in times for meant in mention.spans):
             slack = timedelta(days=1 + (last - first).days // 7)
             if span[0] <= last + slack and first <= span[1] + slack:
                 return True
-        if not times and _TEMPORAL.search(text):
+        if not times and ENGLISH["temporal"].search(text):
             return True
     return False
 
 
 def tells_of_past(text: str) -> bool:
     """Whether a verb of a text does, or the text names a day, a month or a span of time."""
-    return "past" in _tenses(text) or _TEMPORAL.search(text) is not None
+    return "past" in _tenses(text) or ENGLISH["temporal"].search(text) is not None
 
 
 def mentions(text: str, said: date) -> list[Mention]:
     """The times that a text names, read against the day on which it was said."""
     times: list[Mention] = []
     for sentence in sentences(text):
-        for pattern, read in _PATTERNS:
+        for name, read in _READERS.items():
 
             def take(match: re.Match[str], read: _Reader = read) -> str:
                 try:
@@ -209,7 +203,7 @@ def mentions(text: str, said: date) -> list[Mention]:
                     return match[0]
                 return " , "
 
-            sentence = pattern.sub(take, sentence)
+            sentence = ENGLISH[name].sub(take, sentence)
     return times
 
 
@@ -251,27 +245,14 @@ _Reader = Callable[[re.Match[str], date], Iterable[Span]]
 _SIDES = {"last": -1, "past": -1, "this": 0, "next": 1}
 _NEAR_DAYS = {"day before yesterday": -2, "day after tomorrow": 2, "last night": -1, "yesterday": -1}
 _NEAR_DAYS |= {"tomorrow": 1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0}
-_NUMBERS = {
-    word: count for count, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
-}
-_NUMBERS |= {"a": 1, "an": 1}
+_NUMBERS = {"a": 1, "an": 1}
+_NUMBERS |= dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _SEASONS = "spring summer autumn fall winter".split()
 _DAYS, _MONTHS = [day.lower() for day in DAYS], [name.lower() for name in MONTHS]
-_TENSES = re.compile(
-    "|".join(f"(?P<{name}>{any_of(name)})" for name in ("future", "open", "past", "now")), re.I
-)
-"""Verbs, and words (`open`) after which a date is mostly not that of the verb before: the concert's for which
-tickets were bought, the move's on which was agreed."""
-_CLAUSE = re.compile(any_of("clause ends"), re.I)
-_OTHER_TIMES = re.compile(any_of("other times"), re.I)
-_SUBJECT = re.compile(r"[,\s]*(?:(?:I|we|he|she|they|you|it)\b)?", re.I)
-_TEMPORAL = re.compile(
-    rf"\b(?:{any_of('times')}|{'|'.join(_DAYS)}|{'|'.join(_MONTHS)}|(?:19|20)\d\d)\b", re.I
-)
 
 
 def _tenses(text: str) -> list[str | None]:
-    return [verb.lastgroup for verb in _TENSES.finditer(text)]
+    return [verb.lastgroup for verb in ENGLISH["tenses"].finditer(text)]
 
 
 def _past(match: re.Match[str]) -> bool | None:
@@ -279,12 +260,12 @@ def _past(match: re.Match[str]) -> bool | None:
     does. It stands before the date in the same clause; else, if the date comes first, right behind it."""
     before = match.string[max(0, match.start() - NEARBY) : match.start()]
     after = match.string[match.end() : match.end() + NEARBY]
-    if _OTHER_TIMES.search(before) or _OTHER_TIMES.search(after):
+    if ENGLISH["another time"].search(before) or ENGLISH["another time"].search(after):
         return None
-    left = _CLAUSE.split(before)[-1]
+    left = ENGLISH["clause"].split(before)[-1]
     tenses = _tenses(left)
     if not tenses and len(left.split()) < 4:
-        right = _CLAUSE.split(_SUBJECT.sub("", after, count=1))[0]
+        right = ENGLISH["clause"].split(ENGLISH["subject"].sub("", after, count=1))[0]
         tenses = _tenses(" ".join(right.split()[:4]))
     if "open" in tenses or not tenses:
         return None
@@ -345,32 +326,17 @@ def _named(match: re.Match[str], said: date) -> Iterable[Span]:
     return spans if soon or (which and meant[0] <= said <= meant[1]) else [meant]
 
 
-_N = rf"(?:a few|several|some|a couple(?: of)?|(?P<n>\d{{1,3}}|{'|'.join(_NUMBERS)}))"
-_PERIOD = rf"(?P<unit>week|weekend|month|year|{'|'.join(_SEASONS)})"
-_UNIT = r"(?P<unit>day|week|weekend|month|year)s?"
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
-_NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
-_WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
-_WHICH = r"(?P<which>last|past|this|next)"
-_TABLE: tuple[tuple[str, _Reader], ...] = (
-    (r"\b(?P<date>(?:19|20)\d\d-\d\d(?:-\d\d)?)\b", lambda match, said: [_period(match["date"])]),
-    (rf"\b{_NTH} (?:of )?{_MONTH}(?:,? {_YEAR})?\b", _named),
-    (rf"\b{_MONTH} {_NTH}\b(?!:)(?:,? {_YEAR}\b)?", _named),
-    (rf"\b{_MONTH},? (?:of )?{_YEAR}\b", _named),
-    (rf"\b(?:(?P<which>last|next)|in|during|since|until|by|early|late|mid)[ -]{_MONTH}\b", _named),
-    (
-        r"\b(?:in|since|during|year|early|late|mid|until|from|to|of)[ -](?P<date>(?:19|20)\d\d)(?![-\d])",
-        lambda match, said: [_period(match["date"])],
-    ),
-    (
-        rf"\b(?P<near>{'|'.join(_NEAR_DAYS)})\b",
-        lambda match, said: [_away(said, "day", _NEAR_DAYS[match["near"].lower()])],
-    ),
-    (rf"\b{_N} {_UNIT} (?P<side>ago|back|earlier|from now)\b", _counted),
-    (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
-    (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
-    (rf"\b(?:{_WHICH} |on |since |by |until ){_WEEKDAY}\b(?! (?:of|\w+(?:ing|noon|ght)s)\b)", _weekday),
-)
-_RATE = re.compile(rf"\b\d+ \w+ in an? {_UNIT}\b", re.IGNORECASE)
-"""How often something happens, or how fast: no time of it."""
-_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)
+_READERS: dict[str, _Reader] = {
+    "iso date": lambda match, said: [_period(match["date"])],
+    "day month": _named,
+    "month day": _named,
+    "month year": _named,
+    "in month": _named,
+    "in year": lambda match, said: [_period(match["date"])],
+    "near": lambda match, said: [_away(said, "day", _NEAR_DAYS[match["near"].lower()])],
+    "ago": _counted,
+    "in some": _counted,
+    "period": _beside,
+    "weekday": _weekday,
+}
+"""Patterns of dates, in the order in which they are looked for."""
