@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from infinimem import answer as answering
 from infinimem import tokens
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
-from infinimem.evaluation.datasets.notes import first_line
+from infinimem.evaluation.datasets.abilities import first_line
 from infinimem.evaluation.model import BASELINES, LENGTHS, Case, Drawn, Found, Ingested, Question, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.sentences import day_of, mentions
@@ -75,8 +74,14 @@ class Embedders:
         """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
         if spec.way is not None:
             return self.memory(spec.embedder)
-        takes = "embedder" in BASELINES[spec.name]
-        return self._of(spec.embedder or self.name or self._fallback) if takes else None
+        if "embedder" not in BASELINES[spec.name]:
+            return None
+        if named := spec.embedder or self.name:
+            return self._of(named)
+        for name in _LOCAL:
+            with suppress(ModelNotConfigured):
+                return self._of(name)
+        return self._of("lexical")
 
     def vectors(self, spec: Spec) -> Vectors:
         """The vectors of a baseline, in memory: histories of a data set share sessions, and methods texts."""
@@ -100,14 +105,6 @@ class Embedders:
                 counts = hasattr(found, "usage")
                 self._known[name] = Booked(found, self._spending) if counts else found
             return self._known[name]
-
-    @cached_property
-    def _fallback(self) -> str:
-        for name in _LOCAL:
-            with suppress(ModelNotConfigured):
-                self._of(name)
-                return name
-        return "lexical"
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from pickle import UnpicklingError
@@ -227,9 +228,10 @@ class Spec:
 
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
-        lines = [] if self.way is None else [f"strategy = {_toml(self.way.strategy)}"]
+        toml = partial(json.dumps, ensure_ascii=False)  # of a number, a truth value and a text the same
+        lines = [] if self.way is None else [f"strategy = {toml(self.way.strategy)}"]
         for group, values in (self._making if building else self.settings).items():
-            lines += [f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
+            lines += [f"[{group}]", *(f"{key} = {toml(value)}" for key, value in values.items())]
         return "\n".join([*lines, ""])
 
     @property
@@ -325,7 +327,3 @@ def _value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     return found if isinstance(found, bool | int | float) else text
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)  # of a number, a truth value and a text also TOML

@@ -12,7 +12,7 @@ import pytest
 from evaluation_data import request, results
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets import benchmark, notes
+from infinimem.evaluation.datasets import abilities, benchmark
 from infinimem.evaluation.model import Case, Found
 from infinimem.evaluation.runner import Run
 
@@ -39,7 +39,7 @@ ASKED: list[dict[str, Any]] = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of small collections, and questions about them."""
     rows = [{"split": "dev", "group": "plain", **row} for row in ASKED]
-    monkeypatch.setattr(notes, "questions", lambda: rows)
+    monkeypatch.setattr(abilities, "note_questions", lambda: rows)
     for name, text in FILES.items():
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)

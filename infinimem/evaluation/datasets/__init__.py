@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets import abilities, dialogues, notes, reading
+from infinimem.evaluation.datasets import abilities, dialogues, reading
 from infinimem.evaluation.model import Answered, DataSet, Load, Retrieval
 
 ABOUT: Mapping[str, Mapping[str, str]] = tomllib.loads(
@@ -47,6 +47,10 @@ def benchmark(name: str, corrections: Path | None = None, split: str | None = No
         "precisionmembench": (abilities.precisionmembench, abilities.precise, reading.unscored),
         "perltqa": (dialogues.perltqa, reading.by_session, reading.by_words),
         "dialsim": (dialogues.dialsim, reading.unscored, reading.by_choice),
-        "notes": (partial(notes.load, split=split or "dev"), notes.by_section, reading.unscored),
+        "notes": (
+            partial(abilities.notes, split=split or "dev"),
+            abilities.by_section,
+            reading.unscored,
+        ),
     }
     return DataSet("notes-held" if split == "held" else name, *how[name])

@@ -1,23 +1,28 @@
-"""Data sets that ask for one ability each and mostly need no judge: MemoryAgentBench, PersonaMem and
-PrecisionMemBench."""
+"""Data sets that ask for one ability each and mostly need no judge: MemoryAgentBench, PersonaMem,
+PrecisionMemBench, and our questions (notes.jsonl) about two public collections of hand-kept notes, each with
+the sections that answer it. docs/BENCHMARKS.md says where the notes are, and how the questions were made.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
-import tomllib
+import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from lzma import LZMAError
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.dialogues import ABSTENTION, KINDS, numbered
+from infinimem.evaluation.datasets.dialogues import ABSTENTION, numbered
 from infinimem.evaluation.datasets.reading import (
+    TOLD,
     as_text,
     by_session,
     by_words,
@@ -30,13 +35,13 @@ from infinimem.evaluation.datasets.reading import (
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.exports import LONGMEMEVAL, MEMORYAGENTBENCH
 from infinimem.importers.fields import Json, moment, role_of, rows
+from infinimem.markdown.document import Document
+from infinimem.markdown.sections import partitions
 from infinimem.model import Turn
+from infinimem.store.folders import is_inside
 
 # ── MemoryAgentBench ────────────────────────────────────────────────────────────────────────────
 
-_SOURCES: Mapping[str, tuple[str, str, str]] = tomllib.loads(
-    files(__package__).joinpath("sources.toml").read_text("utf-8")
-)["sources"]
 _LABEL = re.compile(r"(?m)^(label: *\S+)[^\S\n]*$")
 _BESIDE = re.compile(r"^.*/|\([^()]*\)|[>_-]|[\"*]")
 """Of a movie's name what does not count."""
@@ -52,9 +57,9 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
             if not MEMORYAGENTBENCH.matches(record):
                 raise ValueError(f"{file.name} has no text and questions")
             (source,) = MEMORYAGENTBENCH.names(record, "")
-            match = next((known for one in _SOURCES if (known := re.fullmatch(one, source))), None)
+            match = next((known for one in TOLD["sources"] if (known := re.fullmatch(one, source))), None)
             if match is None or not source.startswith(only):
-                there = only or ", ".join(re.split(r"\\|\(", one)[0] for one in _SOURCES)
+                there = only or ", ".join(re.split(r"\\|\(", one)[0] for one in TOLD["sources"])
                 raise UsageError(
                     f"{file.name} has the source {source!r}, which is not scored here: {there} is"
                 )
@@ -78,7 +83,7 @@ def _contexts(record: Json, name: str, path: Path) -> tuple[Turn, ...]:
 def _tasks(
     record: Json, name: str, match: re.Match[str], said: Sequence[Turn], path: Path
 ) -> Iterator[Question]:
-    label, measure, graded = _SOURCES[match.re.pattern]
+    label, measure, graded = TOLD["sources"][match.re.pattern]
     about, asked, answers = record.get("metadata") or {}, record["questions"], rows(record["answers"])
     movies = _movies(path) if measure == "Recall@5" else {}
     keys = ("question_types", "question_dates", "question_ids", "haystack_sessions")
@@ -98,7 +103,7 @@ def _tasks(
             asked=moment(day),
             answerable=not never,
             rubric=tuple(map(as_text, rows(about.get("keypoints")))) if measure == "points" else (),
-            kind=KINDS.get(kind, graded) if measure == "judge" else graded,
+            kind=TOLD["kinds"].get(kind, graded) if measure == "judge" else graded,
             about={"measure": measure, "movies": frozenset(movies.values())},
             **{
                 **evidence({turn.turn or "" for turn in gold}, gold),
@@ -318,3 +323,126 @@ def precise(case: Case, question: Question, found: Sequence[Found]) -> dict[str,
         right |= {*pinned} & set(only or ())
         scores["drift"] = 1 - len(right) / len(relevant) if relevant else 0.0
     return scores
+
+
+# ── notes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+COLLECTIONS = ("til", "EIPs")
+CUTS = (5, 10)
+
+
+def notes(path: Path, split: str) -> Iterator[Case]:
+    """Yield a case for each collection: of an archive, or a folder of archives (notes_til.tar.xz) or of what
+    they hold (til/), in the half "dev", or "held" for the questions that no choice may be made by. A turn is
+    a block of a note; its id says where that is. UsageError if there are no notes, or one lacks a section of
+    a label."""
+    asked, found = note_questions(), 0
+    for name in COLLECTIONS:
+        held = read_notes(path, name)
+        found += len(held)
+        rows = [row for row in asked if row["split"] == split and row["gold"][0][0].startswith(f"{name}/")]
+        if held:
+            blocks = (turn for doc, data in held.items() for turn in _blocks(doc, data))
+            yield Case(name, tuple(blocks), tuple(_note_question(row, held) for row in rows), held)
+    if not found:
+        raise UsageError(f"no notes at {path}: give notes_til.tar.xz, notes_EIPs.tar.xz or their folder")
+
+
+def by_section(case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
+    """Measures by section and by document ("doc …").
+
+    A hit has the sections that its block touches; one without a gold section, or with one that an earlier
+    hit had, still takes a place. Documents are ranked by their best hit.
+    """
+    gold = [_place(section) for section in question.turns]
+    ranked: list[str] = []
+    docs: list[str] = []
+    for rank, item in enumerate(found[: metrics.CUTS[-1]]):
+        for doc, first, last in map(_place, item.turns):
+            touched = [
+                _id(doc, start, end)
+                for other, start, end in gold
+                if other == doc and first <= end and last >= start
+            ]
+            ranked += [section for section in touched if section not in ranked] or [f"{rank}"]
+            docs.append(doc)
+    return {
+        **metrics.measures(ranked, question.turns, CUTS),
+        "MRR": metrics.reciprocal_rank(ranked, question.turns),
+        **metrics.measures(docs, question.sessions, CUTS, "doc "),
+        "doc MRR": metrics.reciprocal_rank(dict.fromkeys(docs), question.sessions),
+    }
+
+
+def note_questions() -> list[Mapping[str, Any]]:
+    """Return rows with id, split, group, question, gold: path, heading and, of several, which, from 1."""
+    text = files(__package__).joinpath("notes.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def read_notes(path: Path, name: str) -> dict[str, bytes]:
+    """Return the notes of a collection by path; UsageError if its archive is damaged or leads elsewhere."""
+    archive = path if path.is_file() else path / f"notes_{name}.tar.xz"
+    if archive.is_file():
+        found = _packed(archive)
+    else:
+        below = sorted((path / name).rglob("*.md"))
+        found = {file.relative_to(path).as_posix(): file.read_bytes() for file in below}
+    return {doc: found[doc] for doc in sorted(found) if doc.startswith(f"{name}/")}
+
+
+def first_line(turn: str) -> int:
+    """Where a block begins, by the id that it has as a turn."""
+    return _place(turn)[1]
+
+
+def _packed(archive: Path) -> dict[str, bytes]:
+    found = {}
+    try:
+        with tarfile.open(archive, "r:xz") as tar:
+            for member in tar:
+                if not is_inside(member.name):
+                    raise UsageError(f"{archive.name} names a file outside its folder: {member.name!r}")
+                if member.isfile() and member.name.endswith(".md") and (file := tar.extractfile(member)):
+                    found[member.name] = file.read()
+    except (OSError, EOFError, LZMAError, tarfile.TarError) as error:
+        raise UsageError(f"{archive.name} is no archive that can be read: {error}") from error
+    return found
+
+
+def _note_question(row: Mapping[str, Any], notes: Mapping[str, bytes]) -> Question:
+    gold = frozenset(_section(notes, *label) for label in row["gold"])
+    docs = frozenset(_place(section)[0] for section in gold)
+    return Question(row["id"], row["question"], row["group"], (), gold, docs)
+
+
+def _section(notes: Mapping[str, bytes], doc: str, title: str, ordinal: int = 1) -> str:
+    """The lines of a section with those of the sections in it."""
+    document = Document.parse(doc, notes.get(doc, b""))
+    named = [heading for heading in document.headings if heading.title == title]
+    if len(named) < ordinal:
+        raise UsageError(f"{doc} has no section {title!r}: the questions are about other notes")
+    head = named[ordinal - 1]
+    below = (other for other in document.headings if other.line > head.line)
+    after = (other.line for other in below if other.level <= head.level)
+    return _id(doc, head.line, next(after, len(document.lines) + 1) - 1)
+
+
+def _blocks(doc: str, data: bytes) -> Iterator[Turn]:
+    """The note's path stands where a speaker does, so that baselines know it too."""
+    document = Document.parse(doc.removesuffix(".md"), data)
+    header = [(1, document.header.end)] if document.header.end else []
+    for first, last in (*header, *((part.start_line, part.end_line) for part in partitions(document))):
+        text = document.text(first, last)
+        yield Turn(text, speaker=document.id, session=doc, turn=_id(doc, first, last))
+
+
+def _id(doc: str, first: int, last: int) -> str:
+    return f"{doc}:{first}-{last}"
+
+
+def _place(section: str) -> tuple[str, int, int]:
+    doc, _, lines = section.rpartition(":")
+    first, _, last = lines.partition("-")
+    return doc, int(first), int(last)

@@ -17,6 +17,7 @@ from typing import Any
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.datasets.reading import (
+    TOLD,
     as_text,
     by_words,
     entries,
@@ -143,12 +144,6 @@ def locomo_plus(path: Path) -> Iterator[Case]:
 # ── LongMemEval ─────────────────────────────────────────────────────────────────────────────────
 
 ABSTENTION = "abstention"
-KINDS = {
-    "single-session-preference": "preference",
-    "temporal-reasoning": "time",
-    "knowledge-update": "update",
-}
-"""Categories whose answers are graded in a way of their own."""
 _FIELDS = ("question_id", "question_type", "question", "answer", "question_date", "haystack_sessions")
 
 
@@ -168,7 +163,7 @@ def numbered(record: Json) -> Json:
     """
     names, dates = (rows(record.get(field)) for field in ("haystack_session_ids", "haystack_dates"))
     dated = sorted(zip_longest(map(moment, dates), names), key=lambda pair: pair[0] or "")
-    old = dict.fromkeys(as_text(name) for _, name in dated)
+    old = dict.fromkeys(as_text(name) for _, name in dated if name is not None)
     new = {name: f"s{number:03}" for number, name in enumerate(old, 1)}
     gold = map(as_text, rows(record.get("answer_session_ids")))
     return {
@@ -200,7 +195,7 @@ def _longmemeval_question(record: Json, name: str, said: Sequence[Turn]) -> Ques
         asked=moment(record["question_date"]),
         answerable=category != ABSTENTION,
         scored=category != ABSTENTION and bool(labelled & users),
-        kind=KINDS.get(category, "plain"),
+        kind=TOLD["kinds"].get(category, "plain"),
     )
 
 

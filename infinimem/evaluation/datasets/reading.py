@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,11 @@ from infinimem.importers.read import keyed
 from infinimem.importers.reading import opened, records
 from infinimem.model import Turn
 from infinimem.terms import STOP_WORDS
+
+TOLD: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    files(__package__).joinpath("sources.toml").read_text("utf-8")
+)
+"""What data sets tell of themselves by a word: how it is scored, and judged."""
 
 
 def entries(path: Path, fields: Collection[str] = ()) -> Iterator[Json]:

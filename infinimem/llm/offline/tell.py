@@ -18,8 +18,14 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from infinimem import tokens
-from infinimem.grounding.claims import is_repetition
-from infinimem.grounding.sentences import common_terms, day_of, sentences, settled, split_speaker
+from infinimem.grounding.sentences import (
+    common_terms,
+    day_of,
+    is_repetition,
+    sentences,
+    settled,
+    split_speaker,
+)
 from infinimem.index.questions import kin
 from infinimem.llm.offline.keep import ENGLISH, content_terms, content_words, fact_text, statements
 from infinimem.model import Entry
