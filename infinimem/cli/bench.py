@@ -126,7 +126,7 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
         click.confirm("Start?", abort=True, err=True)
     try:
         with options.out.progress(name) as step:
-            ended = run.start(step, size.questions + size.cases)
+            failed = run.start(step, size.questions + size.cases)
         report = write_report(folder)
     except KeyboardInterrupt:
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
@@ -134,9 +134,9 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
     _show(options.out, report, f"report: {folder / 'report.md'}")
     if doubt := indifferent(report["methods"]):
         options.out.say(doubt)
-    if ended.failed:
+    if failed:
         raise InfinimemError(
-            f"{counted(ended.failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
+            f"{counted(failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
             " command to retry"
         )
     return report

@@ -360,16 +360,7 @@ _SHORTEST = 200  # characters to which a text that is refused is cut before the 
 
 
 class OpenAIEmbedder:
-    """A model behind a server: by default OpenAI's text-embedding-3-small.
-
-    Args:
-        api_key: servers at a `base_url` may do without.
-        timeout: seconds for one try, from looking up the name to the last byte of the reply.
-        retries: further tries after a failure in transport.
-
-    Raises:
-        ModelNotConfigured: no key where one is needed, one that cannot be, or a `base_url` that is none.
-    """
+    """A model of a server, by default OpenAI's text-embedding-3-small; arguments and errors as of `Endpoint`."""
 
     semantic = True
 

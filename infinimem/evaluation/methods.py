@@ -34,7 +34,7 @@ from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import text_key
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence, Retrieved, Turn
-from infinimem.settings import EMBEDDERS, configuration
+from infinimem.settings import EMBEDDERS, SETTINGS, configuration
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.strategies.readers.pipeline import Search, pack, search
 from infinimem.terms import STOP_WORDS, analyzer, fold
@@ -360,8 +360,6 @@ def _fused(*rankers: Ranker) -> Ranker:
 
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
-_SETTINGS = "infinimem.toml"
-
 
 class LibraryMethod:
     """A reader over a library."""
@@ -409,14 +407,13 @@ class NotesSearch(LibraryMethod):
         if not case.notes:
             raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
         folder = self._making.folder(self._spec, case)
-        for name, data in {**case.notes, _SETTINGS: self._spec.toml().encode()}.items():
+        for name, data in {**case.notes, SETTINGS: self._spec.toml().encode()}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        self._blocks: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._blocks = defaultdict[str, list[str]](list)
         for turn in case.turns:
-            assert turn.speaker is not None and turn.turn is not None
-            self._blocks[turn.speaker].append((first_line(turn.turn), turn.turn))
+            self._blocks[turn.speaker or ""].append(turn.turn or "")
         began = time.perf_counter()
         embedder = self._making.embedders.memory(self._spec.embedder)
         self._tools = open_memory(folder, model=self._making.keeper, trust=True, embedder=embedder).tools
@@ -428,13 +425,9 @@ class NotesSearch(LibraryMethod):
         found = []
         for hit in self._tools.search(question.text, 50)["hits"]:  # the most that it gives
             blocks = self._blocks[hit["doc_id"]]
-            block = blocks[bisect(blocks, hit["start_line"], key=lambda block: block[0]) - 1][1]
+            block = blocks[bisect(blocks, hit["start_line"], key=first_line) - 1]
             found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))
         return Drawn(tuple(found))
-
-    def answer(self, question: Question, budget: int) -> Drawn:
-        """As `retrieve`: the tool answers nothing."""
-        return self.retrieve(question)
 
 
 Method = Baseline | LibraryMethod
@@ -503,7 +496,7 @@ class Making:
 
     def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+        (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
         embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
         model = self.keeper if building else self.answerer
         return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)

@@ -27,7 +27,7 @@ from infinimem.errors import ModelError, ModelUnavailable, UsageError
 from infinimem.evaluation.methods import Embedders, Making, Method, method
 from infinimem.evaluation.metrics import grades, judge
 from infinimem.evaluation.model import Case, DataSet, Drawn, Ingested, Question, Spec, parse_all
-from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
+from infinimem.evaluation.spending import Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached
 from infinimem.model import Usage
@@ -84,14 +84,6 @@ class Request:
     run: int = 1
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Questions that are done, now and before; cases and questions that were passed over."""
-
-    done: int
-    failed: int
-
-
 class Run:
     """A run that is ready to start, or to go on. UsageError if a method, a model or an embedder is wrong,
     ModelNotConfigured if an embedder's package or files are missing."""
@@ -113,15 +105,14 @@ class Run:
         """Return what is still to be done and what it will take; UsageError in another run's folder."""
         request = self._request
         asked = [name for name, llm in self._models.items() if llm.name != OFFLINE]
-        embeds = [text for text, embedder in self._vectors.items() if isinstance(embedder, Booked)]
-        found = Estimate(asked, request.budget, request.retrieval_only, embeds)
+        found = Estimate(asked, request.budget, request.retrieval_only)
         with opened(request.out, self.config()) as rows:
             for case, left in self._left(rows):
                 found.add(case, left, rows.made)
         return found
 
-    def start(self, step: Step, total: int) -> Ended:
-        """Do what is not done yet; `step` is told how far it is, of `total` questions and cases.
+    def start(self, step: Step, total: int) -> int:
+        """Do what is left, and return how many cases and questions failed; `step` is told how far it is.
 
         ModelUnavailable if a model is gone, or the cap is spent; what is done is kept.
         """
@@ -151,7 +142,7 @@ class Run:
                 ) from error
             if not request.keep and not self._failed:
                 shutil.rmtree(out / "work", ignore_errors=True)
-            return Ended(len(rows.asked), self._failed)
+            return self._failed
 
     def config(self) -> dict[str, Any]:
         request = self._request

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from infinimem import tokens
 from infinimem.errors import SpendingCapReached
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from infinimem.embedders.base import Kind, Matrix
 
 EMBEDDING = "embedding"
+K = TypeVar("K")
 
 
 class Spending:
@@ -84,7 +85,7 @@ class Spending:
             self.total += usage if paid else Usage()
 
 
-def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
+def _book(account: dict[K, Usage], phase: K, usage: Usage) -> None:
     account[phase] = account.get(phase, Usage()) + usage
 
 
@@ -135,25 +136,20 @@ class Booked:
 
 # ── before it is spent ──────────────────────────────────────────────────────────────────────────
 
-_TEXTS = 256
-"""That are embedded with one call."""
-
 
 @dataclass
 class Estimate:
-    """Sums up cases as they come, by method and phase: making, embedding, reading, answering, judging.
+    """Sums up cases as they come, by method and phase: making, reading, answering, judging; no embedding.
 
     Args:
         paid: which of "keeper", "answerer" and "judge" take tokens.
         budget: tokens of evidence of an answer.
-        embeds: texts of the methods whose vectors take tokens.
         questions: still to be asked, and `cases` still to be taken in, over all methods.
     """
 
     paid: Collection[str]
     budget: int
     retrieval_only: bool
-    embeds: Collection[str] = ()
     questions: int = 0
     cases: int = 0
     usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
@@ -168,29 +164,22 @@ class Estimate:
         size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
         turns, made = len(case.turns), set[str]()
         for spec, questions in left:
-            way, is_new = spec.way, (spec.text, case.name) not in taken_in
+            way = spec.way
             self.cases += 1
             self.questions += len(questions)
-            sizes = [tokens.estimate(question.text) for question in questions]
+            is_new = (spec.text, case.name) not in taken_in
             if way and spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
                 made.add(spec.library)  # methods that are made alike share a library
-                self._count(spec, "making", making(size, turns, spec.parsed, way.strategy))
-            # Baselines share vectors, and make them at each start; a library keeps its own.
-            key = f"{EMBEDDING} {spec.embedder} {spec.library if way else ''}"
-            if spec.text in self.embeds:
-                if key not in made and (is_new or not way):
-                    made.add(key)
-                    times = 2 if spec.draws else 1  # what was drawn is about as long as what was said
-                    self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
-                self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
+                _book(self.usage, (spec.text, "making"), making(size, turns, spec.parsed, way.strategy))
             shown = {"full": size, "none": 0}.get(spec.name, min(size, self.budget))
-            for question, length in zip(questions, sizes, strict=True):
+            for question in questions:
+                length = tokens.estimate(question.text)
                 if way and "answerer" in self.paid:
-                    self._count(spec, "reading", reading(size, way.answered_by, spec.parsed))
+                    _book(self.usage, (spec.text, "reading"), reading(size, way.answered_by, spec.parsed))
                 if "answerer" in self.paid and not self.retrieval_only:
-                    self._count(spec, "answering", answering(shown, length))
+                    _book(self.usage, (spec.text, "answering"), answering(shown, length))
                 if "judge" in self.paid and not self.retrieval_only and question.kind:
-                    self._count(spec, "judging", _judging(question, length))
+                    _book(self.usage, (spec.text, "judging"), _judging(question, length))
 
     @property
     def total(self) -> Usage:
@@ -206,10 +195,6 @@ class Estimate:
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
-
-    def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
-        key = spec.text, phase
-        self.usage[key] = self.usage.get(key, Usage()) + usage
 
 
 def _judging(question: Question, length: int) -> Usage:

@@ -306,7 +306,12 @@ def _claude_names(record: Json, stem: str) -> tuple[str, ...]:
 def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     session, time = fields.titled(_claude_names(record, stem)), iso(record.get("created_at"))
     if "conversations_memory" in record:
-        yield from _remembered(record, skipped)
+        memories = {_MEMORY: record["conversations_memory"]}
+        if has(record, project_memories=dict):
+            projects = record["project_memories"].items()
+            memories |= {f"{_MEMORY} of project {ident[:8]}": text for ident, text in projects}
+        for name, text in memories.items():
+            yield from markdown.turns(fields.text_of(text, skipped), name, skipped, role="assistant")
     elif "chat_messages" not in record:
         yield from _project(record, session, time, skipped)
     else:
@@ -321,15 +326,6 @@ def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             # `text` holds a stand-in for each block that is not text.
             words = fields.text_of(message.get("content") or message.get("text"), skipped)
             yield turn_of(message, fields.text_of([words, *pasted], skipped), session, time)
-
-
-def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
-    memories = {_MEMORY: record["conversations_memory"]}
-    if has(record, project_memories=dict):
-        projects = record["project_memories"].items()
-        memories |= {f"{_MEMORY} of project {ident[:8]}": text for ident, text in projects}
-    for session, text in memories.items():
-        yield from markdown.turns(fields.text_of(text, skipped), session, skipped, role="assistant")
 
 
 def _project(record: Json, session: str, time: str | None, skipped: Skipped) -> Iterator[Turn]:

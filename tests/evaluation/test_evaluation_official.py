@@ -299,7 +299,7 @@ def test_memory_is_asked_without_the_replies_and_no_judge_is(tmp_path: Path) -> 
     wanted = type(wanted)(**{**vars(wanted), "data": data})
     run = Run(wanted, benchmark("personamem"))
     assert not [phase for (_, phase) in run.estimate().usage if phase == "judging"]
-    assert run.start(lambda *_: None, 0).failed == 0
+    assert run.start(lambda *_: None, 0) == 0
     assert [result.scores for result in results(tmp_path / "out")] == [{"choice": 1.0}] * 3
     assert {call.task for call in model.calls} == {"answer"}
     for call in model.calls:

@@ -65,19 +65,16 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
                 )
             times[source] += 1
             name = source.replace("*", "_") + (f"-{times[source]}" if times[source] > 1 else "")
-            said = _contexts(record, name, file)
+            if source.startswith("longmemeval"):
+                parts = ast.literal_eval(record["context"])  # "Chat Time: …" and messages by turns
+                dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
+                chats = {"haystack_sessions": parts[1::2], "haystack_dates": dates}
+                chats["haystack_session_ids"] = [str(number) for number in range(len(dates))]
+                said = history(LONGMEMEVAL, numbered(chats), name, file, "no list of sessions")
+            else:
+                text = _LABEL.sub(r"\1\n", record["context"])  # each example a block of its own
+                said = turns(MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter()), file)
             yield Case(name, said, tuple(_tasks(record, name, match, said, file)))
-
-
-def _contexts(record: Json, name: str, path: Path) -> tuple[Turn, ...]:
-    if not name.startswith("longmemeval"):
-        text = _LABEL.sub(r"\1\n", record["context"])  # each example a block of its own
-        return turns(MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter()), path)
-    parts = ast.literal_eval(record["context"])  # a list of "Chat Time: …" and of messages by turns
-    dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
-    names = [str(number) for number in range(len(dates))]
-    found = {"haystack_sessions": parts[1::2], "haystack_dates": dates, "haystack_session_ids": names}
-    return history(LONGMEMEVAL, numbered(found), name, path, "no list of sessions")
 
 
 def _tasks(

@@ -101,8 +101,11 @@ def _locomo_questions(
 
 # ── LoCoMo-Plus ─────────────────────────────────────────────────────────────────────────────────
 
-_COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
-_GAP = re.compile(rf"\b(\d+|an|{'|'.join(_COUNTS)})\s+(week|month|year)")
+_COUNTS = {"an": 1, "a": 1} | {
+    word: count
+    for count, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+}
+_GAP = re.compile(rf"\b(\d+|{'|'.join(_COUNTS)})\s+(week|month|year)")
 _DAYS = {"week": 7, "month": 30, "year": 365}
 _SPOKEN = re.compile(r"(?m)^\s*([AB]):\s*(.*\S)")
 
@@ -119,11 +122,9 @@ def locomo_plus(path: Path) -> Iterator[Case]:
     for number, row in enumerate(entries(plus, fields)):
         name, (talk, said) = f"plus-{number}", talks[number % len(talks)]
         now = datetime.fromisoformat(max(turn.time or "1970-01-01" for turn in said)) + timedelta(days=7)
-        count, unit = (
-            match.groups() if (match := _GAP.search(str(row["time_gap"]).lower())) else ("0", "week")
-        )
-        days = int(count) if count.isdigit() else max(_COUNTS.index("a" if count == "an" else count), 1)
-        then = (now - timedelta(days=days * _DAYS[unit])).isoformat()
+        count, unit = next(iter(_GAP.findall(str(row["time_gap"]).lower())), ("0", "week"))
+        days = int(_COUNTS.get(count, count)) * _DAYS[unit]
+        then = (now - timedelta(days=days)).isoformat()
         cue = [
             Turn(text, "user", talk.get(f"speaker_{who.lower()}"), then, name, f"{name}:{at}")
             for at, (who, text) in enumerate(_SPOKEN.findall(row["cue_dialogue"]))

@@ -18,6 +18,7 @@ from infinimem.evaluation.model import Case, Found, Question, Retrieval
 from infinimem.importers.fields import Format, Json
 from infinimem.importers.read import keyed
 from infinimem.importers.reading import opened, records
+from infinimem.llm.offline.tell import says_nothing
 from infinimem.model import Turn
 from infinimem.terms import STOP_WORDS
 
@@ -173,7 +174,7 @@ def by_words(
 ) -> dict[str, float]:
     """Measures of an answer's words; of a question about what was never said, whether the answer says so."""
     if not question.answerable:
-        return {"F1": float(metrics.says_nothing(answer))}
+        return {"F1": float(says_nothing(answer))}
     measures = {"F1": f1, "BLEU-1": metrics.bleu1, "ROUGE-L": metrics.rouge_l}
     return {name: metrics.best(of, answer, question.expected) for name, of in measures.items()}
 
