@@ -360,7 +360,7 @@ _SHORTEST = 200  # characters to which a text that is refused is cut before the 
 
 
 class OpenAIEmbedder:
-    """A model of a server, by default OpenAI's text-embedding-3-small; arguments and errors as of `Endpoint`."""
+    """A model of a server, text-embedding-3-small by default; arguments and errors as of `Endpoint`."""
 
     semantic = True
 
