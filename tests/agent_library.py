@@ -11,7 +11,8 @@ from typing import Any
 from infinimem import Memory, Turn, open_memory
 from infinimem.errors import ReplyAwaited
 from infinimem.llm import tasks
-from infinimem.llm.base import Reply, Task, connect
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.openai_client import connect
 from infinimem.settings import ModelSettings
 
 SYSTEMS = ("infini", "allmem", "gam", "recmem", "xmemory")

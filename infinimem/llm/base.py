@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import iscoroutinefunction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from infinimem.errors import ModelError, ModelNotConfigured, NotTrusted, ReplyAwaited, UsageError
+from infinimem.errors import ModelError, ReplyAwaited
 from infinimem.model import Usage
-from infinimem.settings import Configuration, ModelSettings, advice
-
-if TYPE_CHECKING:
-    from openai import OpenAI
 
 Failure = Literal[
     "JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED", "TOO_LONG", "REFUSED", "REASONING", "TOOL_CALL"
@@ -153,47 +147,3 @@ def _results(calls: Iterable[Callable[[], Result]]) -> list[Result]:
     if asked:
         raise ReplyAwaited(asked)
     return results
-
-
-# ── from settings to a client ─────────────────────────────────────────────────────────────────────────
-
-
-def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
-    """Return the client for a model by name, "agent" or "offline"; None takes the settings, then "offline". A
-    client of the openai package asks the model that the settings name.
-
-    Raises:
-        ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
-        UsageError: the client is none, or an asynchronous one.
-    """
-    client, name = (None, model) if isinstance(model, str | None) else (model, None)
-    if client is not None and (not hasattr(client, "post") or iscoroutinefunction(client.post)):
-        raise UsageError(
-            "model takes a name, an object with `complete`, or a client of openai that is not async"
-        )
-    name = name or settings.model or OFFLINE
-    if client is not None and name in (OFFLINE, AGENT):
-        raise ModelNotConfigured(
-            "no model is named for the client of openai; set INFINIMEM_MODEL, or model under [llm]"
-        )
-    if name == OFFLINE:
-        from infinimem.llm.offline import OfflineClient
-
-        return OfflineClient()
-    if name == AGENT:
-        from infinimem.llm.agent import Agent
-
-        return Agent()
-    from infinimem.llm.openai_client import OpenAIClient
-
-    return OpenAIClient(
-        name, settings.base_url, timeout=settings.timeout, retries=settings.retries, client=client
-    )
-
-
-def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -> LLM:
-    """Return the client for a model, unless a setting that nobody trusted would choose it or its server."""
-    if found.suspends_model(model if isinstance(model, str) else None):
-        why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
-        return Nobody("not trusted", None, NotTrusted(why))
-    return connect(model, found.settings.llm)
