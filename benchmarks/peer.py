@@ -98,7 +98,10 @@ def main() -> None:
                 found = [Found("", (place,), 0) for place in places]
                 scores.append(data.retrieval(case, question, found))
         figures = (f"{name} {100 * fmean(one[name] for one in scores):.1f}" for name in SHOWN)
-        print(f"{case.name}, {len(scores)} questions: {', '.join(figures)}; {time.monotonic() - began:.0f} s")
+        print(
+            f"{case.name}, {len(scores)} questions: {', '.join(figures)}; {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
