@@ -268,8 +268,8 @@ def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> N
 def test_git_shows_an_archiving_as_a_rename(tmp_path: Path) -> None:
     place = Repository.begun(tmp_path / "repo")
     place.memory.mkdir()
-    write_trusted(place.memory, 'format = 1\ngit = true\nstrategy = "allmem"\n')
     init(place.memory)
+    write_trusted(place.memory, 'format = 1\ngit = true\nstrategy = "allmem"\n')
     memory = consolidated(place.memory)
     assert "?? " not in place.git("status", "--porcelain", "--", "memory/allmem")
     assert place.subjects()[1:] == [

@@ -356,9 +356,9 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
         yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _SAVED, f"{CONFLICTS}/{path.name}")
-    # A clone has no machine state at all, and needs none before it is written to.
+    # A clone has no machine state at all, a copy another's: they need none before they are written to.
     lost = any(os.path.lexists(root / path) for path in (MARK, state.PATH))
-    if lost and sequence.high_water(inspection.library.files) is None and inspection.places:
+    if lost and not (inspection.library.files.read(MARK) or b"")[:1].isdigit() and inspection.places:
         yield Finding("note", "the high-water mark of seqs is lost", MARK, REBUILT)
 
 
