@@ -399,27 +399,20 @@ def note(
             tables.execute("UPDATE meta SET id = ?", (os.urandom(16).hex(),))
         for name, seqs in lists.items():
             row = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone()
-            _add(tables, name, seqs | begin() if seqs and not row and name != REFUSED else seqs)
-        _add_unanswered(tables, strategy, unanswered, model)
+            seqs = seqs | begin() if seqs and not row and name != REFUSED else seqs
+            rows = ((name, seq) for seq in sorted(seqs))
+            tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
+        named = model.encode("utf-8", "replace").decode()
+        tables.executemany(
+            "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
+            " tries = iif(model = excluded.model, tries + 1, 1), model = excluded.model",
+            ((strategy, seq, kind, named) for seq, kind in unanswered.items()),
+        )
+        tables.execute("DELETE FROM unanswered WHERE kind = ?", (AGAIN,))
         _add_seen(tables, seen)
 
     if emptied or reopened or unanswered or seen or any(lists.values()):
         _write(files, act)
-
-
-def _add(tables: sqlite3.Connection, name: str, seqs: Iterable[int]) -> None:
-    rows = ((name, seq) for seq in sorted(seqs))
-    tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
-
-
-def _add_unanswered(tables: sqlite3.Connection, strategy: str, kinds: Mapping[int, str], model: str) -> None:
-    model = model.encode("utf-8", "replace").decode()
-    tables.executemany(
-        "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
-        " tries = iif(model = excluded.model, tries + 1, 1), model = excluded.model",
-        ((strategy, seq, kind, model) for seq, kind in kinds.items()),
-    )
-    tables.execute("DELETE FROM unanswered WHERE kind = ?", (AGAIN,))
 
 
 def newly_unanswered(
@@ -451,17 +444,14 @@ def usage_by_day(files: Files) -> Mapping[str, Usage]:
 
 def note_usage(files: Files, day: str, usage: Usage) -> None:
     """Add to a day (ISO 8601, UTC), taking the lock; nothing without tokens."""
+    sql = (
+        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out"
+    )
     if usage.tokens_in or usage.tokens_out:
         with files.exclusive():
-            _write(files, lambda tables: _add_usage(tables, day, usage))
-
-
-def _add_usage(tables: sqlite3.Connection, day: str, usage: Usage) -> None:
-    tables.execute(
-        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
-        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out",
-        (day, usage.calls, usage.tokens_in, usage.tokens_out),
-    )
+            values = (day, usage.calls, usage.tokens_in, usage.tokens_out)
+            _write(files, lambda tables: tables.execute(sql, values))
 
 
 @dataclass(frozen=True, slots=True)
