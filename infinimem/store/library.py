@@ -435,7 +435,9 @@ class Library:
         plan = verdict.plan
         if plan.op == "append":
             plan = plans.awaiting(replace(plan, adds=plans.not_yet_drawn(plan.adds, view)), view)
-        first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
+        first = self.allocate(len(plan.adds), view)
+        if not (plan.adds or block_of(first)):  # of a copy its block goes into the receipt's name
+            first = view.max_seq + 1
         head = plans.name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
         done = plans.render(plan, view, first, head)
         if wrong := [*plans.violations(view, done), *plans.name_clashes(view, done)]:
