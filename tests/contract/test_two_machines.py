@@ -276,7 +276,7 @@ def one_pair(shell: Shell, folder: Path, seed: int, strategy: str, way: str, ste
     assert both[0] == both[1], "both orders of merging give the same"
 
 
-SEEDS = [*range(14), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(14, 500))]
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 500))]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -285,7 +285,7 @@ def test_whatever_two_machines_did_a_merge_keeps_it(
     shell: Shell, tmp_path: Path, way: str, seed: int
 ) -> None:
     """Random pairs, merged in both orders: nothing lost, doubled or given a wrong origin."""
-    one_pair(shell, tmp_path, seed, "infini", way, 6 if seed < 14 else 30)
+    one_pair(shell, tmp_path, seed, "infini", way, 6 if seed < 6 else 30)
 
 
 DECISIONS: dict[str, tuple[str, ...]] = {
