@@ -47,7 +47,7 @@ from infinimem.strategies.allmem.spec import (
 from infinimem.strategies.records import asking, strategy
 from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, number_of
-from infinimem.strategies.records.record_store import RecordStore, VectorIndex, changed, puts
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, differing, puts
 from infinimem.terms import query_terms
 
 _CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
@@ -328,7 +328,7 @@ class Consolidator:
         before, self.bank = self.bank, self.bank.copy()
         try:
             getattr(self, f"_plan_{item.op}")(item)
-            touched = changed(before, self.bank)
+            touched = differing(before.records, self.bank.records)
             if wrong := strategy.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
                 raise Unapplied(FAULTY, f"INVARIANT: {wrong[0].what}")
         except Unapplied:

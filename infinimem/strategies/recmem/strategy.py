@@ -46,7 +46,7 @@ from infinimem.strategies.records.asking import (
     shown_turns,
 )
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of, record_id
-from infinimem.strategies.records.record_store import Loaded, RecordStore, SharedDict, VectorIndex
+from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, differing
 from infinimem.strategies.records.strategy import RecordSearch, RecordStrategy, by_kind, edited, run
 from infinimem.terms import DAYS, MONTHS
 
@@ -443,12 +443,12 @@ class Exchanges(RecordStore):
         super().__init__(view)
         self.files = RecordStore(view)
         """The records that stand in files."""
-        self.records: SharedDict[str, Exchange]  # type: ignore[assignment]
-        self.of_turn: SharedDict[int, str] = SharedDict()
+        self.records: dict[str, Exchange]  # type: ignore[assignment]
+        self.of_turn: dict[int, str] = {}
         """The exchange of each turn."""
         self.waiting: set[str] = set()
         """Open ones that go on, or that were not looked at since they ended."""
-        self._by_session: SharedDict[str, tuple[str, ...]] = SharedDict()
+        self._by_session: dict[str, tuple[str, ...]] = {}
         self._starts: Sequence[int] = ()
         """The first turn of each session, ascending."""
 
@@ -478,8 +478,8 @@ class Exchanges(RecordStore):
             held = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
             if len(turns) == len(unit.turns):
                 new.records[name] = _unit(turns, unit.by, held)
-        unread, moved = {GOES_ON, *view.lines.waiting()}, new.records.changed(known.records)
-        units = (new.records[name] for name in new.waiting | moved if new.is_open(name))
+        unread, moved = {GOES_ON, *view.lines.waiting()}, differing(known.records, new.records)
+        units = (new.records[name] for name in new.waiting.union(moved) if new.is_open(name))
         new.waiting = {unit.id for unit in units if new.ended_by(unit.id) in unread}
         return new
 

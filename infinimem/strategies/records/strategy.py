@@ -30,7 +30,7 @@ from infinimem.strategies.base import Plans, Topology
 from infinimem.strategies.readers.pipeline import MOST, READERS, Trace, collect, pack, ranked, size
 from infinimem.strategies.records.asking import IN_VAIN, open_turns
 from infinimem.strategies.records.record import ANEW, Link, Quote, Record, Ref, fits, is_record_id, moment
-from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, changed, puts
+from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, differing, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
 """Says what is wrong with a record, and what helps."""
@@ -167,7 +167,7 @@ def edited(
         unanswered: turns about which none could, and so nothing is written.
     """
     notes = [f"{one.task}: a reply that could not be read ({one.reasons[0]})" for one in rejected]
-    touched = changed(before, after)
+    touched = differing(before.records, after.records)
     wrong = new_faults(before, after, check, touched)
     notes += (f"not written, for {one.where} would be wrong: {one.what}" for one in wrong)
     plan = Plan(op, records=puts(before, after)) if touched and not wrong else Plan()
