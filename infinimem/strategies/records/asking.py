@@ -15,7 +15,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -101,11 +100,9 @@ class Asker:
             self._rejected.setdefault((task.name, text), []).extend(lines)
 
     def rejected(self) -> tuple[RejectedReply, ...]:
-        """Return what was kept since this was last called, in the order in which it came."""
-        kept, self._rejected = self._rejected, {}
-        return tuple(
-            RejectedReply(task, text, tuple(dict.fromkeys(lines))) for (task, text), lines in kept.items()
-        )
+        """Return what was kept since this was last called, in an order in which no thread counts."""
+        kept, self._rejected = sorted(self._rejected.items()), {}
+        return tuple(RejectedReply(*reply, tuple(dict.fromkeys(lines))) for reply, lines in kept)
 
 
 def unreadable(reply: Reply) -> Reason:
@@ -342,55 +339,43 @@ class Segment(NamedTuple):
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Segmented:
-    """Segments, which together are the turns that were asked about, and replies that could not be read."""
-
-    segments: Sequence[Segment]
-    rejected: tuple[RejectedReply, ...] = ()
-
-
-def segments(llm: LLM, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1) -> Segmented:
-    """Return turns, at least one, cut where the talk turns to something else.
+def segments(
+    asker: Asker, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1
+) -> list[Segment]:
+    """Return turns, at least one, cut where the talk turns to something else; made up names cut nothing.
 
     Args:
         strict: whether only a completely different subject begins a segment; else it does in doubt.
         most: turns that one call is shown; longer talks are shown in windows that share some.
     """
+
+    def ask(turns: Sequence[Located]) -> Reply:
+        rows = [shown_turn(turn.entry, turn.entry.text[: LONGEST // len(turns)]) for turn in turns]
+        silences = ((str(turn.seq), int(silence(before, turn))) for before, turn in pairwise(turns))
+        pauses = [{"before": name, "minutes": minutes} for name, minutes in silences if minutes > PAUSE]
+        return asker.llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": pauses})
+
+    if len(turns) < 2:
+        return [Segment(tuple(turns))]
     shared = min(SHARED, most // 2)
     starts = range(0, max(len(turns) - shared, 1), most - shared)
     windows = [turns[start : start + most] for start in starts]
-    found = in_order(partial(_asked, llm, strict), windows, workers)
     cuts: dict[int, str] = {}
-    for start, (reasons, _) in zip(starts, found, strict=True):
+    for start, window, reply in zip(starts, windows, in_order(ask, windows, workers), strict=True):
+        if reply.data is None:
+            asker.reject(SEGMENT, reply, [unreadable(reply)])
         # of what two windows show, each judges the half of which it knows more
         first = turns[start + (shared + 1) // 2].seq if start else 0
         cuts = {seq: why for seq, why in cuts.items() if seq < first}
-        cuts |= {seq: why for seq, why in reasons.items() if seq >= first}
+        known = {str(turn.seq): turn.seq for turn in window[1:] if turn.seq >= first}
+        for cut in reversed(reply.data["cuts"] if reply.data else ()):
+            if (name := bare(cut["before"])) in known:
+                cuts[known[name]] = one_line(cut["reason"])[:REASON]
     begins = [at for at, turn in enumerate(turns) if at == 0 or turn.seq in cuts]
-    parts = [
+    return [
         Segment(tuple(turns[begin:end]), cuts.get(turns[begin].seq, ""))
         for begin, end in pairwise([*begins, len(turns)])
     ]
-    return Segmented(parts, tuple(wrong for _, wrong in found if wrong))
-
-
-def _asked(
-    llm: LLM, strict: bool, turns: Sequence[Located]
-) -> tuple[Mapping[int, str], RejectedReply | None]:
-    """The turns of a window that begin a segment, with the reasons; names that are made up begin none."""
-    if len(turns) < 2:
-        return {}, None
-    room = LONGEST // len(turns)
-    rows = [shown_turn(turn.entry, turn.entry.text[:room]) for turn in turns]
-    silences = ((str(turn.seq), int(silence(before, turn))) for before, turn in pairwise(turns))
-    pauses = [{"before": name, "minutes": minutes} for name, minutes in silences if minutes > PAUSE]
-    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": pauses})
-    if reply.data is None:
-        return {}, RejectedReply(SEGMENT.name, reply.text, (f"{reply.failure}: {reply.detail}",))
-    known = {str(turn.seq): turn.seq for turn in turns[1:]}
-    told = ((bare(cut["before"]), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
-    return {known[name]: reason for name, reason in told if name in known}, None
 
 
 def silence(before: Located, turn: Located) -> float:

@@ -35,7 +35,6 @@ from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import (
     Asker,
     Segment,
-    Segmented,
     bare,
     narrated,
     narrative,
@@ -168,34 +167,28 @@ class XMemory(RecordStrategy):
         It is asked at each message, as in the paper; or once a block is full or ends, and then the last part
         of a full one stays open.
         """
-        most, blocks = max(self.own.block_max, 1), list[Block]()
-        block, rejected = strand.turns[: strand.seen], tuple[RejectedReply, ...]()
-        for turn in strand.turns[strand.seen :]:
-            if self.own.segmenter == "each" and block:
-                full = Segmented([Segment((turn,))])
-                told = full if len(block) == most else segments(self.llm, [*block, turn], strict=False)
-                rejected += told.rejected
-                if told.segments[-1].turns == (turn,):
-                    blocks.append(Block(block, told.segments[-1].reason, turn.seq, rejected))
-                    block, rejected = (), ()
-            block = (*block, turn)
-            if self.own.segmenter == "batch" and len(block) >= most:
-                *parts, last = self._parts(block, turn.seq)
-                block = last.turns if parts else ()
-                blocks += parts or [last]
-        if strand.by is not None and block:
-            whole = [Block(block, "", strand.by, rejected)]
-            blocks += whole if self.own.segmenter == "each" else self._parts(block, strand.by)
-        return blocks
+        most, asker, blocks = max(self.own.block_max, 1), Asker(self.llm), list[Block]()
+        each, block = self.own.segmenter == "each", strand.turns[: strand.seen]
 
-    def _parts(self, block: Sequence[Located], by: int) -> list[Block]:
-        """The parts of a block; each ends for the reason that the next begins."""
-        told = segments(self.llm, block, strict=False)
-        reasons = (*(part.reason for part in told.segments[1:]), "")
-        first, *others = (
-            Block(part.turns, why, by) for part, why in zip(told.segments, reasons, strict=True)
-        )
-        return [first._replace(rejected=told.rejected), *others]
+        def parts(block: Sequence[Located], by: int) -> list[Block]:
+            """Each part ends for the reason that the next begins."""
+            told = [Segment(tuple(block))] if each else segments(asker, block, strict=False)
+            ends = zip(told, [*(part.reason for part in told[1:]), ""], strict=True)
+            return [Block(part.turns, why, by, asker.rejected()) for part, why in ends]
+
+        for turn in strand.turns[strand.seen :]:
+            if each and block:
+                talk = [turn] if len(block) == most else [*block, turn]
+                last = segments(asker, talk, strict=False)[-1]
+                if last.turns == (turn,):
+                    blocks.append(Block(block, last.reason, turn.seq, asker.rejected()))
+                    block = ()
+            block = (*block, turn)
+            if not each and len(block) >= most:
+                *ended, rest = parts(block, turn.seq)
+                block = rest.turns if ended else ()
+                blocks += ended or [rest]
+        return [*blocks, *parts(block, strand.by)] if strand.by is not None and block else blocks
 
     # ── describe: an episode, and then its facts (3.2, C.1) ─────────────────────────────────────
 
