@@ -55,7 +55,6 @@ from infinimem.strategies.records.record import (
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import (
     EvidenceBuilder,
-    Reached,
     Records,
     RecordSearch,
     RecordStrategy,
@@ -336,8 +335,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             lambda name: records[name].age,
             priority=own.type_priority,
         )
-        links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
-        self.note("links", [*links])
+        self.note("links", [one for one in reached if one.via])
         return self.note("ranking", self._placed(reached, own.visibility and own.successors_first))
 
     def _anchors(self) -> list[Candidate]:
@@ -356,23 +354,23 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         best = ranked(near, self._score, lambda unit: number_of(unit.id))[: own.anchors]
         return [unit for unit in best if unit.score >= own.floor * best[0].score]
 
-    def _placed(self, reached: Sequence[Reached], successors: bool) -> list[Candidate]:
+    def _placed(self, reached: Sequence[Candidate], successors: bool) -> list[Candidate]:
         """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
         store = self.store
-        near = self._parts([one.node for one in reached])
+        near = self._parts([one.id for one in reached])
 
-        def parts(one: Reached) -> dict[str, float]:
-            own = {**near[one.node], "hop": one.hop}
-            if not successors or one.node in store.visible:
+        def parts(one: Candidate) -> dict[str, float]:
+            own = {**near[one.id], **one.parts}
+            if not successors or one.id in store.visible:
                 return own
-            by = replacements(store, one.node, VERSION)
+            by = replacements(store, one.id, VERSION)
             best = [self._score(near[other]) for other in by if other in near]
             return {**own, "successor": max(best)} if best else own
 
         def ties(unit: Candidate) -> tuple[object, ...]:
             return successors and unit.id not in store.visible, -unit.parts["cosine"], number_of(unit.id)
 
-        return ranked((Candidate(one.node, parts(one)) for one in reached), self._score, ties)
+        return ranked((Candidate(one.id, parts(one)) for one in reached), self._score, ties)
 
     def _parts(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         near = zip(names, self.index.cosines(self.row, names), strict=True)
