@@ -116,7 +116,7 @@ class RecMem(RecordStrategy):
         if event == "consolidate":
             units = view.derived(Exchanges.of)
             upto = view.max_seq if view.upto is None else view.upto
-            names = [name for name in units.open() if units.records[name].turns[-1] <= upto]
+            names = units.in_order(name for name in units.visible if units.records[name].turns[-1] <= upto)
             attend = self._attending(view, [name for name in names if name not in units.waiting])
             yield from run(view, [partial(attend, name) for name in names])
 
@@ -131,7 +131,7 @@ class RecMem(RecordStrategy):
             if not asks or (name in alone and not view.tried):
                 return None
             with self.held(view, writing=True) as known:
-                if not known.units.is_open(name):
+                if name not in known.units.visible:
                     return None
                 turns = known.units.said([name])
                 seqs = {turn.seq for turn in turns}
@@ -158,7 +158,7 @@ class RecMem(RecordStrategy):
         """The open exchanges that may make a cluster, in whatever order they are looked at."""
         theta, others = self._theta(view), max(self.own.theta_count - 1, 0)
         with self.held(view) as known:
-            close = known.near.neighbours(known.units.open(), others)
+            close = known.near.neighbours(known.units.in_order(known.units.visible), others)
         return [
             name
             for name, found in close.items()
@@ -184,7 +184,7 @@ class RecMem(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         units, records = view.derived(Exchanges.of), view.derived(RecordStore.load)
-        raw, merged = len(units.open()), sum(map(merges, records.records.values()))
+        raw, merged = len(units.visible), sum(map(merges, records.records.values()))
         consolidated = max(len(units) - raw - merged, 0)
         told = {"exchanges": len(units), "raw": raw, "merged": merged, "consolidated": consolidated}
         return {**told, **by_kind(records)}
@@ -366,7 +366,7 @@ class TierSearch(RecordSearch[RecmemSettings]):
         found: dict[str, float] = {}
         for seq, score in self.turn_scores.items():
             name = held.units.of_turn.get(seq)
-            if name and (everything or held.units.is_open(name)):
+            if name and (everything or name in held.units.visible):
                 found.setdefault(name, score)
         return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
 
@@ -420,6 +420,10 @@ class Exchange(Record):
     def text(self) -> str:
         return self.summary
 
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        return tuple(ref.seq for ref in self.refs)
+
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
     """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`: before
@@ -441,14 +445,11 @@ class Exchanges(RecordStore):
 
     def __init__(self, view: View) -> None:
         super().__init__(view)
-        self.files = RecordStore(view)
-        """The records that stand in files."""
         self.records: dict[str, Exchange]  # type: ignore[assignment]
         self.of_turn: dict[int, str] = {}
         """The exchange of each turn."""
         self.waiting: set[str] = set()
         """Open ones that go on, or that were not looked at since they ended."""
-        self._by_session: dict[str, tuple[str, ...]] = {}
         self._starts: Sequence[int] = ()
         """The first turn of each session, ascending."""
 
@@ -460,54 +461,35 @@ class Exchanges(RecordStore):
         behind all others."""
         if known is None or changed is None:
             known, changed = cls(view), view.ids("evidence")
-        sessions = {doc_id for doc_id in changed if view.group(doc_id) == "evidence"}
+        sessions = sorted(doc_id for doc_id in changed if view.group(doc_id) == "evidence")
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
-        new = known.copy()
-        new.view, new.files = view.bare(), view.derived(RecordStore.load)
-        last = max(known._starts[-1:], default=0)
-        begun = sorted(first for doc_id in sessions if (first := _first(view, doc_id)) > last)
-        new._starts = [*known._starts, *begun]
-        for doc_id in sorted(sessions):
-            new._settle(view, doc_id)
-        files = [doc_id for doc_id in changed if doc_id.startswith(SPEC.record_folders)]
-        renamed = {seq for one in (known.files, new.files) for name in files for seq in one.turns_in(name)}
-        for name in sorted({new.of_turn[seq] for seq in renamed if seq in new.of_turn}):
-            unit = new.records[name]
-            turns = [turn for turn in map(new.turn, unit.turns) if turn]
-            held = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
-            if len(turns) == len(unit.turns):
-                new.records[name] = _unit(turns, unit.by, held)
+        new, last = known.copy(), max(known._starts[-1:], default=0)
+        new.view, files = view.bare(), view.derived(RecordStore.load)
+        new._starts = [*known._starts, *sorted(at for one in sessions if (at := _first(view, one)) > last)]
+        held = {ref.seq for one in files.records.values() if one.kind is EPISODE for ref in one.refs}
+        lost = (one.turns for name, one in files.unread.items() if SPEC.kind_of(stem(name)) is EPISODE)
+        held.update(*lost)
+        for doc_id in sessions:
+            for unit in (_unit(*one, held) for one in split(_turns(view, doc_id), new._starts)):
+                new.of_turn.update(dict.fromkeys(unit.turns, unit.id))
+                new._set(unit.id, unit)
+        told = any(doc_id.startswith(SPEC.record_folders) for doc_id in changed)
+        for unit in [*new.records.values()] if told else ():
+            if (unit.seqs if unit.visible else ()) != tuple(seq for seq in unit.turns if seq not in held):
+                turns = [turn for turn in map(new.turn, unit.turns) if turn]
+                new._set(unit.id, _unit(turns, unit.by, held) if len(turns) == len(unit.turns) else unit)
         unread, moved = {GOES_ON, *view.lines.waiting()}, differing(known.records, new.records)
-        units = (new.records[name] for name in new.waiting.union(moved) if new.is_open(name))
-        new.waiting = {unit.id for unit in units if new.ended_by(unit.id) in unread}
+        open_ones = new.waiting.union(moved) & new.visible
+        new.waiting = {name for name in open_ones if new.ended_by(name) in unread}
         return new
 
     def _grew(self, view: View, doc_id: str) -> bool:
         """Whether a session is new and begins last, or its turns are those that it had and further ones."""
-        had = [seq for name in self._by_session.get(doc_id, ()) for seq in self.records[name].turns]
+        had = sorted(seq for name in self.of_session(doc_id) for seq in self.records[name].turns)
         now, first = [turn.seq for turn in _turns(view, doc_id)], _first(view, doc_id)
         in_order = bool(had) or not first or first > max(self._starts[-1:], default=0)
         return in_order and now[: len(had)] == had and self.of_turn.keys().isdisjoint(now[len(had) :])
-
-    def _settle(self, view: View, doc_id: str) -> None:
-        """Let the exchanges of a session be as they are now."""
-        turns = _turns(view, doc_id)
-        held = view.lines.cited_by(EPISODE.prefix, turns[0].seq, turns[-1].seq, doc_id) if turns else ()
-        units = [_unit(*one, held) for one in split(turns, self._starts)]
-        for unit in units:
-            self.of_turn.update(dict.fromkeys(unit.turns, unit.id))
-            self.records[unit.id] = unit
-        if units:
-            self._by_session[doc_id] = tuple(unit.id for unit in units)
-
-    def is_open(self, name: str) -> bool:
-        """Whether there is such an exchange, and no episode holds all of it."""
-        return name in self.records and self.records[name].visible
-
-    def open(self) -> list[str]:
-        """All that are in no episode, in the order in which they end."""
-        return self.in_order(name for name, unit in self.records.items() if unit.visible)
 
     def ended_by(self, name: str) -> int:
         """The turn that ended an exchange, of its session or the first of another; or `GOES_ON`."""
@@ -547,6 +529,7 @@ def _unit(turns: Sequence[Located], by: int, held: Collection[int]) -> Exchange:
         UNITS,
         "\n".join(f"{who}: {text}" for who, text in rows),
         time=turns[-1].entry.time,
+        session=turns[0].doc_id,
         refs=tuple(Ref(turn.seq) for turn in left or turns),
         visible=bool(left),
         turns=tuple(turn.seq for turn in turns),

@@ -76,13 +76,6 @@ class RecordStore:
         place = self.view.entry(seq)
         return place if place and place.doc_id.startswith(EVIDENCE) else None
 
-    def turns_in(self, doc_id: str) -> tuple[int, ...]:
-        """Seqs of the turns that a file names, even if it holds no record."""
-        if doc_id in self.unread:
-            return self.unread[doc_id].turns
-        record = self.records.get(stem(doc_id))
-        return tuple(ref.seq for ref in record.refs) if record and record.doc_id == doc_id else ()
-
     def copy(self) -> Self:
         """A store to try edits on."""
         twin = copy(self)
