@@ -3,8 +3,8 @@
 Nothing is ever deleted. A proposal that is not applied has a code:
     LOW_CONF, OFF, MISSING_ID, VISIBILITY_FAIL, ARITY_FAIL, COH_FAIL (a merge of units not near enough),
     ORDER_FAIL (an update by what is older), DUPLICATE, OVERLAP (another proposal stands for it)
-    APPLICABLE_FAIL       and one of these, or TOUCHED_CONFLICT: overtaken within this run
-    JSON_PARSE_FAIL, SCHEMA_FAIL    the reply could not be read; a plan is not asked for again
+    APPLICABLE_FAIL       TOUCHED_CONFLICT: overtaken within this run
+    JSON_PARSE_FAIL, SCHEMA_FAIL, EMPTY, …    the reply could not be read; a plan is not asked for again
     PLAN_VALIDATION_FAIL  NOT_WHOLE (no split, and yet not one segment that is the whole text);
                           TOO_FEW, TOO_MANY, NOT_SUBSTRING, OVERLAP, COVERAGE of segments;
                           EMPTY, TOO_LONG of a summary or of keywords; INVARIANT, which an edit would break
@@ -21,14 +21,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from math import log
 from typing import Any, Literal, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.sentences import day_of, fits
 from infinimem.index.vectors import DIGITS
-from infinimem.llm.base import LLM, Reply, Task, in_order
+from infinimem.llm.base import LLM, Task, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task
 from infinimem.markdown.header import quote
 from infinimem.model import Finding, Plan, Put
@@ -108,7 +108,7 @@ SEGMENTS = 8
 """Segments of one split at most."""
 QUOTED = 500
 """Characters of what a note quotes of a model."""
-DECLINED, OVERTAKEN, FAULTY = "declined", "APPLICABLE_FAIL", "PLAN_VALIDATION_FAIL"
+DECLINED, FAULTY = "declined", "PLAN_VALIDATION_FAIL"
 
 
 # ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
@@ -121,10 +121,11 @@ Waiting = Mapping[str, Sequence[str]]
 def buffered(view: View, *_: object) -> Waiting:
     """What waits, of the units that are there (`View.derived`)."""
     bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
-    for row in map(_row, view.document(BUFFER).body.split("\n")) if BUFFER in view else ():
-        unit, near = row.get("unit"), row.get("near")
-        if isinstance(unit, str) and unit in bank and isinstance(near, list):
-            waiting.setdefault(unit, [name for name in near if isinstance(name, str) and name in bank])
+    for line in view.document(BUFFER).body.split("\n") if BUFFER in view else ():
+        with suppress(ValueError, TypeError, KeyError, RecursionError):  # as a person may have left it
+            row = json.loads(line)
+            if row["unit"] in bank:
+                waiting.setdefault(row["unit"], [name for name in row["near"] if name in bank])
     return waiting
 
 
@@ -133,14 +134,6 @@ def buffer_text(waiting: Waiting) -> str:
     head = ("---", f"id: {quote(BUFFER)}", "kind: buffer", "---", "# Units that wait for consolidation", "")
     rows = (json.dumps({"unit": unit, "near": list(near)}) for unit, near in waiting.items())
     return "\n".join([*head, f"{len(waiting)} in order of arrival.", "", "```json", *rows, "```", ""])
-
-
-@lru_cache(maxsize=512)
-def _row(line: str) -> Mapping[str, Any]:
-    """What a line of the buffer holds, if it is a row; of a buffer that grew by one the others are known."""
-    with suppress(ValueError, RecursionError):
-        return dict(json.loads(line)) if line.startswith("{") else {}
-    return {}
 
 
 def faults(
@@ -260,7 +253,7 @@ class Consolidator:
         }
         reply = self.llm.complete(DIAGNOSE, variables)
         if reply.data is None:
-            return unreadable(reply)
+            return reply.failure or "EMPTY"
         if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
             return "SCHEMA_FAIL"
         return list(_proposals(target, anchors, reply.data))
@@ -307,10 +300,9 @@ class Consolidator:
         least, most = {"split": (1, 1), "merge": (2, own.merge_max), "update": (2, 2)}[op]
         if not least <= len(set(ids)) <= most:
             raise Unapplied(missing or "ARITY_FAIL")
-        if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
-            new, old = (bank.records[name] for name in ids)
-            if (new.age, new.order) <= (old.age, old.order):
-                raise Unapplied("ORDER_FAIL")
+        # the recency rule: later time, then higher number; of one turn's pieces the later
+        if op == "update" and self._oldest_first(ids[0]) <= self._oldest_first(ids[1]):
+            raise Unapplied("ORDER_FAIL")
         if op == "merge" and self.space.coherence(ids) < own.coherence:
             raise Unapplied("COH_FAIL")
         return replace(proposal, ids=ids)
@@ -320,14 +312,25 @@ class Consolidator:
     def execute(self, item: Proposal) -> None:
         """Ask for the plan of a proposal, once, and do it; Unapplied if it fails, and nothing is changed."""
         if not self.touched.isdisjoint(item.ids):
-            raise Unapplied(OVERTAKEN, "TOUCHED_CONFLICT")
-        try:
-            self.gate(item)
-        except Unapplied as dropped:
-            raise Unapplied(OVERTAKEN, *dropped.args) from None
+            raise Unapplied("APPLICABLE_FAIL", "TOUCHED_CONFLICT")
         before, self.bank = self.bank, self.bank.copy()
+        shown, order = partial(asking.shown_record, self.bank), self._oldest_first
         try:
-            getattr(self, f"_plan_{item.op}")(item)
+            if item.op == "split":
+                (name,) = item.ids
+                data = self._ask(SPLIT_UNIT, unit=shown(name, whole=True), reason=item.reason)
+                self.split(name, split_parts(self.bank, name, data, self.own.coverage))
+            elif item.op == "merge":
+                data = self._ask(MERGE_UNITS, units=[*map(shown, sorted(item.ids, key=order))])
+                self.merge(item.ids, checked(data["summary"], data["keywords"]))
+            else:
+                current, superseded = item.ids
+                near = sorted((item.shown - {*item.ids}) & self.bank.visible)
+                anchors = [asking.shown_descriptor(self.bank, name) for name in near]
+                units = {"current": shown(current), "superseded": shown(superseded)}
+                data = self._ask(UPDATE_UNIT, **units, anchors=anchors)
+                words = checked(data["updated_summary"], data["updated_keywords"])
+                self.update(current, superseded, words)
             touched = differing(before.records, self.bank.records)
             if wrong := strategy.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
                 raise Unapplied(FAULTY, f"INVARIANT: {wrong[0].what}")
@@ -340,31 +343,11 @@ class Consolidator:
     def _ask(self, task: Task, **variables: object) -> Mapping[str, Any]:
         reply = self.llm.complete(task, variables)
         if reply.data is None:
-            raise Unapplied(unreadable(reply), f"{reply.failure}: {reply.detail}")
+            raise Unapplied(reply.failure or "EMPTY", reply.detail)
         return reply.data
 
-    def _plan_split(self, item: Proposal) -> None:
-        (name,) = item.ids
-        unit = asking.shown_record(self.bank, name, whole=True)
-        data = self._ask(SPLIT_UNIT, unit=unit, reason=item.reason)
-        self.split(name, split_parts(self.bank, name, data, self.own.coverage))
-
-    def _plan_merge(self, item: Proposal) -> None:
-        bank = self.bank
-        names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
-        data = self._ask(MERGE_UNITS, units=[asking.shown_record(bank, name) for name in names])
-        self.merge(item.ids, checked(data["summary"], data["keywords"]))
-
-    def _plan_update(self, item: Proposal) -> None:
-        bank, (current, superseded) = self.bank, item.ids
-        near = sorted((item.shown - set(item.ids)) & bank.visible)
-        data = self._ask(
-            UPDATE_UNIT,
-            current=asking.shown_record(bank, current),
-            superseded=asking.shown_record(bank, superseded),
-            anchors=[asking.shown_descriptor(bank, name) for name in near],
-        )
-        self.update(current, superseded, checked(data["updated_summary"], data["updated_keywords"]))
+    def _oldest_first(self, name: str) -> tuple[Any, ...]:
+        return self.bank.records[name].age, self.bank.records[name].order
 
     # ── the three operators ─────────────────────────────────────────────────────────────────────
 
@@ -385,7 +368,7 @@ class Consolidator:
     def merge(self, names: Sequence[str], words: Descriptor) -> list[str]:
         """Put one representative in the place of units that say the same (B.2.2); its name."""
         units = [self.bank.records[name] for name in names]
-        newest = max(units, key=lambda unit: (unit.age, unit.order))
+        newest = self.bank.records[max(names, key=self._oldest_first)]
         session = newest.session if len({unit.session for unit in units}) == 1 else None
         new = self._create(newest, words, refs=(), sources=tuple(names), session=session)
         self._archive(names)
@@ -497,11 +480,6 @@ def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> 
     for op, ids, row in named:
         resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
         yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
-
-
-def unreadable(reply: Reply) -> str:
-    """Return the code of a reply without data; one that is empty or cut off holds no JSON."""
-    return "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
 
 
 # ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,6 @@ Source: arXiv 2603.19595.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -130,10 +129,7 @@ class AllMem(RecordStrategy):
 
     def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
         """By seq; so many turns before them are shown too, but for those that a model does not take."""
-        first = turns[0]
-        said = view.document(first.doc_id).entries if first.doc_id in view else ()
-        at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
-        before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
+        before = asking.said_before(view, turns[0], most)
         context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
         shown = [shown_turn(turn.entry, turn.text[: asking.LONGEST]) for turn in turns]
         reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})

@@ -35,6 +35,7 @@ from infinimem.strategies.infini.plan import Planner, Route, listed, near_groups
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, title_of
 from infinimem.strategies.readers.shown import current_text, digest, text_id
+from infinimem.strategies.records.asking import named
 from infinimem.terms import query_terms
 
 FEW = 4
@@ -140,7 +141,7 @@ class _Page:
         }
         ruled = load(LAYOUT.rule)(asked)
         whole = [
-            Topic(row["heading"], tuple(self.left[seq] for seq in of.seqs_of(row["fact_ids"], self.left)))
+            Topic(row["heading"], tuple(self.left[seq] for seq in named(row["fact_ids"], self.left)))
             for row in ruled["layout"]
         ]
         headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
@@ -373,14 +374,13 @@ def _told(document: Document, view: View, asker: Account) -> str | None:
     for item in data["sentences"] if data else ():
         # none can be taken for an entry, a heading or a list of seqs
         said = " ".join(one_line(clean_text(item["text"])).split()).lstrip(" >#-<").rstrip(" {}")
-        title, seqs = of.clean_title(item.get("heading") or ""), of.seqs_of(item["from"], entries)
+        title, seqs = of.clean_title(item.get("heading") or ""), named(item["from"], entries)
         if said and title and title != heading:
             heading = title
             lines.append(f"# {heading}")
         if said:
             cited.update(seqs)
-            named = ", ".join(map(str, dict.fromkeys(seqs)))
-            lines.append(f"- {said} {{{named}}}" if named else f"- {said}")
+            lines.append(f"- {said} {{{', '.join(map(str, seqs))}}}" if seqs else f"- {said}")
     if not lines:
         asker.note(f"text of {document.id}: {wrong[0] if wrong else 'EMPTY'}; its lines are shown")
         return None

@@ -31,7 +31,7 @@ from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, size, title_of
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.records.asking import Asker, Data, seq_of
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
@@ -225,7 +225,7 @@ def _items(named: Mapping[str, Topic], titled: bool, data: Data) -> list[Data]:
     """Return the items of a reply, with those facts in place of topics that it names nowhere; a topic that
     was given a title, as all are where `titled`, and is left out is a new document."""
     told = {name for item in data["assign"] for name in item["fact_ids"]}
-    alone = set(map(of.seq_of, told))
+    alone = set(map(seq_of, told))
     facts = {name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()}
     left = [
         {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
@@ -357,7 +357,7 @@ def _outdated(
     def read(data: Data, wrong: list[Reason]) -> list[Move]:
         claims: list[Move] = []
         for item in data["superseded"]:
-            old, new = of.seq_of(item["old"]), of.seq_of(item["new"])
+            old, new = seq_of(item["old"]), seq_of(item["new"])
             if old is None or old not in shown:
                 wrong.append(Reason("UNKNOWN", (), item["old"][:20]))
             elif new is None or new not in shown or new == old:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -44,7 +44,7 @@ from infinimem.strategies.infini import documents
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
-from infinimem.strategies.infini.topics import heading_of, movable, seqs_of
+from infinimem.strategies.infini.topics import heading_of, movable
 from infinimem.strategies.readers.pipeline import (
     READERS,
     Trace,
@@ -53,7 +53,7 @@ from infinimem.strategies.readers.pipeline import (
     collect,
     with_beside,
 )
-from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, named, said_before, unreadable
 from infinimem.terms import query_terms
 
 PORTION = 4
@@ -106,10 +106,7 @@ class Infini:
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.own = settings.of(InfiniSettings)
-
-    @cached_property
-    def _asker(self) -> of.Account:
-        return of.Account(self.llm)
+        self._asker = of.Account(llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
@@ -329,7 +326,8 @@ class _Unit:
         entries: list[NewEntry] = []
         wrong: list[Reason] = []
         unanswered: dict[int, str] = {}
-        context = self._context()
+        before = said_before(self.view, self.turns[0], CONTEXT_TURNS)
+        context: Sequence[Row] = [shown_turn(place.entry, place.text) for place in before]
         in_a_row = 0
         while calls:
             turns = calls.pop(0)
@@ -359,15 +357,6 @@ class _Unit:
             unanswered=unanswered,
             notes=tuple(one_line(clean_text(f"extract: {reason}")) for reason in wrong),
         )
-
-    def _context(self) -> list[Row]:
-        """The turns of the same session just before; not those that a model does not take, or may not see."""
-        first = self.turns[0]
-        if first.doc_id not in self.view:
-            return []
-        before = [place for place in self.view.document(first.doc_id).entries if place.seq < first.seq]
-        taken = (place for place in before[-CONTEXT_TURNS:] if place.seq not in self.view.tried)
-        return [shown_turn(place.entry, place.text) for place in taken]
 
     def _row(self, turn: Located) -> dict[str, str | None]:
         session = self.view.whole.document(turn.doc_id).header.values.get("session")
@@ -414,7 +403,7 @@ class _Unit:
         entries, wrong = list[NewEntry](), list[Reason]()
         unknown = list[str]()
         for item in reply.data["entries"]:
-            unknown += [name[:20] for name in item["from"] if not seqs_of([name], by_seq)]
+            unknown += [name[:20] for name in item["from"] if not named([name], by_seq)]
             if self.titles is not None and (topic := item.get("topic")):
                 title = of.clean_title(topic)
                 heading = known.setdefault(normalised(title), title) if title else ""
@@ -488,7 +477,7 @@ def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
 
 def _read(item: Data, turns: Mapping[int, Located], people: Sequence[str], heading: str) -> NewEntry | Reason:
     text = one_line(clean_text(item["text"])).strip()
-    origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
+    origin = [turns[seq] for seq in named(item["from"], turns)]
     seqs = tuple(turn.seq for turn in origin)
     if not text or not origin:
         return Reason("NO_ORIGIN" if text else "EMPTY_TEXT", seqs, text[:80])

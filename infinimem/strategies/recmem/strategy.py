@@ -262,7 +262,7 @@ class Attention:
             return
         fresh: dict[str, Sequence[Located]] = {}
         for row in data["episodes"]:
-            names = {units.of_turn[seq] for seq in named(row["from"], (turn.seq for turn in cluster))} & left
+            names = {units.of_turn[seq] for seq in named(row["from"], units.of_turn)} & left
             if names and (text := narrative(row["text"])):
                 fresh |= self._episode(text, names)
                 left -= names

@@ -12,8 +12,8 @@ xMemory, section 3.2 (blocks within a session) and Appendix C.1 (boundaries); GA
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located, Reason, RejectedReply
-from infinimem.store.view import View
+from infinimem.store.view import View, whole
 from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, clean_prose, moment
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -110,10 +110,14 @@ def unreadable(reply: Reply) -> Reason:
     return Reason(reply.failure or "EMPTY", (), reply.detail)
 
 
-def named(ids: Iterable[str], among: Iterable[int]) -> list[int]:
-    """Return the seqs that a model names, without those that it made up, each once and ascending."""
-    known = {str(seq): seq for seq in among}
-    return sorted({known[name] for name in map(bare, ids) if name in known})
+def named(ids: Iterable[str], among: Collection[int]) -> list[int]:
+    """Return the seqs that a model names, without those that it made up, each once."""
+    return [*dict.fromkeys(seq for seq in map(seq_of, ids) if seq is not None and seq in among)]
+
+
+def seq_of(name: str) -> int | None:
+    """Return the seq that an id stands for."""
+    return whole(bare(name))
 
 
 def bare(name: str) -> str:
@@ -296,6 +300,13 @@ def open_turns(view: View, *documents: str) -> Mapping[str, Sequence[Located]]:
 def open_until(view: View, turn: Located) -> Sequence[Located]:
     """The open turns of a turn's session up to it."""
     return _until(open_turns(view, turn.doc_id).get(turn.doc_id, ()), turn)
+
+
+def said_before(view: View, turn: Located, count: int) -> list[Located]:
+    """So many turns of a session just before one; not those that a model does not take, or may not see."""
+    said = view.document(turn.doc_id).entries if turn.doc_id in view else ()
+    at = bisect_left(said, turn.start_line, key=lambda place: place.start_line)
+    return [one for one in said[max(at - count, 0) : at] if one.seq not in view.tried]
 
 
 def ended_by(view: View, turn: Located) -> list[Sequence[Located]]:
