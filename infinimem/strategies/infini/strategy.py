@@ -22,7 +22,7 @@ so does one that gives no answer of use: its turns are asked about in halves.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -97,6 +97,24 @@ EXTRACT_ALONE = replace(EXTRACT, variables=EXTRACT.variables - {"topics"})
 """The same without topics, which are named later."""
 
 
+def _reporting(method: Callable[..., Plans]) -> Callable[..., Plans]:
+    """Let plans say what is to be said of the way to each; replies that are left come alone."""
+
+    def reporting(self: Infini, *args: Any) -> Plans:
+        plans = method(self, *args)
+        try:
+            plan = next(plans)
+            while True:
+                plan = plans.send((yield self._asker.close(plan)))
+        except (StopIteration, ModelError) as end:
+            if left := self._asker.close(Plan()).rejected:
+                yield Plan(rejected=left)
+            if isinstance(end, ModelError):
+                raise
+
+    return reporting
+
+
 class Infini:
     """The strategy (strategies/base.py)."""
 
@@ -108,30 +126,17 @@ class Infini:
         self.own = settings.of(InfiniSettings)
         self._asker = of.Account(llm)
 
+    @_reporting
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
-        yield from self._reporting(extract(view, new, self._asker))
+        yield from extract(view, new, self._asker)
 
+    @_reporting
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate if the buffer is large or stale, or because someone asked; then split and merge.
 
         A plan that is refused is followed once by one that asks no model.
         """
-        yield from self._reporting(self._tick(view, event))
-
-    def _reporting(self, plans: Plans) -> Plans:
-        """The plans, each with what is to be said of the way to it; replies that are left come alone."""
-        try:
-            plan = next(plans)
-            while True:
-                plan = plans.send((yield self._asker.close(plan)))
-        except (StopIteration, ModelError) as end:
-            if left := self._asker.close(Plan()).rejected:
-                yield Plan(rejected=left)
-            if isinstance(end, ModelError):
-                raise
-
-    def _tick(self, view: View, event: Event) -> Plans:
         # staleness is looked at before new entries come in; the released code fires above the threshold of
         # equation 1, not at it
         is_stale = event == "append" and view.buffer_age >= self.own.stale_seconds
@@ -189,11 +194,9 @@ class Infini:
         gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
         return documents.write("consolidate", routes, gone, view, self._asker, asks=False)
 
+    @_reporting
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""
-        yield from self._reporting(self._rebuild(view))
-
-    def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
             if documents.may_change(row.id, view):
                 route = Route(row.id, of.title_of(row.id, view), ())

@@ -260,9 +260,12 @@ class Attention:
             if self.asker.failure in CUT and len(others) > 1:
                 self._cluster(others[: len(others) // 2])
             return
-        fresh: dict[str, Sequence[Located]] = {}
+        fresh, of_turn = (
+            dict[str, Sequence[Located]](),
+            {turn.seq: units.of_turn[turn.seq] for turn in cluster},
+        )
         for row in data["episodes"]:
-            names = {units.of_turn[seq] for seq in named(row["from"], units.of_turn)} & left
+            names = {of_turn[seq] for seq in named(row["from"], of_turn)} & left
             if names and (text := narrative(row["text"])):
                 fresh |= self._episode(text, names)
                 left -= names
