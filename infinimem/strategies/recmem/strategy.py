@@ -37,12 +37,13 @@ from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSetti
 from infinimem.strategies.records.asking import (
     Asker,
     Data,
+    add_facts,
     bare,
     ends_exchange,
     named,
     narrated,
     narrative,
-    new_facts,
+    shown_facts,
     shown_turns,
 )
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of, record_id
@@ -260,25 +261,20 @@ class Attention:
             if self.asker.failure in CUT and len(others) > 1:
                 self._cluster(others[: len(others) // 2])
             return
-        fresh, of_turn = (
-            dict[str, Sequence[Located]](),
-            {turn.seq: units.of_turn[turn.seq] for turn in cluster},
-        )
+        of_turn = {turn.seq: units.of_turn[turn.seq] for turn in cluster}
+        episodes = list[tuple[str, Collection[str]]]()
         for row in data["episodes"]:
             names = {of_turn[seq] for seq in named(row["from"], of_turn)} & left
             if names and (text := narrative(row["text"])):
-                fresh |= self._episode(text, names)
+                episodes.append((text, names))
                 left -= names
-        if left:
-            self._episode("", left)
+        fresh = dict[str, Sequence[Located]]()
+        for text, those in (*episodes, *([("", left)] if left else [])):
+            turns = units.said(those)
+            name = self.after.new_id(EPISODE.prefix, number_of(self.name)[0])
+            self.after.put(narrated(self.after, name, text, (Ref(turn.seq) for turn in turns)))
+            fresh |= {name: turns} if text else {}
         self._refine(fresh)
-
-    def _episode(self, text: str, names: Collection[str]) -> dict[str, Sequence[Located]]:
-        """Put a new episode of exchanges; its name, and their turns."""
-        turns = self.held.units.said(names)
-        name = self.after.new_id(EPISODE.prefix, number_of(self.name)[0])
-        self.after.put(narrated(self.after, name, text, (Ref(turn.seq) for turn in turns)))
-        return {name: turns}
 
     def _refine(self, fresh: Mapping[str, Sequence[Located]]) -> None:
         """Eq. 8 and 9: the facts that episodes leave out of the turns that are new to each, side by side."""
@@ -290,21 +286,19 @@ class Attention:
             known[name] = {f"f{at}": store.records[fact] for at, (fact, _) in enumerate(nearest, 1)}
 
         def ask(name: str) -> Data | None:
-            rows = [{"id": id_, "time": one.time, "text": one.summary} for id_, one in known[name].items()]
             text = store.records[name].prose if own.refine == "episode" else ""
-            return self.asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=rows)
+            facts = shown_facts(known[name].values(), "f")
+            return self.asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=facts)
 
+        put = partial(add_facts, store, FACT.prefix, number_of(self.name)[0])
         for episode, data in zip(fresh, in_order(ask, [*fresh], own.workers), strict=True):
-            old = known[episode]
-            rows = data["facts"] if data else ()
-            for row, text, refs in new_facts(rows, fresh[episode], old.values(), FACTS_MAX):
-                name = store.new_id(FACT.prefix, number_of(self.name)[0])
-                aux = [("type", row["type"])] if row["type"] in TYPES else []
-                store.put(narrated(store, name, text, refs, aux))
-                store.link(name, Link(SOURCE, episode))
+            rows, old = data["facts"] if data else (), known[episode]
+            for fact, row in put(Link(SOURCE, episode), rows, fresh[episode], old.values(), FACTS_MAX):
+                if row["type"] in TYPES:
+                    store.put(replace(fact, aux=(("type", row["type"]), *fact.aux)))
                 gone = old.get(bare(row["replaces"] or ""))
                 if own.supersede and gone and not gone.pinned and gone.id in store.visible:
-                    store.link(name, Link(VERSION, gone.id))
+                    store.link(fact.id, Link(VERSION, gone.id))
                     store.archive(gone.id)
 
 

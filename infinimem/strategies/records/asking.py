@@ -27,7 +27,15 @@ from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located, Reason, RejectedReply
 from infinimem.store.view import View, whole
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, clean_prose, moment
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Link,
+    Quote,
+    Record,
+    Ref,
+    clean_prose,
+    moment,
+)
 from infinimem.strategies.records.record_store import RecordStore
 
 Data = Mapping[str, Any]
@@ -195,6 +203,12 @@ def shown_record(
     return told | ({"id": called, "number": name} if called else {})
 
 
+def shown_facts(records: Iterable[Record], prefix: str = "") -> list[dict[str, str | None]]:
+    """What records tell, under numbers from 1."""
+    numbered = enumerate(records, 1)
+    return [{"id": f"{prefix}{at}", "time": r.time, "text": r.prose or r.summary} for at, r in numbered]
+
+
 def shown_descriptor(store: RecordStore, name: str) -> dict[str, object]:
     """A neighbour: its descriptor, and who said it when, as far as that is known."""
     record = store.records[name]
@@ -261,18 +275,18 @@ def narrated(
     )
 
 
-class NewFact(NamedTuple):
-    """A fact of a reply, its text cleaned, and the turns that it is from."""
-
-    row: Data
-    text: str
-    refs: Sequence[Ref]
-
-
-def new_facts(
-    rows: Iterable[Data], turns: Iterable[Located], known: Iterable[Record], most: int
-) -> Iterator[NewFact]:
-    """The facts of a reply that repeat none that is known, so many at most."""
+def add_facts(
+    store: RecordStore,
+    prefix: str,
+    number: int,
+    source: Link,
+    rows: Iterable[Data],
+    turns: Sequence[Located],
+    known: Iterable[Record],
+    most: int,
+) -> Iterator[tuple[Record, Data]]:
+    """Put the facts of a reply about turns that repeat none that is known, so many at most, each linked to
+    its source; give each with what the reply says of it."""
     facts = [Entry(0, one.summary, "", one.time) for one in known]
     times = {turn.seq: turn.entry.time for turn in turns}
     most += len(facts)
@@ -281,7 +295,10 @@ def new_facts(
         new = Entry(0, text, "", latest(times[seq] for seq in seqs))
         if text and seqs and len(facts) < most and not any(is_repetition(new, other) for other in facts):
             facts.append(new)
-            yield NewFact(row, text, [*map(Ref, seqs)])
+            name = store.new_id(prefix, number)
+            store.put(narrated(store, name, text, map(Ref, seqs)))
+            store.link(name, source)
+            yield store.records[name], row
 
 
 # ── open turns ──────────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ from infinimem.llm.base import in_order
 from infinimem.llm.tasks import TEXT, task
 from infinimem.spec import Kind
 from infinimem.store.view import View
-from infinimem.strategies.records.asking import Asker, one_liner
+from infinimem.strategies.records.asking import Asker, one_liner, shown_facts
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.xmemory.spec import FACT, SPEC, THEMES, VERSION, XmemorySettings
@@ -404,8 +404,18 @@ def group(
     names = dict(zip(renamed, summaries, strict=True))
     made = {name: change for change in partition.changes for name in change.after}
     for name, facts in changed.items():
+        old = store.records.get(name) or Record(name, SPEC, "")
+        aux, moved = dict(old.aux), dict(old.moved)
+        if change := made.get(name):
+            aux |= {"made": change.op, "f": f"{change.f_after:.3f}", "from": f"{change.f_before:.3f}"}
+        if summary := names.get(name):
+            aux.pop("unverified", None)
+            aux |= UNVERIFIED if unsupported(summary, [store.records[one].summary for one in facts]) else ()
         was = {fact: where.get(fact) or before[fact] for fact in facts}
-        _put(store, name, was, names.get(name), made.get(name))
+        moved |= {fact: theme for fact, theme in was.items() if theme != name}
+        kept = tuple((fact, moved[fact]) for fact in facts if fact in moved)
+        new = replace(old, summary=summary or old.summary, sources=tuple(facts), moved=kept)
+        store.put(replace(new, aux=tuple(aux.items())))
     replaced = {change.before[1]: change.before[0] for change in partition.changes if change.op == "merge"}
     for gone in sorted(themes.keys() - partition.themes.keys(), key=age):
         by = gone
@@ -418,24 +428,6 @@ def group(
 def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:
     """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
-    rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
-    data = asker.ask(THEME, facts=rows) if len(rows) > 1 else None
+    data = asker.ask(THEME, facts=shown_facts(records)) if len(records) > 1 else None
     newest = max(records, key=lambda one: (one.age, one.order))
     return (one_liner(data["summary"]) if data else "") or newest.summary
-
-
-def _put(
-    store: RecordStore, name: str, was: Mapping[str, str], summary: str | None, made: Change | None
-) -> None:
-    """Put a theme with these facts, which were in other themes or came to this one."""
-    old = store.records.get(name) or Record(name, SPEC, "")
-    aux, moved = dict(old.aux), dict(old.moved)
-    if made:
-        aux |= {"made": made.op, "f": f"{made.f_after:.3f}", "from": f"{made.f_before:.3f}"}
-    if summary is not None:
-        aux.pop("unverified", None)
-        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in was]) else ()
-        old = replace(old, summary=summary)
-    moved |= {fact: theme for fact, theme in was.items() if theme != name}
-    kept = tuple((fact, moved[fact]) for fact in was if fact in moved)
-    store.put(replace(old, sources=tuple(was), moved=kept, aux=tuple(aux.items())))

@@ -35,13 +35,14 @@ from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import (
     Asker,
     Segment,
+    add_facts,
     bare,
     narrated,
     narrative,
-    new_facts,
     one_liner,
     open_turns,
     segments,
+    shown_facts,
     shown_turns,
 )
 from infinimem.strategies.records.record import Link, Ref, number_of
@@ -300,10 +301,9 @@ def keep(store: RecordStore, block: Block) -> None:
     said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
     when = when if fits(when, said) else None
     store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
-    for _, text, refs in new_facts(block.facts, turns, (), MOST):
-        fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
+    facts = add_facts(store, FACT.prefix, first, Link(SOURCE, name), block.facts, turns, (), MOST)
+    for fact, _ in facts:
         store.put(replace(fact, session=session))
-        store.link(fact.id, Link(SOURCE, name))
 
 
 # ── reading (3.3) ────────────────────────────────────────────────────────────────────────────────
@@ -483,11 +483,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             yield float(len(told | more)), bool(told or more), bool(more)
 
     def _rows(self, found: Iterable[Candidate]) -> list[dict[str, str | None]]:
-        records = (self.store.records[one.id] for one in found)
-        return [
-            {"id": str(at), "time": one.time, "text": one.prose or one.summary}
-            for at, one in enumerate(records, 1)
-        ]
+        return shown_facts(self.store.records[one.id] for one in found)
 
 
 def min_max(values: Sequence[float]) -> list[float]:
