@@ -261,8 +261,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             _Unit(view, unit, titles, Asker(asker.llm)) for unit in portions[: few if begun else 1]
         ]
         portions = portions[len(side_by_side) :]
-        plans = in_order(_Unit.attempt, side_by_side, few)
-        for unit, plan in zip(side_by_side, plans, strict=True):
+        for unit, plan in zip(side_by_side, in_order(_Unit.plan, side_by_side, few), strict=True):
             asker.take(unit.asker)
             if isinstance(plan, ModelError):
                 raise plan
@@ -312,13 +311,7 @@ class _Unit:
     titles: Sequence[str] | None
     asker: Asker
 
-    def attempt(self) -> Plan | ModelError:
-        try:
-            return self._plan()
-        except ModelError as error:
-            return error
-
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan | ModelError:
         """Ask about the unit, or about each part of a turn that is larger than a call."""
         limit = self.view.settings.of(InfiniSettings).chunk_tokens
         told = [place for place in self.turns if place.text.strip()]
@@ -334,7 +327,10 @@ class _Unit:
         in_a_row = 0
         while calls:
             turns = calls.pop(0)
-            drawn = self._ask(turns, context)
+            try:
+                drawn = self._ask(turns, context)
+            except ModelError as error:
+                return error
             in_a_row = in_a_row + 1 if drawn.failure else 0
             if in_a_row == HALVINGS:
                 calls, turns = [], [turn for some in (turns, *calls) for turn in some]
@@ -351,8 +347,7 @@ class _Unit:
             entries = [replace(entry, heading=entry.heading or untitled) for entry in entries]
         cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
         left = [turn.seq for turn in self.turns if turn.seq not in cited]
-        reasons = (reason for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN"))
-        refused = {seq for reason in reasons for seq in reason.seqs}
+        refused = {seq for one in wrong if one.code in ("UNSUPPORTED", "NO_ORIGIN") for seq in one.seqs}
         return Plan(
             adds=tuple(entries),
             empty=tuple(seq for seq in left if seq not in refused),
@@ -372,39 +367,32 @@ class _Unit:
         first = self._reply(turns, context, people, ())
         if first.failure in CUT and len(turns) > 1:
             return first
-        problems = first.mendable + ([] if first.failure else _left_out(turns, first))
-        if not problems:
-            return _settled(first, _Drawn())
-        known = self
-        if self.titles is not None:
-            known = replace(self, titles=[*dict.fromkeys([*self.titles, *_topics(first.entries)])])
-        concerned = _concerned(turns, first.mendable, problems) or turns
-        again = known._reply(concerned, context, people, problems)
-        if again.failure:
-            return again if first.failure else _settled(first, _Drawn())
-        return _settled(_Drawn() if first.failure else first, again)
+        problems, again = first.mendable + ([] if first.failure else _left_out(turns, first)), _Drawn()
+        if problems:
+            titles = None if self.titles is None else [*self.titles, *_topics(first.entries)]
+            known = replace(self, titles=titles and [*dict.fromkeys(titles)])
+            concerned = _concerned(turns, first.mendable, problems) or turns
+            again = known._reply(concerned, context, people, problems)
+        if again.failure and first.failure:
+            return again
+        return _settled(_Drawn() if first.failure else first, _Drawn() if again.failure else again)
 
     def _reply(
-        self,
-        turns: Sequence[Located],
-        context: Sequence[Row],
-        people: Sequence[str],
-        problems: Iterable[Reason],
+        self, turns: Sequence[Located], context: Sequence[Row], people: Sequence[str], mend: Iterable[Reason]
     ) -> _Drawn:
         told, day = [], ""
         for row in map(self._row, turns):  # the day only where it changes
             before, day = day, (row["time"] or "")[:10]
             line = shown({**row, "time": None if day == before else day})
             told.append({**row, "told": [part.strip() for part in line.split("\n")]})
-        asked = {"turns": told, "context": context, "problems": [*map(str, problems)]}
+        asked = {"turns": told, "context": context, "problems": [*map(str, mend)]}
         topics = {} if self.titles is None else {"topics": self.titles}
         reply = self.asker.complete(EXTRACT if topics else EXTRACT_ALONE, {**asked, **topics})
         if reply.data is None:
             return _Drawn(wrong=[unreadable(reply)], failure=reply.failure or "EMPTY")
         known = {normalised(title): title for title in self.titles or ()}
         by_seq, heading = {turn.seq: turn for turn in turns}, ""
-        entries, wrong = list[NewEntry](), list[Reason]()
-        unknown = list[str]()
+        entries, wrong, unknown = list[NewEntry](), list[Reason](), list[str]()
         for item in reply.data["entries"]:
             unknown += [name[:20] for name in item["from"] if not named([name], by_seq)]
             if self.titles is not None and (topic := item.get("topic")):
@@ -413,10 +401,10 @@ class _Unit:
             entry = _read(item, by_seq, people, heading)
             if isinstance(entry, Reason):
                 wrong.append(entry)
-                continue
-            entries.append(entry)
-            if entry.when is None and (when := (item.get("when") or "").strip()):
-                wrong.append(Reason(VAGUE, entry.origin, when[:40]))
+            else:
+                entries.append(entry)
+                if entry.when is None and (when := (item.get("when") or "").strip()):
+                    wrong.append(Reason(VAGUE, entry.origin, when[:40]))
         wrong += (Reason("TWO_FACTS", one.origin, one.text[:80]) for one in entries if _joins_facts(one))
         if unknown:
             wrong.insert(0, Reason("UNKNOWN", (), ", ".join(unknown[:10])))
@@ -436,10 +424,8 @@ def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
     done |= {seq for reason in drawn.mendable for seq in reason.seqs}
     known = {term for entry in drawn.entries for term in query_terms(entry.text)}
     rest = (turn for turn in turns if turn.seq not in done)
-    left = [turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING]
-    return (
-        [Reason("LEFT_OUT", tuple(left))] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
-    )
+    left = tuple(turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING)
+    return [Reason("LEFT_OUT", left)] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
 
 
 def _concerned(
@@ -458,11 +444,8 @@ def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
     """Return two replies as one: what the second mends is gone from the first."""
     mended = {seq for entry in again.entries for seq in entry.origin}
     texts = {entry.text for entry in again.entries}
-    stands = [
-        entry
-        for entry in first.entries
-        if entry.text not in texts and not (_joins_facts(entry) and mended.intersection(entry.origin))
-    ]
+    old = (one for one in first.entries if one.text not in texts)
+    stands = (one for one in old if not (_joins_facts(one) and mended.intersection(one.origin)))
     entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
     heading = ""
     for at, entry in enumerate(entries):
