@@ -256,7 +256,19 @@ class Consolidator:
             return reply.failure or "EMPTY"
         if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
             return "SCHEMA_FAIL"
-        return list(_proposals(target, anchors, reply.data))
+        named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
+            *(("split", (row["node_id"],), row) for row in reply.data["split_tasks"]),
+            *(("merge", row["node_ids"], row) for row in reply.data["merge_tasks"]),
+            *(
+                ("update", (row["current_id"], row["superseded_id"]), row)
+                for row in reply.data["update_tasks"]
+            ),
+        ]
+        proposals, shown = list[Proposal](), frozenset((target, *anchors))
+        for op, ids, row in named:
+            resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
+            proposals.append(Proposal(op, resolved, row["confidence"], row["reason"], shown))
+        return proposals
 
     # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────
 
@@ -359,7 +371,6 @@ class Consolidator:
             said = [(one.text, day_of(one.time)) for one in map(self.bank.quote, part.refs)]
             when = old.when if old.when and fits(old.when, said) else None  # it is these words that tell
             siblings.append(self._create(old, part.descriptor, refs=part.refs, sources=(), when=when))
-        self._archive([name])
         for one in siblings:
             self.bank.relink(one, SIBLING, (Link(SIBLING, other) for other in siblings if other != one))
         self._rewire(siblings, siblings, [name])
@@ -371,7 +382,6 @@ class Consolidator:
         newest = self.bank.records[max(names, key=self._oldest_first)]
         session = newest.session if len({unit.session for unit in units}) == 1 else None
         new = self._create(newest, words, refs=(), sources=tuple(names), session=session)
-        self._archive(names)
         self._rewire([new], [new], names)
         return [new]
 
@@ -382,7 +392,6 @@ class Consolidator:
             said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
             aux = UNVERIFIED if unverified(words, said) else ()
             self.bank.put(replace(old, summary=words.summary, keywords=words.keywords, aux=aux))
-        self._archive([superseded])
         self._rewire([current], [], [superseded])
 
     def _create(self, like: Record, words: Descriptor, **values: Any) -> str:
@@ -394,51 +403,36 @@ class Consolidator:
             self.bank.put(replace(unit, aux=UNVERIFIED))
         return name
 
-    def _archive(self, gone: Sequence[str]) -> None:
-        for name in gone:
-            if name in self.bank.visible:
-                self.bank.archive(name)
-        self.space.sync(self.bank)
-
-    # ── rewiring (B.3) ──────────────────────────────────────────────────────────────────────────
-
     def _rewire(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> None:
-        """Link to units that are gone, redirect what led to them (Eq. 20), and link the new ones (Eq. 21)."""
-        bank = self.bank
+        """Archive units, link to them from those that stand for them, redirect what led to them (Eq. 20), and
+        link the new ones (Eq. 21)."""
+        bank, own = self.bank, self.own
+        for name in bank.visible.intersection(gone):
+            bank.archive(name)
+        self.space.sync(bank)
         for rep in reps:
             bank.relink(rep, VERSION, {*bank.links(rep, VERSION), *(Link(VERSION, name) for name in gone)})
-        for rep in reps if self.own.degree_version else ():
-            self._prune(rep)
+        for rep in reps if own.degree_version else ():
+            # those by which alone a unit is reached stay, and within the cap the best of the others (B.7)
+            held = bank.out(rep, VERSION)
+            alone = [name for name in held if bank.visible.isdisjoint({*bank.into(name, VERSION)} - {rep})]
+            if len(alone) <= own.degree_version:
+                best = self._best(rep, {*held} - {*alone}, own.degree_version - len(alone))
+                bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
         for name in gone:
-            self._redirect(name, reps)
+            # links of a unit that is gone, and of archived ones, stay (Eq. 17 and 18)
+            for source in bank.visible.intersection(bank.into(name, SEMANTIC)):
+                links = {link.to: link for link in bank.links(source, SEMANTIC) if link.to != name}
+                for rep in self._best(source, reps, 1):
+                    links.setdefault(rep, self._semantic(source, rep))
+                kept = self._best(source, links, own.degree_semantic)
+                bank.relink(source, SEMANTIC, (links[to] for to in kept))
         sources = {to for name in gone for to in bank.out(name, SEMANTIC)} & bank.visible
         for name in created:
-            row, most = self.space.row(name), self.own.online_anchors
-            near = {one for one, _ in self.space.nearest(row, most, SURFACE, without=(name,))}
-            best = self._best(name, near | sources, self.own.degree_semantic)
+            row = self.space.row(name)
+            near = {one for one, _ in self.space.nearest(row, own.online_anchors, SURFACE, without=(name,))}
+            best = self._best(name, near | sources, own.degree_semantic)
             bank.relink(name, SEMANTIC, (self._semantic(name, to) for to in best))
-
-    def _redirect(self, gone: str, reps: Sequence[str]) -> None:
-        """Let what links to a unit that is gone link to the best of those that stand for it; one of these
-        takes the best of the others. Links of `gone`, and of archived units, stay (Eq. 17, 18 and 20)."""
-        bank = self.bank
-        for source in filter(bank.visible.__contains__, bank.into(gone, SEMANTIC)):
-            links = {link.to: link for link in bank.links(source, SEMANTIC) if link.to != gone}
-            for rep in self._best(source, reps, 1):
-                links.setdefault(rep, self._semantic(source, rep))
-            kept = self._best(source, links, self.own.degree_semantic)
-            bank.relink(source, SEMANTIC, (links[to] for to in kept))
-
-    def _prune(self, rep: str) -> None:
-        """Keep the version links by which alone a unit is reached, and the best of the others, within the
-        cap; all of them, where the first are more (B.7)."""
-        bank = self.bank
-        held = bank.out(rep, VERSION)
-        alone = [name for name in held if bank.visible.isdisjoint({*bank.into(name, VERSION)} - {rep})]
-        room = self.own.degree_version - len(alone)
-        if room >= 0:
-            best = self._best(rep, {*held} - {*alone}, room)
-            bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
 
     def _best(self, source: str, candidates: Iterable[str], cap: int) -> list[str]:
         """The nearest of others, then the newer (Eq. 13), then by id; so many at most."""
@@ -467,19 +461,6 @@ def wording(texts: Mapping[str, str]) -> Callable[[str, str], float]:
         return weight(terms[one] & terms[other]) / least if least else 0.0
 
     return shared
-
-
-def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:
-    """In the order of the operators, then of the reply."""
-    shown = frozenset((target, *anchors))
-    named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
-        *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
-        *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
-        *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
-    ]
-    for op, ids, row in named:
-        resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
-        yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
 
 
 # ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────
