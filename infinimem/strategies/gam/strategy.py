@@ -48,7 +48,7 @@ from infinimem.strategies.records.asking import (
     shown_turns,
     silence,
 )
-from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, moment, number_of
+from infinimem.strategies.records.record import UNVERIFIED, Link, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import (
     Records,
@@ -158,7 +158,7 @@ class Gam(RecordStrategy):
         return {
             "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
             **by_kind(store),
-            "verified": sum(map(is_verified, store.records.values())),
+            "verified": sum(UNVERIFIED[0] not in topic.aux for topic in store.records.values()),
             "links": links(store),
         }
 
@@ -282,11 +282,6 @@ class TopicNetwork:
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
 
 
-def is_verified(topic: Record) -> bool:
-    """Whether it claims nothing that was not said."""
-    return UNVERIFIED[0] not in topic.aux
-
-
 # ── reading (section 3.4) ───────────────────────────────────────────────────────────────────────
 
 
@@ -369,7 +364,7 @@ class TopicSearch(RecordSearch[GamSettings]):
             mine = asked.oneself and entry.role == "user"
             those["time"] = float(seq in when)
             those["role"] = float(mine or entry.fields.get("speaker") in asked.speakers)
-            those["conf"] = float(not name or is_verified(self.store.records[name]))
+            those["conf"] = float(not name or UNVERIFIED[0] not in self.store.records[name].aux)
         scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
         best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
         return self.turns(self.note("turns", best))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from infinimem import tokens
@@ -275,7 +276,13 @@ def merge(view: View, asker: Account) -> Maintenance:
     groups = _groups(small, view, asker) if turn or len(small) > settings.merge_trigger_min_count else []
     for at in range(0, len(groups), TOGETHER):
         there = (group for group in groups[at : at + TOGETHER] if all(may_change(i, view) for i in group))
-        if routes := [_merged(group, view) for group in there]:
+        routes = list[Route]()
+        for group in there:
+            header = {doc_id: view.document(doc_id).header.values for doc_id in group}
+            first, *rest = sorted(group, key=lambda one: (str(header[one].get("created_time") or "~"), one))
+            parts = (of.sections(view.document(doc_id).entries, title_of(doc_id, view)) for doc_id in rest)
+            routes.append(Route(first, title_of(first, view), of.joined(chain.from_iterable(parts))))
+        if routes:
             view = (yield write("merge", routes, (), view, asker)).view
     return view
 
@@ -308,13 +315,6 @@ def _groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[lis
                 groups.append(group)
                 used.update(group)
     return groups
-
-
-def _merged(group: Sequence[str], view: View) -> Route:
-    header = {doc_id: view.document(doc_id).header.values for doc_id in group}
-    oldest, *others = sorted(group, key=lambda one: (str(header[one].get("created_time") or "~"), one))
-    parts = (of.sections(view.document(doc_id).entries, title_of(doc_id, view)) for doc_id in others)
-    return Route(oldest, title_of(oldest, view), of.joined(topic for part in parts for topic in part))
 
 
 def may_change(doc_id: str, view: View) -> bool:

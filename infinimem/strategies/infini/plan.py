@@ -133,7 +133,16 @@ class Planner:
         if left and self._asks:
             self.asker.note(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
         strays = self._nearest(left) if self._offer else [Route("", one.title, (one,)) for one in left]
-        return self._united([*routes, *strays])
+        given, by_id = set[str](), dict[str, Route]()
+        for route in (*routes, *strays):  # one a document; equal titles are one, also of one that exists
+            doc_id = route.doc_id or ids.get(normalised(route.title))
+            if doc_id is None:
+                by_name = f"{TOPICS}{of.slugify(route.title)}"
+                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
+                ids[normalised(route.title)] = doc_id
+            first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
+            by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))
+        return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
 
     def _planned(self, topics: Sequence[Topic], depth: int) -> list[Route]:
         """Plan in chunks that fit a call; halves where one is too large, or no reply can be read."""
@@ -205,20 +214,6 @@ class Planner:
                 doc_id = best[0] if shares else of.INBOX
                 routes.append(Route(doc_id, title_of(doc_id, view), (replace(topic, entries=(entry,)),)))
         return routes
-
-    def _united(self, routes: Iterable[Route]) -> tuple[Route, ...]:
-        """Return one route a document, with its id; equal titles are one, also of one that exists."""
-        given, ids = set[str](), {title: doc_id for doc_id, title in self._open.items()}
-        by_id: dict[str, Route] = {}
-        for route in routes:
-            doc_id = route.doc_id or ids.get(normalised(route.title))
-            if doc_id is None:
-                by_name = f"{TOPICS}{of.slugify(route.title)}"
-                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
-                ids[normalised(route.title)] = doc_id
-            first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
-            by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))
-        return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
 
 
 def _items(named: Mapping[str, Topic], titled: bool, data: Data) -> list[Data]:
@@ -384,8 +379,18 @@ def allowed(
     left = {move.seq: move for move in claims}
     lines = sorted({*run, *left})
     withheld: list[Withheld] = []
+
+    def followed(move: Move) -> Move:
+        """Return a claim with the survivor at the end of its chain; in a circle one that goes as well."""
+        seen = {move.seq}
+        while move.by is not None and move.by in left and move.by not in seen:
+            seen.add(move.by)
+            step = left[move.by]
+            move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
+        return move
+
     while True:
-        final = {seq: _followed(move, left) for seq, move in left.items()}
+        final = {seq: followed(move) for seq, move in left.items()}
         moves = tuple(final.get(seq) or Move(seq, f"{TOPICS}x") for seq in lines)
         verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_repetition)
         if not verdict.withheld:
@@ -396,13 +401,3 @@ def allowed(
         for item in alone or verdict.withheld:
             withheld.append(item)
             del left[item.move.seq]
-
-
-def _followed(move: Move, claims: Mapping[int, Move]) -> Move:
-    """A claim with the survivor at the end of its chain; in a circle one that goes as well."""
-    seen = {move.seq}
-    while move.by is not None and move.by in claims and move.by not in seen:
-        seen.add(move.by)
-        step = claims[move.by]
-        move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
-    return move

@@ -361,17 +361,12 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         return self.evidence(pack(items, self.budget))
 
     def _shown(self, gate: str) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
-        """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
-        themes, facts = self._representatives()
-        episodes = self._episodes(facts)
-        self.trace.add(admitted := self._admitted(gate, themes, facts, episodes))
-        by_id = {one.id: one for one in episodes}
-        return facts, [(by_id[one.id], bool(one.via)) for one in admitted.found]
+        """Facts in the order in which they were taken; episodes, each with whether its messages are shown.
 
-    # ── stage I: representatives that cover what a question leads to (Eq. 4) ────────────────────
-
-    def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
-        """Themes of what is near to the question, and then facts of these themes."""
+        Stage I: themes of what is near to the question, and then facts of these themes, as representatives
+        that cover what it leads to (Eq. 4). Stage II: the episodes that these lead to and those that are near
+        themselves, the likeliest first, as far as they lower the reader's uncertainty.
+        """
         own, known, themes = self.own, self.view.derived(members), list[Candidate]()
         theme_of = homes(known)
         names = [one.id for one in self.nearest(FACT.folder, own.pool)]
@@ -385,7 +380,23 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             names = names[: own.facts]
             scored = zip(names, self._near(names), strict=True)
             facts = [Candidate(name, {"near": score}) for name, score in scored]
-        return themes, self.note("facts", facts)
+        self.note("facts", facts)
+        support: dict[str, float] = {}
+        for fact, share in zip(facts, min_max([fact.parts["near"] for fact in facts]), strict=True):
+            for name in self.store.visible.intersection(self.store.out(fact.id, SOURCE)):
+                support[name] = max(share, support.get(name, 0.0))
+        nearest = (one.id for one in self.nearest(EPISODE.folder, own.episodes))
+        names = [*dict.fromkeys([*support, *nearest])]
+        scores = self._near(names)
+        rows = (
+            Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
+            for name, score, share in zip(names, scores, min_max(scores), strict=True)
+        )
+        best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
+        episodes = self.note("episodes", best[: own.episodes])
+        self.trace.add(admitted := self._admitted(gate, themes, facts, episodes))
+        by_id = {one.id: one for one in episodes}
+        return facts, [(by_id[one.id], bool(one.via)) for one in admitted.found]
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
         """The representatives among these records, of so many, in the order in which they are taken."""
@@ -404,25 +415,6 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         if self.by_vectors:
             return self.index.cosines(self.row, names)
         return [self.record_scores[self.store.records[name].folder].get(name, 0.0) for name in names]
-
-    # ── stage II: episodes that lower the reader's uncertainty ──────────────────────────────────
-
-    def _episodes(self, facts: Sequence[Candidate]) -> list[Candidate]:
-        """The episodes that facts lead to and those that are near themselves, the likeliest first."""
-        support: dict[str, float] = {}
-        shares = min_max([fact.parts["near"] for fact in facts])
-        for fact, share in zip(facts, shares, strict=True):
-            for name in filter(self.store.visible.__contains__, self.store.out(fact.id, SOURCE)):
-                support[name] = max(share, support.get(name, 0.0))
-        nearest = (one.id for one in self.nearest(EPISODE.folder, self.own.episodes))
-        names = list(dict.fromkeys([*support, *nearest]))
-        scores = self._near(names)
-        rows = (
-            Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
-            for name, score, share in zip(names, scores, min_max(scores), strict=True)
-        )
-        best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
-        return self.note("episodes", best[: self.own.episodes])
 
     def _admitted(
         self, gate: str, themes: Sequence[Candidate], facts: Sequence[Candidate], episodes: list[Candidate]
