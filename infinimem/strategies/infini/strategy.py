@@ -255,7 +255,13 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     portions = [unit for group in groups for unit in tokens.packed(group, settings.chunk_tokens, size)]
     in_vain = 0
     while portions and in_vain < IN_VAIN:
-        titles = _topic_titles(view, portions[0]) if settings.grouping == "extract" else None
+        titles: list[str] | None = None
+        if settings.grouping == "extract":  # documents', of very many the nearest, and CURRENT's
+            ids = [*view.derived(open_documents)]
+            if len(ids) > settings.planner_docs:
+                ids = [row.id for row in near(view, (place.entry for place in portions[0]))]
+            there = (of.title_of(name, view) for name in sorted(ids))
+            titles = [*dict.fromkeys(filter(None, [*there, *map(heading_of, view.buffer.entries)]))]
         begun = titles != [] or view.buffer.entries  # else each would make up titles of its own
         side_by_side = [
             _Unit(view, unit, titles, Asker(asker.llm)) for unit in portions[: few if begun else 1]
@@ -274,16 +280,6 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
-
-
-def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
-    """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
-    ids = [*view.derived(open_documents)]
-    if len(ids) > view.settings.of(InfiniSettings).planner_docs:
-        ids = [row.id for row in near(view, (place.entry for place in new))]
-    waiting = (heading_of(place) for place in view.buffer.entries)
-    titles = dict.fromkeys([*(of.title_of(name, view) for name in sorted(ids)), *waiting])
-    return [title for title in titles if title]
 
 
 # ── one unit ────────────────────────────────────────────────────────────────────────────────────
@@ -371,8 +367,13 @@ class _Unit:
         if problems:
             titles = None if self.titles is None else [*self.titles, *_topics(first.entries)]
             known = replace(self, titles=titles and [*dict.fromkeys(titles)])
-            concerned = _concerned(turns, first.mendable, problems) or turns
-            again = known._reply(concerned, context, people, problems)
+            told, bad = ({seq for r in some for seq in r.seqs} for some in (problems, first.mendable))
+            concerned = [  # with the turns that explain those of which something was wrong
+                turn
+                for at, turn in enumerate(turns)
+                if turn.seq in told or any(one.seq in bad for one in turns[at : at + CONTEXT_TURNS + 1])
+            ]
+            again = known._reply(concerned or turns, context, people, problems)
         if again.failure and first.failure:
             return again
         return _settled(_Drawn() if first.failure else first, _Drawn() if again.failure else again)
@@ -426,18 +427,6 @@ def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
     rest = (turn for turn in turns if turn.seq not in done)
     left = tuple(turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING)
     return [Reason("LEFT_OUT", left)] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
-
-
-def _concerned(
-    turns: Sequence[Located], wrong: Iterable[Reason], problems: Iterable[Reason]
-) -> list[Located]:
-    """The turns of some problems, with the turns that explain those of which something was wrong."""
-    named, mended = ({seq for reason in some for seq in reason.seqs} for some in (problems, wrong))
-    return [
-        turn
-        for at, turn in enumerate(turns)
-        if turn.seq in named or any(later.seq in mended for later in turns[at : at + CONTEXT_TURNS + 1])
-    ]
 
 
 def _settled(first: _Drawn, again: _Drawn) -> _Drawn:

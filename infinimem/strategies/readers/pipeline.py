@@ -83,6 +83,9 @@ Call = Mapping[str, Any]
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
     """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
 
+    The newest entries of CURRENT, where the strategy has one, get up to a quarter of what is shown at first;
+    what belongs beside all that may go beyond it.
+
     Where a question asks for the order of things, or for a summary, that is their course, whoever reads, but
     for the paper's agent.
     """
@@ -95,7 +98,12 @@ def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Ev
         return arc(view, question, min(COURSE, budget - budget // 8))
     request = _Request(llm, view, question, first, Trace())
     found = _READERS[reader](request)
-    return request.trace.evidence(_assembled(request, found, budget))
+    kept = view.spec.buffer is not None and CURRENT in view
+    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
+    newest = newest[: -RECENT - 1 : -1]
+    room = min(first // 4, size(newest))
+    best = with_beside(view, question, pack(found, first - room), budget - room)
+    return request.trace.evidence(pack([*best, *pack(newest, room)], budget))
 
 
 def arc(view: View, question: str, budget: int) -> Evidence:
@@ -195,19 +203,6 @@ def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retr
             parts = [shown(view, doc_id, block.start_line, block.end_line) for block in blocks]
             found += pack(searcher(view).order(request.question, parts), left)
     return [item for item in found if item.text.strip()]
-
-
-def _assembled(request: _Request, items: list[Retrieved], budget: int) -> list[Retrieved]:
-    """What the answer is read from: the items, best first, then the newest entries of CURRENT, where the
-    strategy has one, which get up to a quarter of the request's budget; what belongs beside them may go
-    beyond that."""
-    view, first = request.view, request.budget
-    kept = view.spec.buffer is not None and CURRENT in view
-    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
-    newest = newest[: -RECENT - 1 : -1]
-    room = min(first // 4, size(newest))
-    found = with_beside(view, request.question, pack(items, first - room), budget - room)
-    return pack([*found, *pack(newest, room)], budget)
 
 
 # ── searching on ────────────────────────────────────────────────────────────────────────────────

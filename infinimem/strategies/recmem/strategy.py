@@ -219,7 +219,10 @@ class Attention:
         """Merge first, then what recurs (section 3.3); it joins no episode of `without`. Return the op."""
         if self._merge(without):
             return "merge"
-        if not self.asker.failure and (others := self._recurs()):
+        least = self.own.theta_count  # Eq. 5: with it, of the open exchanges before it in which it recurs
+        nearest = self.held.near.nearest(self.row, 2 * least, (OPEN,), without=self.unheard)
+        others = [other for other, cosine in nearest if cosine >= self.theta]
+        if not self.asker.failure and others and len(others) + 1 >= least:
             self._cluster(others)
         return "consolidate"
 
@@ -242,13 +245,6 @@ class Attention:
         if self.own.refine_merged:
             self._refine({new.id: self.turns})
         return True
-
-    def _recurs(self) -> list[str]:
-        """Eq. 5: the open exchanges before it in which it recurs; none if with it they are too few."""
-        least = self.own.theta_count
-        nearest = self.held.near.nearest(self.row, 2 * least, (OPEN,), without=self.unheard)
-        close = [other for other, cosine in nearest if cosine >= self.theta]
-        return close if len(close) + 1 >= least else []
 
     def _cluster(self, others: Sequence[str]) -> None:
         """Eq. 7: episodes of the exchange and those in which it recurs, and their facts; of the nearer half
@@ -347,25 +343,24 @@ class TierSearch(RecordSearch[RecmemSettings]):
 
     def _tiers(self) -> Mapping[str, Sequence[Candidate]]:
         """K_epi, K_sub and K_sem, of facts twice as many as episodes unless they are counted apart."""
-        own = self.own
+        own, held = self.own, self.held
+        shown = (OPEN, HELD) if own.units == "all" else (OPEN,)
+        if self.by_vectors:
+            best = held.near.nearest(self.row, own.k_sub, shown)
+            exchanges = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
+        else:
+            found: dict[str, float] = {}
+            for seq, score in self.turn_scores.items():
+                name = held.units.of_turn.get(seq)
+                if name and held.units.records[name].folder in shown:
+                    found.setdefault(name, score)
+            exchanges = [Candidate(name, {"words": score}, score) for name, score in found.items()]
         tiers = {
             "episodes": self.nearest(EPISODE.folder, own.k_epi),
-            "exchanges": self._exchanges(own.k_sub),
+            "exchanges": exchanges[: own.k_sub],
             "facts": self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
         }
         return {tier: self.note(tier, best) for tier, best in tiers.items()}
-
-    def _exchanges(self, count: int) -> list[Candidate]:
-        held, everything = self.held, self.own.units == "all"
-        if self.by_vectors:
-            best = held.near.nearest(self.row, count, (OPEN, HELD) if everything else (OPEN,))
-            return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
-        found: dict[str, float] = {}
-        for seq, score in self.turn_scores.items():
-            name = held.units.of_turn.get(seq)
-            if name and (everything or name in held.units.visible):
-                found.setdefault(name, score)
-        return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
 
     def _ranked(self, tiers: Mapping[str, Sequence[Candidate]]) -> list[Candidate]:
         """The turns that the tiers show, best first, by the best of what shows them.
