@@ -147,7 +147,7 @@ class AllMem(RecordStrategy):
         gave no answer; None where none of them lacks a unit."""
         own, unit_of = self.own, UNIT.prefix
         with self._writing.at(view) as (bank, space):
-            lacking = [one for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
+            lacking = [one for one in described if one.turn.seq not in view.cited and bank.stands(one.turn)]
             if not lacking:
                 return None
             after, answered = bank.copy(), [one for one in lacking if not one.failure]

@@ -29,7 +29,7 @@ from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan
 from infinimem.settings import Settings
 from infinimem.spec import Kind, StrategySpec
-from infinimem.store.records import stem
+from infinimem.store.records import held_by, stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import FIRST, near, pack
@@ -460,8 +460,8 @@ class Exchanges(RecordStore):
         new.view, files = view.bare(), view.derived(RecordStore.load)
         new._starts = [*known._starts, *sorted(at for one in sessions if (at := _first(view, one)) > last)]
         held = {ref.seq for one in files.records.values() if one.kind is EPISODE for ref in one.refs}
-        lost = (one.turns for name, one in files.unread.items() if SPEC.kind_of(stem(name)) is EPISODE)
-        held.update(*lost)
+        lost = (name for name in files.unread if SPEC.kind_of(stem(name)) is EPISODE)
+        held.update(*map(held_by, map(view.document, lost)))
         for doc_id in sessions:
             for unit in (_unit(*one, held) for one in split(_turns(view, doc_id), new._starts)):
                 new.of_turn.update(dict.fromkeys(unit.turns, unit.id))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from infinimem.index.vectors import DIGITS, Matrix, Rows, Vectors, cosines, near
 from infinimem.markdown.characters import text_key
 from infinimem.model import Finding, Located, Put
 from infinimem.store.lines import STEM
-from infinimem.store.records import held_by, stem
+from infinimem.store.records import stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import (
@@ -39,13 +39,6 @@ from infinimem.strategies.records.record import (
 )
 
 
-class Unread(NamedTuple):
-    """A file that holds no record that counts: why, and the turns that it names all the same."""
-
-    finding: Finding
-    turns: tuple[int, ...]
-
-
 class RecordStore:
     """Records by id, and their links. Records are values; what changes is which of them stand here."""
 
@@ -53,8 +46,8 @@ class RecordStore:
         self.view = view
         self.spec = view.spec
         self.records: dict[str, Record] = {}
-        self.unread: dict[str, Unread] = {}
-        """By document."""
+        self.unread: dict[str, Finding] = {}
+        """Why a document holds no record that counts; it names turns all the same (`held_by`)."""
         self.visible: set[str] = set()
         """Ids of the records that are not archived."""
         self._into: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -65,11 +58,6 @@ class RecordStore:
 
     def __len__(self) -> int:
         return len(self.records)
-
-    @property
-    def held(self) -> Set[int]:
-        """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
-        return self.view.cited
 
     def turn(self, seq: int) -> Located | None:
         """A turn of the evidence by its seq."""
@@ -110,7 +98,7 @@ class RecordStore:
                 what = f"{found.id} stands in {other.folder} too; delete one"
                 found = Finding("error", what, doc_id)
             if isinstance(found, Finding):
-                store.unread[doc_id] = Unread(found, held_by(document))
+                store.unread[doc_id] = found
             else:
                 chosen[found.id] = found
         for name, record in chosen.items():
@@ -259,7 +247,7 @@ def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:
         if old and (new is None or new.doc_id != old.doc_id):
             rows.append(Put(old.doc_id, None))
         if new:
-            origin = tuple(ref.seq for ref in new.refs if ref.seq not in before.held)
+            origin = tuple(ref.seq for ref in new.refs if ref.seq not in before.view.cited)
             rows.append(Put(new.doc_id, after.render(name), origin))
     return tuple(rows)
 

@@ -24,6 +24,7 @@ from infinimem.llm.base import LLM
 from infinimem.model import AGAIN, Candidate, Evidence, Finding, Plan, Put, RejectedReply, Retrieved, Stage
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec
+from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Outcome, Rejected, View, whole
 from infinimem.strategies.base import Plans, Topology
@@ -60,7 +61,7 @@ def _common(store: RecordStore, record: Record) -> Iterator[str]:
 def faults(store: RecordStore, only: Collection[str] | None, *rules: Rule) -> list[Finding]:
     """What does not hold of some records, or of all (None) and of files that hold none: by the rules of all
     strategies, then by these."""
-    found = [one.finding for _, one in sorted(store.unread.items())] if only is None else []
+    found = [one for _, one in sorted(store.unread.items())] if only is None else []
     for name in sorted(store.records if only is None else (name for name in only if name in store)):
         record = store.records[name]
         told = (what for rule in (_common, *rules) for what in rule(store, record))
@@ -316,7 +317,7 @@ class RecordSearch(ABC, Generic[Own]):
     def _without_record(self) -> Iterator[Retrieved]:
         """By words: open turns, unreadable records' files, and people's notes."""
         view, unread, waiting = self.view, self.store.unread, set(self.open_turns())
-        if lost := {seq for one in unread.values() for seq in one.turns}:
+        if lost := {seq for name in unread for seq in held_by(view.document(name))}:
             waiting |= lost - {ref.seq for record in self.store.records.values() for ref in record.refs}
         if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
             return

@@ -218,7 +218,7 @@ class XMemory(RecordStrategy):
         with self._writing.at(view) as (store, index):
             after, asker = store.copy(), Asker(self.llm)
             if block:
-                if any(turn.seq in store.held or not store.stands(turn) for turn in block.turns):
+                if any(turn.seq in view.cited or not store.stands(turn) for turn in block.turns):
                     return None
                 keep(after, block)
                 index.sync(after)
