@@ -361,8 +361,6 @@ class Consolidator:
     def _oldest_first(self, name: str) -> tuple[Any, ...]:
         return self.bank.records[name].age, self.bank.records[name].order
 
-    # ── the three operators ─────────────────────────────────────────────────────────────────────
-
     def split(self, name: str, parts: Sequence[Part]) -> list[str]:
         """Put siblings in a unit's place, one for each piece of its evidence (B.2.1); their names."""
         old = self.bank.records[name]
@@ -442,9 +440,6 @@ class Consolidator:
 
     def _semantic(self, source: str, to: str) -> Link:
         return Link(SEMANTIC, to, round(self.space.cos(source, to), 3))
-
-
-# ── what is like it, and what a reply says ──────────────────────────────────────────────────────
 
 
 def wording(texts: Mapping[str, str]) -> Callable[[str, str], float]:

@@ -204,8 +204,6 @@ class AllMem(RecordStrategy):
         outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
         return outcome.view
 
-    # ── what people see of it ─────────────────────────────────────────────────────────────────────
-
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, space):
@@ -235,9 +233,6 @@ class AllMem(RecordStrategy):
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         return faults(store, only, settings=self.own)
-
-
-# ── a turn as a unit ──────────────────────────────────────────────────────────────────────────────
 
 
 class Described(NamedTuple):
@@ -319,54 +314,45 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 
     def _units(self) -> list[Candidate]:
         """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36)."""
-        own, records = self.own, self.store.records
-        anchors = self.note("anchors", self._anchors())
+        own, store = self.own, self.store
+        # Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30). Archived ones
+        # that no unit stands for count as such: of a view of some sources, or of a folder that a person took
+        # files from, the unit that represents them may be missing.
+        folders = SURFACE if own.visibility else self.view.spec.record_folders
+        names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
+        names += [name for name in self._words if store.records[name].group in folders]
+        if own.visibility and self.row.any():
+            names += self.view.derived(_stranded)
+        near = self._parts([*dict.fromkeys(names)])
+        candidates = (Candidate(name, parts) for name, parts in near.items())
+        best = ranked(candidates, self._score, lambda unit: number_of(unit.id))[: own.anchors]
+        anchors = self.note("anchors", [one for one in best if one.score >= own.floor * best[0].score])
         # stage 2: what outgoing links lead to, older units first (D.3)
         reached = expand(
             [anchor.id for anchor in anchors],
-            self.store.links,
+            store.links,
             own.hops,
             own.candidates,
-            self.store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
-            lambda name: records[name].age,
+            store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
+            lambda name: store.records[name].age,
             priority=own.type_priority,
         )
         self.note("links", [one for one in reached if one.via])
-        return self.note("ranking", self._placed(reached, own.visibility and own.successors_first))
-
-    def _anchors(self) -> list[Candidate]:
-        """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
-
-        Archived units that no unit stands for count as the surface: of a view of some sources, or of a
-        folder that a person took files from, the unit that represents them may be missing.
-        """
-        own, records = self.own, self.store.records
-        folders = SURFACE if own.visibility else self.view.spec.record_folders
-        names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
-        names += [name for name in self._words if records[name].group in folders]
-        if own.visibility and self.row.any():
-            names += self.view.derived(_stranded)
-        near = (Candidate(name, parts) for name, parts in self._parts([*dict.fromkeys(names)]).items())
-        best = ranked(near, self._score, lambda unit: number_of(unit.id))[: own.anchors]
-        return [unit for unit in best if unit.score >= own.floor * best[0].score]
-
-    def _placed(self, reached: Sequence[Candidate], successors: bool) -> list[Candidate]:
-        """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
-        store = self.store
+        # stage 3: these by score; in ours no archived one before what stands for it
         near = self._parts([one.id for one in reached])
+        ours = own.successors_first and own.visibility
+        behind = {one.id for one in reached if ours} - store.visible
 
         def parts(one: Candidate) -> dict[str, float]:
-            own = {**near[one.id], **one.parts}
-            if not successors or one.id in store.visible:
-                return own
-            by = replacements(store, one.id, VERSION)
+            by = replacements(store, one.id, VERSION) if one.id in behind else ()
             best = [self._score(near[other]) for other in by if other in near]
-            return {**own, "successor": max(best)} if best else own
+            return {**near[one.id], **one.parts, **({"successor": max(best)} if best else {})}
 
         def ties(unit: Candidate) -> tuple[object, ...]:
-            return successors and unit.id not in store.visible, -unit.parts["cosine"], number_of(unit.id)
+            return unit.id in behind, -unit.parts["cosine"], number_of(unit.id)
 
-        return ranked((Candidate(one.id, parts(one)) for one in reached), self._score, ties)
+        found = (Candidate(one.id, parts(one)) for one in reached)
+        return self.note("ranking", ranked(found, self._score, ties))
 
     def _parts(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         near = zip(names, self.index.cosines(self.row, names), strict=True)

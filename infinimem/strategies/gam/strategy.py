@@ -147,8 +147,6 @@ class Gam(RecordStrategy):
             rejected = network.asker.rejected()
             return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
 
-    # ── the rest of the protocol ────────────────────────────────────────────────────────────────
-
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
         return TopicSearch(view, held, query, budget, self.own, self.llm)
 
@@ -319,8 +317,6 @@ class TopicSearch(RecordSearch[GamSettings]):
             groups.setdefault(name or turn.seqs[0], head).append(turn)
         return self.evidence(chain.from_iterable(groups.values()))
 
-    # ── topics ──────────────────────────────────────────────────────────────────────────────────
-
     def _anchors(self) -> list[Candidate]:
         """V_top: the nearest topics; those that a person archived are none."""
         return self.note("anchors", self.nearest(KIND.folder, self.own.anchors))
@@ -350,8 +346,6 @@ class TopicSearch(RecordSearch[GamSettings]):
             within |= dict.fromkeys((turn.seq for turn in said), "")
         return within
 
-    # ── turns ───────────────────────────────────────────────────────────────────────────────────
-
     def _turns(self, *, by_model: bool = False) -> list[Retrieved]:
         """Eq. 11: the best turns that fit, by rank; who says which tell of a time, a model or rules."""
         found = {seq: turn for seq in self._within if (turn := self.store.turn(seq)) and turn.text.strip()}
@@ -366,14 +360,14 @@ class TopicSearch(RecordSearch[GamSettings]):
             those["role"] = float(mine or entry.fields.get("speaker") in asked.speakers)
             those["conf"] = float(not name or UNVERIFIED[0] not in self.store.records[name].aux)
         scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
-        best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
-        return self.turns(self.note("turns", best))
+        betas = {"time": self.own.beta_time, "role": self.own.beta_role, "conf": self.own.beta_conf}
 
-    def _score(self, parts: Mapping[str, float]) -> float:
-        own = self.own
-        betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
-        hold = (beta for name, beta in betas.items() if parts[name])
-        return round(prod(hold, start=parts["p"]), DIGITS)
+        def score(parts: Mapping[str, float]) -> float:
+            hold = (beta for name, beta in betas.items() if parts[name])
+            return round(prod(hold, start=parts["p"]), DIGITS)
+
+        best = ranked(scored, score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
+        return self.turns(self.note("turns", best))
 
     def _likely(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"; of the library's search, what share of the best one's

@@ -84,9 +84,6 @@ their facts ("{41, 43}"), with `facts` worked into it. A sentence without "headi
 one before it."""
 
 
-# ── write (lines 17-22, prompt D) ───────────────────────────────────────────────────────────────
-
-
 def write(
     op: str, routes: Sequence[Route], claims: Sequence[Move], view: View, asker: Account, *, asks: bool = True
 ) -> Plan:
@@ -148,8 +145,11 @@ class _Page:
         headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
         if asker and self._settings.maintenance and self._may_part:
             anew = op == "rebuild" and len(self.left) > FEW
-            crowded = (topic for topic in whole if anew or self._is_crowded(topic))
-            lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
+            lines = list[Topic]()
+            for topic in whole:  # which are asked about once so many lines, or as many again, came in
+                stood = sum(entry.seq in self.standing for entry in topic.entries)
+                if anew or len(topic.entries) // CROWDED > stood // CROWDED:
+                    lines += (Topic(topic.title, (entry,)) for entry in topic.entries)
             for chunk in of.packed(lines, self._settings.markdown_length):
                 headings |= self._parted(of.joined(chunk), headings.values(), asker)
         self.headings = {
@@ -164,11 +164,6 @@ class _Page:
             {name: topic.title, "facts": [of.fact(e) for e in topic.entries if e.seq in self.left]}
             for topic in topics
         ]
-
-    def _is_crowded(self, topic: Topic) -> bool:
-        """Whether a section has grown by what comes in to so many lines, or as many again."""
-        stood = sum(entry.seq in self.standing for entry in topic.entries)
-        return len(topic.entries) // CROWDED > stood // CROWDED
 
     def _parted(self, topics: Sequence[Topic], headings: Iterable[str], asker: Account) -> dict[int, str]:
         parts: list[dict[str, Any]] = [
@@ -215,9 +210,6 @@ def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) ->
                 asker.note(f"summary of {name}: {[*wrong, Reason('EMPTY')][0]}; the rule's stands")
 
 
-# ── split (lines 23-25, prompt M2, algorithm 2) ─────────────────────────────────────────────────
-
-
 def split(view: View, asker: Account) -> Maintenance:
     """A plan for each document that is too long; one that is refused is left for the next time."""
     limit = view.settings.of(InfiniSettings).markdown_length
@@ -258,9 +250,6 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
             return chunks
         chunks = of.halves(topics)
     return [part for chunk in chunks for part in _fitting(chunk, limit)]
-
-
-# ── merge (lines 26-31, prompt M1) ──────────────────────────────────────────────────────────────
 
 
 def merge(view: View, asker: Account) -> Maintenance:

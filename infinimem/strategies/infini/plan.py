@@ -69,9 +69,6 @@ COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=li
 """Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
 
 
-# ── rewrite (prompt B) ──────────────────────────────────────────────────────────────────────────
-
-
 def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
     """Group the buffer's first lines; what is too large for one call goes in parts."""
     settings = view.settings.of(InfiniSettings)
@@ -260,9 +257,6 @@ def open_documents(
     return dict(sorted(titles.items()))
 
 
-# ── compare (section 3.3: recency, user before AI) ──────────────────────────────────────────────
-
-
 def claim(seq: int, by: int, why: Why) -> Move:
     """Return that a line may go to the archive of the document that the plan will tell, for another."""
     return Move(seq, f"{TOPICS}x", why=why, by=by)
@@ -277,11 +271,23 @@ def compare(
     said_again = find_duplicates(entry for _, entry in sorted(pool.items()))
     claims = {seq: claim(seq, by, "duplicate") for seq, by in said_again if {seq, by} & incoming.keys()}
     entries = [entry for seq, entry in sorted(pool.items()) if seq not in claims]
+
+    def may_outdate(at: int, other: int) -> bool:
+        """Whether the law would let one of two go for the other, and they were not said in one breath."""
+        new, old = entries[at], entries[other]
+        if set(new.origin).intersection(old.origin):
+            return False
+        if not law.is_newer(new, old, view.entry):
+            new, old = old, new
+        move = claim(old.seq, new.seq, "superseded")
+        reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
+        return reason is None or reason.code in ASKED
+
     groups = near_groups(
         [sorted(query_terms(entry.text)) for entry in entries],
         NEAREST,
         {at for at, entry in enumerate(entries) if entry.seq in incoming},
-        lambda one, other: _may_outdate(entries[one], entries[other], view),
+        may_outdate,
     )
     unmended: list[Reason] = []
     topics = [Topic(str(n), tuple(entries[at] for at in group)) for n, group in enumerate(groups, 1)]
@@ -332,16 +338,6 @@ def near_groups(
     for at, first in enumerate(group.tolist()):
         members[first].append(at)
     return [those for _, those in sorted(members.items()) if len(those) > 1]
-
-
-def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
-    """Whether the law would let one of two lines go for the other, and they were not said in one breath."""
-    if set(one.origin).intersection(other.origin):
-        return False
-    new, old = (one, other) if law.is_newer(one, other, view.entry) else (other, one)
-    move = claim(old.seq, new.seq, "superseded")
-    reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
-    return reason is None or reason.code in ASKED
 
 
 def _outdated(

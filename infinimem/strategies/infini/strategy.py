@@ -22,7 +22,7 @@ so does one that gives no answer of use: its turns are asked about in halves.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ from infinimem.llm.base import CUT, LLM, Failure, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, shown, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
-from infinimem.model import CURRENT, Evidence, Finding, Located, Move, NewEntry, Plan, Reason
+from infinimem.model import CURRENT, Evidence, Finding, Located, NewEntry, Plan, Reason
 from infinimem.settings import Settings
 from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
 from infinimem.store.view import View
@@ -152,9 +152,17 @@ class Infini:
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
             outcome = yield plan
-            if isinstance(outcome, Rejected):
+            if isinstance(
+                outcome, Rejected
+            ):  # then to the nearest documents; what one replaced goes if it may
+                why, view = outcome.reasons, outcome.view
                 seqs = {place.seq for place in places[:count]}
-                outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
+                left = [place for place in movable(view.buffer, view) if place.seq in seqs]
+                grouped, there = of.sections(left, of.unsorted(view)), {place.seq for place in left}
+                routes = Planner(view, self._asker, asks=False).route(grouped)
+                self._asker.note(*(f"refused: {one}; lines went to the nearest documents" for one in why))
+                gone = [move for move in plan.moves if move.archives and {move.by, move.seq} <= there]
+                outcome = yield documents.write("consolidate", routes, gone, view, self._asker, asks=False)
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
@@ -181,18 +189,6 @@ class Infini:
         pool = [place for doc_id in looked_at for place in movable(view.document(doc_id), view)]
         claims = compare(fresh, {place.seq: place.entry for place in pool}, view, self._asker)
         return documents.write("consolidate", routes, claims, view, self._asker)
-
-    def fallback(
-        self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
-    ) -> Plan:
-        """Plan to bring these lines to the nearest documents; what one replaced goes if the law lets it."""
-        places = [place for place in movable(view.buffer, view) if place.seq in seqs]
-        there = {place.seq for place in places}
-        grouped = of.sections(places, of.unsorted(view))
-        routes = Planner(view, self._asker, asks=False).route(grouped)
-        self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
-        gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
-        return documents.write("consolidate", routes, gone, view, self._asker, asks=False)
 
     @_reporting
     def rebuild(self, view: View) -> Plans:
@@ -280,9 +276,6 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
-
-
-# ── one unit ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -445,9 +438,6 @@ def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
     left = (one for one in first.wrong if one.code == VAGUE or mended.isdisjoint(one.seqs))
     wrong = sorted([*again.wrong, *left], key=lambda reason: reason.code == VAGUE)
     return _Drawn(entries, list(dict.fromkeys(wrong)))
-
-
-# ── one reply ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _read(item: Data, turns: Mapping[int, Located], people: Sequence[str], heading: str) -> NewEntry | Reason:

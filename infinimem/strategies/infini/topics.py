@@ -35,9 +35,6 @@ class Topic:
     given: bool = False
 
 
-# ── asking ──────────────────────────────────────────────────────────────────────────────────────
-
-
 class Account(Asker):
     """An asker that also keeps what the next plan is to say: notes, and archivings that need approval."""
 

@@ -205,9 +205,6 @@ def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retr
     return [item for item in found if item.text.strip()]
 
 
-# ── searching on ────────────────────────────────────────────────────────────────────────────────
-
-
 def search(view: View, question: str, reader: str) -> Search | None:
     """What an answer's model may search with, where the agentic reader lets it."""
     is_ours = reader == "agent" and view.settings.reader.agent == "answering"
@@ -378,9 +375,6 @@ def _told(call: Call, result: Result, kept: int, count: int) -> list[str]:
     return [f"{_asked(call)}: {new}", *more, *result.get("notes", ())]
 
 
-# ── packing a budget ────────────────────────────────────────────────────────────────────────────
-
-
 def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> list[Retrieved]:
     """The best pieces that fit, as many being ranked as it takes to spend the budget."""
     items = ranked(RANKED)
@@ -474,9 +468,6 @@ def superseded(view: View, items: Iterable[Retrieved], room: int) -> dict[int, l
     for line in pack(lines, room):
         found.setdefault(replaced_by(line.headings), []).append(line)
     return found
-
-
-# ── the trace ───────────────────────────────────────────────────────────────────────────────────
 
 
 class Trace:

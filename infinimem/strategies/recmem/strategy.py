@@ -191,9 +191,6 @@ class RecMem(RecordStrategy):
         return {**told, **by_kind(records)}
 
 
-# ── one exchange ────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass
 class Attention:
     """One exchange: it joins the episode that it goes on with, or makes some with those in which it recurs.

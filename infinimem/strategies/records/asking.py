@@ -301,9 +301,6 @@ def add_facts(
             yield store.records[name], row
 
 
-# ── open turns ──────────────────────────────────────────────────────────────────────────────────
-
-
 def open_turns(view: View, *documents: str) -> Mapping[str, Sequence[Located]]:
     """Return the turns that no record names, by evidence document, each in order; of some documents alone."""
     turns: dict[str, list[Located]] = {}
@@ -343,9 +340,6 @@ def ends_exchange(said: Sequence[Located], turn: Located) -> bool:
     places = (said[0], said[-1], turn)
     first, last, who = (place.entry.fields.get("speaker") or place.entry.role for place in places)
     return who == first != last
-
-
-# ── segments ────────────────────────────────────────────────────────────────────────────────────
 
 
 SHARED = 5

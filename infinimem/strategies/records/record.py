@@ -188,9 +188,6 @@ _WORD = re.compile(r"[A-Za-z0-9_.+-]{1,40}\Z")
 _STEM = re.compile(r"[^/\n]{1,200}\Z")
 
 
-# ── writing ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def header(record: Record) -> list[str]:
     """The lines of a record's header, both delimiters included."""
     lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]

@@ -105,8 +105,6 @@ class RecordStore:
             store._set(name, record)
         return store
 
-    # ── editing ─────────────────────────────────────────────────────────────────────────────────
-
     def _set(self, name: str, new: Record | None) -> None:
         """Let a record be as it is now; None takes it out."""
         old = self.records.get(name)

@@ -40,31 +40,28 @@ Check = Callable[[RecordStore, Collection[str] | None], list[Finding]]
 """What does not hold of these records, or of all (None)."""
 
 
-def _common(store: RecordStore, record: Record) -> Iterator[str]:
-    """What it is made of and links to is there, and its header can be read."""
-    for ref in record.refs:
-        place = store.turn(ref.seq)
-        if place is None:
-            yield f"turn {ref.seq} is not in the evidence; bring it back, or {ANEW}"
-        elif ref.span and ref.span[1] > len(place.entry.text):
-            yield f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}; {ANEW}"
-    for source in record.sources:
-        if source not in store:
-            yield f"its source {source} is not here; bring it back, or {ANEW}"
-    for link in (link for link in record.links if link.to not in store):
-        what = f"a {link.kind} link leads to {link.to}, which is not here"
-        yield f"{what}; bring it back, or take the line out"
-    if not fits(record):
-        yield "its header is longer than what is read"
-
-
 def faults(store: RecordStore, only: Collection[str] | None, *rules: Rule) -> list[Finding]:
-    """What does not hold of some records, or of all (None) and of files that hold none: by the rules of all
-    strategies, then by these."""
+    """What does not hold of some records, or of all (None) and of files that hold none: by these rules, and
+    that what they are made of and link to is there and their headers can be read."""
     found = [one for _, one in sorted(store.unread.items())] if only is None else []
     for name in sorted(store.records if only is None else (name for name in only if name in store)):
         record = store.records[name]
-        told = (what for rule in (_common, *rules) for what in rule(store, record))
+        told = list[str]()
+        for ref in record.refs:
+            place = store.turn(ref.seq)
+            if place is None:
+                told.append(f"turn {ref.seq} is not in the evidence; bring it back, or {ANEW}")
+            elif ref.span and ref.span[1] > len(place.entry.text):
+                told.append(f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}; {ANEW}")
+        for source in record.sources:
+            if source not in store:
+                told.append(f"its source {source} is not here; bring it back, or {ANEW}")
+        for link in (link for link in record.links if link.to not in store):
+            what = f"a {link.kind} link leads to {link.to}, which is not here"
+            told.append(f"{what}; bring it back, or take the line out")
+        if not fits(record):
+            told.append("its header is longer than what is read")
+        told += (what for rule in rules for what in rule(store, record))
         found += [Finding("error", what, record.doc_id) for what in told]
     return found
 
@@ -414,9 +411,6 @@ class RecordSearch(ABC, Generic[Own]):
         )
 
 
-# ── turns, piece by piece ───────────────────────────────────────────────────────────────────────
-
-
 class EvidenceBuilder:
     """The evidence of records that are added one by one, each turn once, within a budget of tokens."""
 
@@ -480,9 +474,6 @@ def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
         else:
             found.append((start, end))
     return tuple(found)
-
-
-# ── what a strategy derives from ─────────────────────────────────────────────────────────────────
 
 
 class RecordStrategy(ABC):

@@ -156,9 +156,6 @@ def means(rows: Rows, count: int) -> Parts:
     return [part for label in range(count) if (part := np.flatnonzero(labels == label).tolist())]
 
 
-# ── the partition ────────────────────────────────────────────────────────────────────────────────
-
-
 PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
 NEAREST = 10
@@ -252,8 +249,6 @@ class ThemePartition:
         self._set(theme, [*self.themes.get(theme, ()), fact])
         return theme
 
-    # ── split ───────────────────────────────────────────────────────────────────────────────────
-
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f."""
         while due := [one for one in self._touched if self._is_crowded(one)]:
@@ -287,8 +282,6 @@ class ThemePartition:
         near = np.round(self._all.centres @ centres.T, DIGITS).max(axis=1)
         others = np.array([name not in affected for name in self._all.names])
         return [self._known[name] for name in self._nearest(near, others, CONTEXT)]
-
-    # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
     def merge(self) -> None:
         """Merge the near pair that f gains most by, twice; then, while f gains, themes of one fact."""

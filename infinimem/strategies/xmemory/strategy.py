@@ -227,8 +227,6 @@ class XMemory(RecordStrategy):
             rejected = (*(block.rejected if block else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
 
-    # ── what people see of it ───────────────────────────────────────────────────────────────────
-
     def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
         return ThemeSearch(view, held, query, budget, self.own, self.llm)
 
