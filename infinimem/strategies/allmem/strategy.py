@@ -185,12 +185,10 @@ class AllMem(RecordStrategy):
 
     def _is_due(self, view: View, turn: Located) -> bool:
         own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
-        units = [bank.records[name] for name in waiting]
-        times = [moment(unit.time) for unit in units if unit.time]
-        if own.every_hours and times and turn.entry.time:
-            waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
-            if waited >= own.every_hours:
-                return True
+        units, now = [bank.records[name] for name in waiting], moment(turn.entry.time)
+        oldest = min((moment(unit.time) for unit in units if unit.time), default=now)
+        if turn.entry.time and 0 < own.every_hours <= (now - oldest).total_seconds() / 3600:
+            return True
         begins = not bank.of_session(stem(turn.doc_id))  # of several side by side none begins anew
         ended = begins and 0 < own.every_sessions <= len({unit.session for unit in units})
         return ended or 0 < own.buffer_max <= len(waiting)

@@ -150,8 +150,23 @@ class _Page:
                 stood = sum(entry.seq in self.standing for entry in topic.entries)
                 if anew or len(topic.entries) // CROWDED > stood // CROWDED:
                     lines += (Topic(topic.title, (entry,)) for entry in topic.entries)
-            for chunk in of.packed(lines, self._settings.markdown_length):
-                headings |= self._parted(of.joined(chunk), headings.values(), asker)
+            spelling = {title.casefold(): title for title in self.standing.values()}
+            for topics in map(of.joined, of.packed(lines, self._settings.markdown_length)):
+                parts: list[dict[str, Any]] = [
+                    {"heading": topic.title, "facts": [{**of.brief(e), "time": None} for e in topic.entries]}
+                    for topic in topics
+                ]
+                told = {"", *(topic.title for topic in topics)}
+                bare = dict.fromkeys([*self.standing.values(), *headings.values()])
+                parts += ({"heading": title, "facts": []} for title in bare if title not in told)
+                doc = {"id": self.id, "title": self.title, "sections": parts}
+                seqs = {entry.seq for entry in entries_of(topics)}
+                groups, wrong = asker.ask_groups(LAYOUT, {"doc": doc}, seqs)
+                asker.note(*(f"layout of {self.id}: {reason}" for reason in wrong))
+                for group in groups or ():
+                    title = of.clean_title(group["heading"])
+                    if heading := spelling.get(title.casefold(), title):
+                        headings |= dict.fromkeys(group["seqs"], heading)
         self.headings = {
             seq: heading
             for seq, heading in headings.items()
@@ -164,25 +179,6 @@ class _Page:
             {name: topic.title, "facts": [of.fact(e) for e in topic.entries if e.seq in self.left]}
             for topic in topics
         ]
-
-    def _parted(self, topics: Sequence[Topic], headings: Iterable[str], asker: Account) -> dict[int, str]:
-        parts: list[dict[str, Any]] = [
-            {"heading": topic.title, "facts": [{**of.brief(entry), "time": None} for entry in topic.entries]}
-            for topic in topics
-        ]
-        told = {"", *(topic.title for topic in topics)}
-        bare = dict.fromkeys([*self.standing.values(), *headings])
-        parts += [{"heading": title, "facts": []} for title in bare if title not in told]
-        doc = {"id": self.id, "title": self.title, "sections": parts}
-        groups, wrong = asker.ask_groups(LAYOUT, {"doc": doc}, {entry.seq for entry in entries_of(topics)})
-        asker.note(*(f"layout of {self.id}: {reason}" for reason in wrong))
-        spelling = {title.casefold(): title for title in self.standing.values()}
-        laid: dict[int, str] = {}
-        for group in groups or ():
-            title = of.clean_title(group["heading"])
-            if heading := spelling.get(title.casefold(), title):
-                laid |= dict.fromkeys(group["seqs"], heading)
-        return laid
 
 
 def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) -> None:

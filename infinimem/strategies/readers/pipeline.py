@@ -387,9 +387,7 @@ def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> 
     return pack(ranked(MOST), budget) if more else packed
 
 
-def pack(
-    items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
-) -> list[Retrieved]:
+def pack(items: Iterable[Retrieved], budget: int) -> list[Retrieved]:
     """Return the best items that fit, in their order, without lines that an earlier piece already shows."""
     packed: list[Retrieved] = []
     left = budget
@@ -401,10 +399,9 @@ def pack(
             for taken in packed
         ):
             continue
-        size = count(item.text)
-        if size <= left:
+        if (length := tokens.count(item.text)) <= left:
             packed.append(item)
-            left -= size
+            left -= length
     return packed
 
 

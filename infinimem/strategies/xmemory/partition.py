@@ -251,30 +251,27 @@ class ThemePartition:
 
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f."""
-        while due := [one for one in self._touched if self._is_crowded(one)]:
-            self._split(min(due, key=self._older))
+        own = self._own
 
-    def _is_crowded(self, theme: str) -> bool:
-        count, full = len(self.themes[theme]), max(self._own.theme_max, 2)
-        if count < full or theme in self._fixed:
-            return False
-        return count > self._own.theme_max or purity(self._rows([self.themes[theme]])) < self._own.purity
+        def is_crowded(facts: Sequence[str]) -> bool:
+            is_full = len(facts) >= max(own.theme_max, 2)
+            return is_full and (len(facts) > own.theme_max or purity(self._rows([facts])) < own.purity)
 
-    def _split(self, theme: str) -> None:
-        facts, context = self.themes[theme], self._context([theme])
-        rows = self._rows([facts])
-        scored = []
-        for at, parts in enumerate(candidates(rows, self._own.theme_max, self._own.edge)):
-            f = objective([*(Theme.of(rows[part]) for part in parts), *context])
-            scored.append((-f, len(parts), at, parts))
-        best, _, _, parts = min(scored)
-        before = objective([self._known[theme], *context])
-        largest = min(parts, key=lambda part: (-len(part), part))
-        names: list[str] = []
-        for part in (largest, *(part for part in parts if part is not largest)):
-            names.append(self._name(facts[part[0]]) if names else theme)
-            self._set(names[-1], [facts[place] for place in part])
-        self.changes.append(Change("split", (theme,), tuple(names), before, -best))
+        while due := [one for one in self._touched - {*self._fixed} if is_crowded(self.themes[one])]:
+            theme = min(due, key=self._older)
+            facts, context = self.themes[theme], self._context([theme])
+            rows, scored = self._rows([facts]), []
+            for at, parts in enumerate(candidates(rows, own.theme_max, own.edge)):
+                f = objective([*(Theme.of(rows[part]) for part in parts), *context])
+                scored.append((-f, len(parts), at, parts))
+            best, _, _, parts = min(scored)
+            before = objective([self._known[theme], *context])
+            largest = min(parts, key=lambda part: (-len(part), part))
+            names: list[str] = []
+            for part in (largest, *(part for part in parts if part is not largest)):
+                names.append(self._name(facts[part[0]]) if names else theme)
+                self._set(names[-1], [facts[place] for place in part])
+            self.changes.append(Change("split", (theme,), tuple(names), before, -best))
 
     def _context(self, affected: Sequence[str]) -> list[Theme]:
         """The themes nearest to those that change, which f is taken over too."""

@@ -218,9 +218,18 @@ class XMemory(RecordStrategy):
         with self._writing.at(view) as (store, index):
             after, asker = store.copy(), Asker(self.llm)
             if block:
-                if any(turn.seq in view.cited or not store.stands(turn) for turn in block.turns):
+                turns, told = block.turns, block.episode
+                if any(turn.seq in view.cited or not store.stands(turn) for turn in turns):
                     return None
-                keep(after, block)
+                first, session = turns[0].seq, stem(turns[0].doc_id)
+                name, title = after.own_id(EPISODE.prefix, first), one_liner(told["title"])
+                episode = narrated(after, name, narrative(told["content"]), [*map(Ref, seqs)])
+                said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
+                when = told["when"] if told["when"] and fits(told["when"], said) else None
+                after.put(replace(episode, summary=title or episode.summary, when=when, session=session))
+                source = Link(SOURCE, name)
+                for fact, _ in add_facts(after, FACT.prefix, first, source, block.facts, turns, (), MOST):
+                    after.put(replace(fact, session=session))
                 index.sync(after)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             group(after, view.derived(members), index, asker, own)
@@ -287,21 +296,6 @@ def strands(
                 at = next((at for at, one in enumerate(turns) if one.seq in fresh), len(turns))
                 stays = last is said[-1] and by == _NEVER and not end
                 yield Strand(turns, at if at <= most else 0, None if stays else by)
-
-
-def keep(store: RecordStore, block: Block) -> None:
-    """Put the episode of a block and its facts."""
-    turns = block.turns
-    first, session = turns[0].seq, stem(turns[0].doc_id)
-    name = store.own_id(EPISODE.prefix, first)
-    title, when = one_liner(block.episode["title"]), block.episode["when"] or ""
-    episode = narrated(store, name, narrative(block.episode["content"]), [Ref(turn.seq) for turn in turns])
-    said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
-    when = when if fits(when, said) else None
-    store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
-    facts = add_facts(store, FACT.prefix, first, Link(SOURCE, name), block.facts, turns, (), MOST)
-    for fact, _ in facts:
-        store.put(replace(fact, session=session))
 
 
 # ── reading (3.3) ────────────────────────────────────────────────────────────────────────────────
