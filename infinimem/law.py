@@ -45,7 +45,7 @@ def conserved(
 
 
 Same = Callable[[Entry, Entry], bool]
-"""Tells whether a line says what another one says; grounding.claims.is_repetition knows."""
+"""Tells whether a line says what another one says; grounding.sentences.is_repetition knows."""
 
 
 @dataclass(frozen=True)
