@@ -100,8 +100,8 @@ EXTRACT_ALONE = replace(EXTRACT, variables=EXTRACT.variables - {"topics"})
 def _reporting(method: Callable[..., Plans]) -> Callable[..., Plans]:
     """Let plans say what is to be said of the way to each; replies that are left come alone."""
 
-    def reporting(self: Infini, *args: Any) -> Plans:
-        plans = method(self, *args)
+    def reporting(self: Infini, *args: Any, **others: Any) -> Plans:
+        plans = method(self, *args, **others)
         try:
             plan = next(plans)
             while True:
