@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, compress
+from operator import is_not
 from typing import Self
 
 import numpy as np
@@ -50,8 +51,8 @@ class RecordStore:
         """Why a document holds no record that counts; it names turns all the same (`held_by`)."""
         self.visible: set[str] = set()
         """Ids of the records that are not archived."""
-        self._into: dict[tuple[str, str], tuple[str, ...]] = {}
-        """The records that link to one by a kind, ascending."""
+        self._into: dict[tuple[str | None, str], tuple[str, ...]] = {}
+        """The records that link to one by a kind, and of a session by none, ascending."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.records
@@ -108,7 +109,10 @@ class RecordStore:
     def _set(self, name: str, new: Record | None) -> None:
         """Let a record be as it is now; None takes it out."""
         old = self.records.get(name)
-        before, now = ({(link.to, link.kind) for link in (one.links if one else ())} for one in (old, new))
+        before, now = (
+            {(one.session, ""), *((link.to, link.kind) for link in one.links)} if one else set()
+            for one in (old, new)
+        )
         for end in before ^ now:
             others = (other for other in self._into.get(end, ()) if other != name)
             self._into[end] = tuple(sorted((*others, name) if end in now else others))
@@ -120,8 +124,7 @@ class RecordStore:
 
     def of_session(self, session: str) -> list[str]:
         """The records of a session, archived or not, the oldest first."""
-        names = (name for name, one in self.records.items() if one.session == session)
-        return sorted(names, key=lambda name: (self.records[name].age, number_of(name)))
+        return sorted(self.into(session, ""), key=lambda name: (self.records[name].age, number_of(name)))
 
     def put(self, record: Record) -> None:
         """A new record, or another value for one that is here; links stay."""
@@ -232,8 +235,10 @@ class RecordStore:
 
 def differing(before: Mapping[str, Record], after: Mapping[str, Record]) -> list[str]:
     """Records that are not the same in two stores, in order of creation."""
-    names = [name for name, one in after.items() if (old := before.get(name)) is not one and old != one]
-    names += before.keys() - after.keys()
+    others = compress(after, map(is_not, map(before.get, after), after.values()))
+    names = [name for name in others if before.get(name) != after[name]]
+    if len(before) + sum(name not in before for name in names) > len(after):
+        names += before.keys() - after.keys()
     return sorted(names, key=lambda name: (number_of(name), name))
 
 
