@@ -18,8 +18,8 @@ from infinimem.markdown.document import Document, plain_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import View, whole
-from infinimem.strategies.records.asking import Asker, Data, bare
+from infinimem.store.view import View
+from infinimem.strategies.records.asking import Asker, Data, seq_of
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -33,9 +33,6 @@ class Topic:
     title: str
     entries: tuple[Entry, ...]
     given: bool = False
-
-
-# ── asking ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Account(Asker):
@@ -92,16 +89,6 @@ def _placed(items: Iterable[Data], known: Collection[int]) -> tuple[list[Data], 
     wrong = {"MISSING": set(known) - seen, "REPEATED": repeated}
     reasons = [Reason(code, tuple(sorted(seqs))) for code, seqs in wrong.items() if seqs]
     return placed, reasons + ([Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else [])
-
-
-def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
-    """The ids that are seqs in `known`, in their order."""
-    return [seq for seq in map(seq_of, ids) if seq is not None and seq in known]
-
-
-def seq_of(name: str) -> int | None:
-    """The seq that an id stands for."""
-    return whole(bare(name))
 
 
 # ── wording ─────────────────────────────────────────────────────────────────────────────────────
