@@ -31,7 +31,7 @@ FORMAT = 1
 class HarmlessIf:
     """Marks a setting of which these values, or any, may act in a library that nobody trusted."""
 
-    def __init__(self, *values: str) -> None:
+    def __init__(self, *values: object) -> None:
         self.values = values
 
 
@@ -61,9 +61,9 @@ class ModelSettings:
 
     model: str | None = None
     base_url: str | None = None
-    timeout: float = 60.0
+    timeout: Annotated[float, HarmlessIf(*range(1, 601))] = 60.0
     """Seconds for one try: from looking up the server's name to the last byte of its reply."""
-    retries: int = 4
+    retries: Annotated[int, HarmlessIf(*range(11))] = 4
     """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
     replies_days: float = 7.0
     """How long replies are kept that nobody asks for again; 0 keeps none."""
@@ -347,7 +347,7 @@ def template(strategy: str | None = None) -> str:
 USER = "config.toml"
 LARGEST = 1 << 20
 """Bytes of config.toml that are read."""
-EITHER = ("embedder.name", "notes.ignore")
+EITHER = ("embedder.name", "notes.ignore", "llm.timeout", "llm.retries")
 """Harmless settings that config.toml may give, too."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "INFINIMEM_MODEL": ("llm.model",),

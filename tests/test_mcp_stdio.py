@@ -63,6 +63,28 @@ def test_to_connect_makes_no_library_and_to_remember_does(tmp_path: Path) -> Non
     drive(server, work)
 
 
+def test_over_a_folder_of_notes_only_what_works_is_offered_and_named(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    (vault / ".obsidian").mkdir(parents=True)
+    (vault / "tea.md").write_text("# Tea\n\nSteep it for three minutes.\n")
+    line = [sys.executable, "-m", "infinimem", "--library", str(vault)]
+    done = subprocess.run(
+        [*line, "trust", "--yes"], env=environment(tmp_path), capture_output=True, text=True, check=True
+    )
+    assert "write" not in done.stdout + done.stderr
+    server = StdioServerParameters(command=line[0], args=[*line[1:], "mcp"], env=environment(tmp_path))
+
+    async def work(client: Any) -> None:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"search", "ask"} < names
+        assert "remember" not in names
+        for word in ("remember", "archive", "evidence", "forget"):
+            assert word not in client.instructions, word
+        assert "three minutes" in texts(await client.call_tool("search", {"query": "steep tea"}))
+
+    drive(server, work)
+
+
 async def _refuses(client: Any, names: list[str]) -> None:
     """No name leads to what lies beside the library: as a document, and every fifth as a resource."""
     assert len(names) >= 200

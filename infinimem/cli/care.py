@@ -22,7 +22,7 @@ from infinimem.cli.output import Output, ago, as_json
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError, escape
 from infinimem.model import KINDS, Finding
 from infinimem.results import counted
-from infinimem.settings import Configuration, defaults, host_of, shown
+from infinimem.settings import SETTINGS, Configuration, defaults, host_of, shown
 
 _LABELS = {
     "entries": "live lines",
@@ -218,7 +218,10 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
 
 
 def _show_trust(out: Output, path: Path, settings: Configuration) -> None:
-    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may write into it")
+    written = (
+        "write into it" if (path / SETTINGS).is_file() else "read it: a folder of notes, it stays as it is"
+    )
+    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may {written}")
     acting = {**settings.suspended, **settings.proposed}
     for name, value in acting.items():
         effect = _ACTS.get(name, "is taken from here")

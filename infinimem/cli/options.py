@@ -74,12 +74,12 @@ class Options:
     def out(self) -> Output:
         return Output(as_json=self.json, quiet=self.quiet)
 
-    def place(self, notes: bool = False) -> Location:
-        """Locate the library; with `notes` perhaps the current folder of notes."""
+    def place(self, notes: bool = False, say: Callable[[str], None] | None = None) -> Location:
+        """Locate the library; with `notes` perhaps the current folder of notes, which is said."""
         from infinimem.cli.locate import locate, or_notes  # help needs no settings
 
         place = locate(self.library, Path.cwd())
-        return or_notes(place, Path.cwd()) if notes else place
+        return or_notes(place, Path.cwd(), say or self.out.say) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
         """Open the library, or with `notes` the current folder of them, without a model: a missing key cannot
@@ -92,6 +92,13 @@ class Options:
         """Return the library as --as-of and --project ask for it."""
         reader, project = memory.at(self.moment) if self.moment else memory, self.folder()
         return reader.within(project) if project else reader
+
+    def say_nothing(self, memory: Memory) -> None:
+        """Say that nothing is found, and where it was looked for."""
+        from infinimem.results import counted
+
+        documents = counted(len(memory.view.ids("all")), "document")
+        self.out.say(f"nothing is found in {memory.library.root}, which has {documents}")
 
     def folder(self) -> str | None:
         """Return what --project names; a path is made absolute."""
@@ -115,14 +122,14 @@ class Options:
     def status(self) -> dict[str, Any]:
         """Count what the library holds; a model that cannot be used hinders nothing."""
         try:
-            return self._warned(self._open(self.model)).status()
+            return self._warned(self._open(self.model, notes=True)).status()
         except ModelError as error:
-            return {**self.reading().status(), "model": f"not usable: {error}"}
+            return {**self.reading(notes=True).status(), "model": f"not usable: {error}"}
 
     def serving(self) -> tuple[Memory, Begin | None]:
         """Open the library for programs that call: one that is not this user's is read-only. In the place of
         a default library that nobody made yet: an empty one, and what gives it once it is."""
-        from infinimem.user_folders import is_mine
+        from infinimem.user_folders import SETTINGS, is_mine
 
         place = self.place()
         if place.is_default and not place.path.is_dir():
@@ -135,18 +142,19 @@ class Options:
                 return self._open(empty.llm, create=True) if make or place.path.is_dir() else None
 
             return self._tell_offline(empty), begin
-        if place.is_default or is_mine(place.path):
+        is_library = place.is_default or (place.path / SETTINGS).is_file()
+        if place.is_default or (is_library and is_mine(place.path)):
             return self.writing(), None
         self.out.say(
             f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
             f"goes; to change that, run: infinimem trust {place.path}"
+            if is_library
+            else f"{place.path} is a folder of notes: it is read-only; infinimem init makes it a library"
         )
         return self._tell_offline(self._open(self.model, read_only=True)), None
 
     def _open(self, model: str | LLM | None, *, notes: bool = False, **how: bool) -> Memory:
         place = self.place(notes)
-        if place != self.place():
-            self.out.say(f"there is no library here: reading the notes in {place.path}")
         if place.is_default and not how.get("create") and not place.path.is_dir():
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
@@ -269,7 +277,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
 
     options = context.find_root().ensure_object(Options)
     try:
-        folders = listed(options.place(notes=True).path).values()
+        folders = listed(options.place(notes=True, say=lambda text: None).path).values()
     except InfinimemError:  # nobody wants to read of it while typing
         return []
     ids = (doc_id for folder in folders for doc_id in folder.documents)

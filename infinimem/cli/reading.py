@@ -66,7 +66,8 @@ _sources = click.option(
 @_scope
 @snapshot_options
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
-    reader = options.snapshot(options.reading(notes=True))
+    memory = options.reading(notes=True)
+    reader = options.snapshot(memory)
     result = _run(reader.tools.search, query=query, k=limit, scope=scope, full=full)
 
     def marks() -> Marks:
@@ -77,6 +78,8 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
         return lambda line: asked_for(line, terms, language)
 
     _show(options, result, reader.view, marks)
+    if not result["hits"]:
+        options.say_nothing(memory)
 
 
 @command()
@@ -89,7 +92,8 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @_scope
 @snapshot_options
 def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
-    reader = options.snapshot(options.reading(notes=True))
+    memory = options.reading(notes=True)
+    reader = options.snapshot(memory)
     if doc:
         result = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
@@ -98,6 +102,8 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 
     literal = AS_IT_STANDS in result.get("notes", ())
     _show(options, result, reader.view, lambda: compile_pattern(pattern, literal=literal).places)
+    if not result["matches"]:
+        options.say_nothing(memory)
     rest, _, last = pattern.rpartition(" ")
     if rest and not result["matches"]:
         if last in reader.view:
@@ -112,7 +118,8 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 @_scope
 @snapshot_options
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
-    tool, out = options.snapshot(options.reading(notes=True)).tools.list_docs, options.out
+    memory, out = options.reading(notes=True), options.out
+    tool = options.snapshot(memory).tools.list_docs
     result = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = result["docs"]
     while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
@@ -123,7 +130,7 @@ def ls(options: Options, offset: int, limit: int, scope: str) -> None:
         length = SUMMARY if out.for_people else None
         rows = [(d["id"], d["tokens"], d["archived"] or "", d["title"], d["summary"][:length]) for d in docs]
         out.table(("id", "tokens", "archived", "title", "summary"), rows)
-        out.say(f"{len(docs)} of {result['total']} documents")
+        out.say(f"{len(docs)} of {result['total']} documents in {memory.library.root}")
 
 
 @command()
@@ -194,6 +201,8 @@ def ask(options: Options, question: str, reader: str | None, sources: tuple[str,
         answer = options.snapshot(memory).ask(question, reader, sources or None, options.max_tokens)
     if out.result(answer_json(answer)):
         show_answer(out, answer)
+        if not answer.citations:
+            options.say_nothing(memory)
         if options.verbose:
             _show_trace(out, answer.trace)
             usage = answer.usage
@@ -226,11 +235,11 @@ def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
 def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
     if not question.strip():
         raise UsageError("the question is empty; ask something")
-    out = options.out
-    evidence = options.snapshot(options.reading()).retrieve(question, budget, sources or None)
+    out, memory = options.out, options.reading(notes=True)
+    evidence = options.snapshot(memory).retrieve(question, budget, sources or None)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
-        out.say("nothing is found that fits the budget" if budget else "nothing is found")
+        options.say_nothing(memory)
     if out.result(asdict(evidence)):
         out.table(("score", "where", "line"), rows)
         if options.verbose:

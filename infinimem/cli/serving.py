@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.locate import library_of, run
+from infinimem.cli.locate import library_of, locate, or_notes, run
 from infinimem.cli.options import OFFLINE, Options, Section, cap_option, command, project_option, words
 from infinimem.cli.output import as_json
 from infinimem.errors import UsageError
 from infinimem.model import Turn
 from infinimem.results import answer_json, counted
+from infinimem.user_folders import is_mine
 
 if TYPE_CHECKING:
     from infinimem.fleet.fleet import Fleet
@@ -170,7 +171,13 @@ def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
     from infinimem.memory import open_memory
 
     out, folder = options.out, Path(cwd).expanduser().resolve()
-    memory = open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE)
+    place = locate(options.library, folder)
+    notes = or_notes(place, folder, out.say)
+    if options.library is None and notes == place:
+        notes = library_of(None, folder, out.say)
+    memory = open_memory(notes.path, model=OFFLINE)
+    if not (notes.is_default or is_mine(notes.path)):
+        out.say(f"hooks do not read {notes.path}: it is not trusted; to change that, run: infinimem trust")
     recalled = Recall(memory).preview(prompt or "", str(folder))
     if out.result(recalled):
         rows = [
@@ -180,6 +187,8 @@ def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
         if why and rows:
             out.table(("why", "words", "score", "where", "line"), rows)
         out.line(recalled["text"] or "nothing is injected")
+        if not recalled["text"]:
+            options.say_nothing(memory)
 
 
 # ── many libraries in an object store: docs/FLEET.md ────────────────────────────────────────────

@@ -397,7 +397,9 @@ def make_server(
         title="infinimem memory",
         instructions=filled(
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
-            dict.fromkeys(served.offered, ""),
+            dict.fromkeys(
+                (*served.offered, *["library"] * (memory.view.initialised or begin is not None)), ""
+            ),
         ),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
