@@ -93,6 +93,7 @@ class AsyncMemory(AsyncReader[Memory]):
     rename = _in_thread(Memory.rename)
     receipts = _in_thread(Memory.receipts)
     history = _in_thread(Memory.history)
+    changes = _in_thread(Memory.changes)
     blame = _in_thread(Memory.blame)
     review = _in_thread(Memory.review)
     decide = _in_thread(Memory.decide)

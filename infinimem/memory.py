@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from infinimem.importers.exports import Message
     from infinimem.llm.agent import Desk
+    from infinimem.operations.as_of import Change
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -402,11 +403,11 @@ class Memory(Reader):
     # ── looking back ────────────────────────────────────────────────────────────────────────────
 
     def at(self, moment: str) -> Reader:
-        """Return the library as it stood, for asking, at a seq ("41"), a time ("2025-03-03",
+        """Return the library as it stood, for asking, at a seq ("41"), a time ("2025-03-03", "7d",
         "2025-03-03T14:05Z") or a receipt's id; UsageError if it is none of these."""
         from infinimem.operations import as_of
 
-        past = as_of.as_of(self.view, as_of.moment(self.view, moment))
+        past = as_of.as_of(self.view, as_of.moment(self.view, moment, self.library.clock()))
         return self._over(lambda: past)
 
     def _siblings(self) -> tuple[Reader, ...]:
@@ -419,6 +420,14 @@ class Memory(Reader):
     def receipts(self) -> tuple[Receipt, ...]:
         """Return all receipts, oldest first."""
         return self.library.receipts()
+
+    def changes(self, span: str | None = None) -> tuple[tuple[Change, ...], tuple[Receipt, ...]]:
+        """Return which facts a receipt changed (None: the newest), or became other between two moments
+        ("2025-03-01..2025-03-08", "7d.." until now), and the receipts of that time; UsageError as of `at`."""
+        from infinimem.operations import as_of
+
+        before, after, receipts = as_of.span(self.view, span, self.library.clock())
+        return as_of.changes(before, after), receipts
 
     def history(self, seq: int) -> tuple[Event, ...]:
         """Return the story of a line: who said it, what each receipt did, where it is now, what came of it.

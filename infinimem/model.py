@@ -80,6 +80,11 @@ class Entry:
         return self.fields.get("role") or _ROLES[self.source]
 
     @property
+    def known_time(self) -> str:
+        """When it was said, else when it was recorded; "" if neither is known."""
+        return self.time or self.fields.get("observed", "")
+
+    @property
     def pinned(self) -> bool:
         """Whether a person forbade to archive it without approval."""
         return "pin" in self.fields
@@ -304,6 +309,9 @@ class Receipt:
     """The highest seq that was given by then; 0 if it is not known."""
     suffix: str = ""
     """What follows the op in its name, "-3f9ac1"; nothing in names of earlier versions."""
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.time[:10]}: {len(self.rows)} lines, {len(self.files)} files"
 
     @property
     def id(self) -> str:

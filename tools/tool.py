@@ -335,7 +335,7 @@ def _told(
             speaker = entry.fields.get("speaker", "")
             source = "" if entry.source in ("user", "human") else f"({entry.source})"
             who = " ".join(filter(None, (name_of(speaker), source))) or "user"
-            day = (entry.time or "")[:10]
+            day = entry.known_time[:10]
             fresh = [
                 part or "no day" for part, before in zip((day, who), above, strict=True) if part != before
             ]

@@ -1,4 +1,4 @@
-"""Commands that look back: history, blame, log, undo, review, forget, rename."""
+"""Commands that look back: history, blame, log, diff, undo, review, forget, rename."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from infinimem.results import (
 )
 
 if TYPE_CHECKING:
+    from infinimem.operations.as_of import Change
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -143,10 +144,18 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 
 @command()
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
-def log(options: Options, limit: int | None) -> None:
-    out = options.out
-    receipts = options.reading().receipts()[::-1][:limit]
-    if out.result(log_json(receipts)):
+@click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
+def log(options: Options, limit: int | None, since: str | None) -> None:
+    out, memory = options.out, options.reading()
+    changes: tuple[Change, ...] = ()
+    if since:
+        start = f"{since}T00:00:00" if re.fullmatch(r"[\d-]{10}", since) else since
+        changes, receipts = memory.changes(f"{start}..")
+        changes = tuple(one for one in changes if one.kind != "moved")
+    else:
+        receipts = memory.receipts()
+    receipts = receipts[::-1][:limit]
+    if out.result({**log_json(receipts), **({"changes": [asdict(one) for one in changes]} if since else {})}):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -156,7 +165,37 @@ def log(options: Options, limit: int | None) -> None:
         else:
             out.table((), [(r.id, r.time, r.model, summary(r)) for r in receipts])
         if not receipts:
-            out.say("no receipts: nothing was consolidated yet")
+            out.say(f"no receipts{f' since {since}' if since else ': nothing was consolidated yet'}")
+        _show_changes(out, changes)
+
+
+@command()
+@click.argument("span", metavar="[RECEIPT|MOMENT..[MOMENT]]", required=False)
+def diff(options: Options, span: str | None) -> None:
+    """RECEIPT is the newest one unless given; a MOMENT is a day (its end), a time, 7d, a seq or a receipt."""
+    changes, receipts = options.reading().changes(span)
+    data = {"changes": [asdict(one) for one in changes], "receipts": [one.id for one in receipts]}
+    if options.out.result(data):
+        _show_changes(options.out, changes)
+        if not changes:
+            options.out.say("no fact changed")
+
+
+def _show_changes(out: Output, changes: Iterable[Change]) -> None:
+    """Print facts as they were and are; in a pipe one a line."""
+    if not out.for_people:
+        rows = [
+            (one.kind, one.seq, one.by or "", one.time[:10], one.where, one.was, one.now) for one in changes
+        ]
+        out.table((), rows)
+        return
+    for one in changes:
+        when = f", {ago(one.time)}" if one.time else ""
+        out.line(f"{one.kind} in {one.where}{when}", "bold")
+        if one.was and one.kind != "moved":
+            out.line(f"{f'[{one.seq}]':<{INDENT}}was  {one.was}", "red", INDENT)
+        if one.now:
+            out.line(f"{f'[{one.by or one.seq}]':<{INDENT}}now  {one.now}", "green", INDENT)
 
 
 @command()

@@ -17,7 +17,7 @@ from infinimem.importers import fields, markdown
 from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
 from infinimem.importers.messengers import text_of_html
 from infinimem.importers.reading import stem_of
-from infinimem.model import Turn
+from infinimem.model import NOTHING, Turn
 
 # ── data sets ───────────────────────────────────────────────────────────────────────────────────
 
@@ -219,7 +219,7 @@ Message = Mapping[str, Any]
 
 def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
     """Yield turns unchanged, and messages as turns; parts of messages may be objects of the APIs' SDKs.
-    UsageError if a message has no role or no content, or its role is unknown."""
+    UsageError if a message has no role or no content, its role is unknown, or its time is none."""
     for message in said:
         if not isinstance(message, Mapping):
             yield message
@@ -229,6 +229,11 @@ def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
             raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
         if role.lower() not in fields.ROLES:
             raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
+        time = first(message, *fields.TIME)
+        if time is not None and str(time).strip() not in NOTHING and iso(time) is None:
+            raise UsageError(
+                f"time {str(time)[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00"
+            )
         if fields.ROLES[role.lower()] == "tool":
             continue
         content = message.get("content")

@@ -18,14 +18,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Receipt
+from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.spec import folders
 from infinimem.store import sequence, state
 from infinimem.store.external_edits import tracked
@@ -35,9 +37,11 @@ from infinimem.store.library import Clock, Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, last_forget, named, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL
-from infinimem.store.view import View, whole
+from infinimem.store.view import Scope, View, whole
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
+_AGO = re.compile(r"(\d{1,4})([dwmy])\Z")
+_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _RECEIPT = re.compile(r"(?:journal/)?\d+-(?:[a-z]|[0-9a-f]{6})")
 _STATE = (".infinimem/", ".infinimem/withheld/")
@@ -51,10 +55,12 @@ class Moment:
     seq: int
 
 
-def moment(view: View, name: str) -> Moment:
+def moment(view: View, name: str, now: datetime | None = None) -> Moment:
     """Parse what `Memory.at` takes. A seq is the moment before the next one was given, a date the end of that
-    day; a time without a zone is UTC."""
+    day; a time without a zone is UTC; "7d" is so long before `now`."""
     receipts = list(receipts_of(view))
+    if now and (ago := _AGO.match(name)):
+        return _at(view, receipts, now - timedelta(days=int(ago[1]) * _DAYS[ago[2]]))
     if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
     if _RECEIPT.match(name):
@@ -63,7 +69,7 @@ def moment(view: View, name: str) -> Moment:
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
-            f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
+            f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05 or 7d, or a receipt's id"
         )
     return _at(view, receipts, until)
 
@@ -170,6 +176,67 @@ def _as_seen(
     for doc_id, some in back.items():
         documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(some)
     return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}
+
+
+# ── what changed between two moments ────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Change:
+    """A fact that is other than it was: its words before and after, "" where it was not live, and its place.
+
+    kind: new; edited; moved, with the same words; replaced, by line `by`, whose words are `now`; gone.
+    """
+
+    kind: Literal["new", "edited", "moved", "replaced", "gone"]
+    seq: int
+    was: str
+    now: str
+    where: str
+    time: str
+    by: int | None = None
+
+
+def span(view: View, name: str | None, now: datetime) -> tuple[View, View, tuple[Receipt, ...]]:
+    """Return the library before and after "7", a receipt (None: the newest), or "2025-03-01..2025-03-08", two
+    moments, of which the second may be left out and a number is a receipt's; and the receipts between them.
+    """
+    receipts = tuple(receipts_of(view))
+    parts = (name or "").partition("..")
+    first, dots, last = (named(receipts, one).id if whole(one) is not None else one for one in parts)
+    if dots:
+        start = moment(view, first, now)
+        end = moment(view, last, now) if last else Moment(max((r.number for r in receipts), default=0), -1)
+    elif name or receipts:
+        receipt = named(receipts, name) if name else max(receipts, key=lambda one: one.number)
+        start, end = Moment(receipt.number - 1, receipt.high), Moment(receipt.number, receipt.high)
+    else:
+        raise UsageError("there are no receipts yet; say between which days, for example 7d..")
+    between = tuple(one for one in receipts if start.receipt < one.number <= end.receipt)
+    return as_of(view, start), view if end.seq < 0 else as_of(view, end), between
+
+
+def changes(before: View, after: View) -> tuple[Change, ...]:
+    """Return how the facts of two snapshots differ, by number; of records, the turns that are new."""
+    scope: Scope = "default" if after.spec.has_entries else "evidence"
+    old, new = ({place.seq: place for place in view.entries(scope)} for view in (before, after))
+    records, rows, heirs = recorded(after), list[Change](), set[int]()
+    for seq in sorted(old.keys() - new.keys()):
+        known = records.heirs(seq).items()
+        by = next((heir for heir, why in known if why in REPLACED and heir in new), None)
+        place = new[by] if by else old[seq]
+        heirs |= {by} if by else set()
+        time, text = place.entry.known_time, new[by].text if by else ""
+        rows.append(Change("replaced" if by else "gone", seq, old[seq].text, text, place.doc_id, time, by))
+    for seq, place in new.items():
+        then = old.get(seq)
+        was = then.text if then else ""
+        kind: Literal["new", "edited", "moved"] = "edited" if then else "new"
+        if then and was == place.text:
+            kind = "moved"
+        if seq not in heirs and not (then and kind == "moved" and then.doc_id == place.doc_id):
+            rows.append(Change(kind, seq, was, place.text, place.doc_id, place.entry.known_time))
+    return tuple(sorted(rows, key=lambda one: one.seq))
 
 
 @contextmanager

@@ -286,11 +286,14 @@ class _PlanRenderer:
             fields["speaker"] = speaker
         refers = one_line(clean_text(add.refers or ""))
         told = {"by": add.by, "refers": refers, "when": add.when, "label": add.label}
+        time = law.latest(entry.time for entry in origins)
+        if time is None:  # then it is dated by its recording
+            told["observed"] = law.latest(entry.fields.get("observed") for entry in origins)
         fields |= {key: value for key, value in told.items() if value}
         return format_entry(
             seq,
             one_line(clean_text(add.text)),
-            time=law.latest(entry.time for entry in origins),
+            time=time,
             source=min(
                 (entry.source for entry in origins), key=SOURCES.index, default="tool"
             ),  # least trusted
