@@ -325,20 +325,37 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
     raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
 
 
+OFTEN: Mapping[str, str] = {
+    "strategy": "which system keeps the memory: infini, allmem, gam, recmem, xmemory (docs/STRATEGIES.md)",
+    "git": "make each receipt a commit of the repository around the folder (docs/GIT.md)",
+    "block_ids": "end each line in its number, so that Obsidian can link to it: ^41",
+    "llm.model": "the model that sorts and answers, by name; offline: rules; agent: the agent that you run",
+    "llm.base_url": "its server, if that is not OpenAI: http://localhost:11434/v1",
+    "embedder.name": "what gives texts vectors: lexical (words alone), static, minilm, openai",
+    "search.language": "whose endings words are freed of: german, french, spanish, …",
+    "reader.retrieve_budget": "tokens that `retrieve` gives",
+    "hooks.recall": "what agent programs are shown: first (at the first prompt), prompt, start, off",
+    "notes.ignore": 'your own files that are passed over, as in .gitignore: ["private/"]',
+}
+"""The settings that people change, and what each does."""
+
+
 def template(strategy: str | None = None) -> str:
-    """Return the infinimem.toml that `init` writes: every setting, commented out, with its default."""
-    chosen = {"format": FORMAT} | ({"strategy": strategy} if strategy else {})
+    """Return the infinimem.toml that `init` writes: the settings that people change, commented out."""
     lines = [
-        "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
-        "# [llm], [embedder], [memory_tool], models, daily_tokens and git count after `infinimem trust`"
-        " (docs/SECURITY.md).",
+        "# Settings of this memory; the program never rewrites this file. `infinimem config --all` lists the"
+        " others.",
+        "# git, [llm] and some embedders count after `infinimem trust` (docs/SECURITY.md).",
+        f"format = {FORMAT}",
     ]
-    for name, value in (defaults() | chosen).items():
+    for name, what in OFTEN.items():
         group, _, key = name.rpartition(".")
         if group and f"[{group}]" not in lines:
             lines += ["", f"[{group}]"]
-        text = json.dumps("" if value is None else value, ensure_ascii=False)
-        lines.append(f"{'' if name in chosen else '# '}{key} = {text}")
+        chosen = strategy if name == "strategy" else None
+        value = chosen or defaults()[name]
+        text = json.dumps("" if value is None else value)
+        lines += [f"# {what}", f"{'' if chosen else '# '}{key} = {text}"]
     return "\n".join(lines) + "\n"
 
 

@@ -22,7 +22,7 @@ from infinimem.cli.output import Output, ago, as_json
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError, escape
 from infinimem.model import KINDS, Finding
 from infinimem.results import counted
-from infinimem.settings import SETTINGS, Configuration, defaults, host_of, shown
+from infinimem.settings import OFTEN, SETTINGS, Configuration, defaults, host_of, shown
 
 _LABELS = {
     "entries": "live lines",
@@ -142,7 +142,8 @@ _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "stra
 
 
 @command()
-def config(options: Options) -> None:
+@click.option("--all", "everything", is_flag=True, help="Also those that few people change.")
+def config(options: Options, everything: bool) -> None:
     """Settings that decide where text is sent come from options, the environment, this user's config.toml, or
     the library's infinimem.toml if it is trusted, in this order.
     """
@@ -166,6 +167,7 @@ def config(options: Options) -> None:
         cells = [
             (row["name"], "-" if row["value"] is None else escape(row["value"]), row["origin"])
             for row in rows
+            if everything or row["name"] in OFTEN or row["origin"] != "default"
         ]
         out.table(("setting", "value", "from"), cells)
         for name, value in settings.suspended.items():

@@ -135,8 +135,9 @@ class Output:
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
+            progress.TextColumn("elapsed,"),
             progress.TimeRemainingColumn(),
+            progress.TextColumn("left"),
             console=_console(sys.stderr),
             transient=True,
             redirect_stdout=False,  # what else is written meanwhile goes through the filter
