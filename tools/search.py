@@ -22,6 +22,8 @@ SNIPPET = 200
 """Tokens that are shown of a section, about."""
 LINES = 4
 """Rows that are shown for each section that is asked for, of all together; those of the best are more."""
+OF_NOTES = 3
+"""Rows of a section of somebody's notes, which are paragraphs."""
 
 
 def search(view: View, query: str, k: int, scope: str, full: bool) -> Result:
@@ -33,6 +35,7 @@ def search(view: View, query: str, k: int, scope: str, full: bool) -> Result:
     left = LINES * max(k, 10) - len(blocks)
     for after, block in zip(reversed(range(len(blocks))), blocks, strict=True):
         room = max(1, min(left - after, max(left // 4, left // (after + 1), 3)))
+        room = room if block.seqs else min(room, OF_NOTES)
         hits.append(_hit(view.document(block.doc_id), block, terms, words, None if full else room))
         left -= sum(bool(row.strip()) for row in hits[-1]["snippet"].split("\n"))
     return {"hits": hits}
@@ -52,6 +55,7 @@ def _hit(
         "heading": shown(" > ".join(document.path_at(max(lines, key=lambda n: (held[n], -n))))),
         "start_line": runs[0][0],
         "end_line": runs[-1][-1],
+        "section": [block.start_line, block.end_line],
         "ranges": [[run[0], run[-1]] for run in runs],
         "seqs": [place.seq for place in located if any(place.start_line in run for run in runs)],
         "score": block.score,

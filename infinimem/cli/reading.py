@@ -80,6 +80,9 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
     _show(options, result, reader.view, marks)
     if not result["hits"]:
         options.say_nothing(memory)
+    elif (hit := next((one for one in result["hits"] if one["ranges"] != [one["section"]]), None)) and not full:
+        first, last = hit["section"]
+        options.out.say(f"a whole section: infinimem read {shlex.quote(hit['doc_id'])} {first}:{last}")
 
 
 @command()
@@ -215,7 +218,10 @@ def show_answer(out: Output, answer: Answer) -> None:
     out.line(answer.text)
     if answer.citations:
         out.line()
-        rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in answer.citations)
+        rows = (
+            (place(item), ",".join(map(str, item.seqs)), "" if item.text in answer.text else item.text)
+            for item in answer.citations
+        )
         out.table(("where", "seq", "line"), rows)
 
 

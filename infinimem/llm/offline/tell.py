@@ -280,7 +280,7 @@ def segment(variables: Mapping[str, Any]) -> Answer:
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
 NOTHING = "Memory holds nothing about this (no model was asked; no line shares a word with the question)."
-LINES, FLOOR = 5, 0.5
+LINES, NOTES, FLOOR = 5, 3, 0.5
 """Lines that are quoted, and what of the best one's score each needs."""
 LITTLE = 0.3
 """What a common word counts, a person's name, and a word that only the title or a kin word has."""
@@ -325,9 +325,13 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     newest = [int(line.id) if line.id.isdecimal() else -1 for line in lines]
     close = (at for at, score in enumerate(scores) if score)
     ranked = nlargest(LINES, close, key=lambda at: (scores[at], lines[at].time, newest[at], -at))
+    if not ranked and lines and not lines[0].id.isdecimal():  # a note that aliases or tags led to
+        ranked = [at for at, line in enumerate(lines) if line.title == lines[0].title]
     if not ranked:
         return {"answer": NOTHING, "cites": [], **searching}
     near = [lines[at] for at in ranked if scores[at] >= FLOOR * scores[ranked[0]]]
+    if not near[0].id.isdecimal():
+        near = near[:NOTES]
     quoted = [f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in near]
     tells = not telling or not telling.isdisjoint(shown[ranked[0]])
     text = "\n".join([QUOTED if tells else CLOSEST, *quoted])
