@@ -68,7 +68,9 @@ _sources = click.option(
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
-    result = _run(reader.tools.search, query=query, k=limit, scope=scope, full=full)
+    from infinimem.tools.search import search as find
+
+    result = find(reader.view, query, limit, scope, full, brief=True)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
@@ -80,7 +82,9 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
     _show(options, result, reader.view, marks)
     if not result["hits"]:
         options.say_nothing(memory)
-    elif (hit := next((one for one in result["hits"] if one["ranges"] != [one["section"]]), None)) and not full:
+    elif (
+        hit := next((one for one in result["hits"] if one["ranges"] != [one["section"]]), None)
+    ) and not full:
         first, last = hit["section"]
         options.out.say(f"a whole section: infinimem read {shlex.quote(hit['doc_id'])} {first}:{last}")
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from infinimem import tokens
 from infinimem.grounding.claims import is_repetition
 from infinimem.grounding.sentences import common_terms, day_of, sentences, settled, split_speaker
-from infinimem.index.questions import kin
+from infinimem.index.questions import GAIN, asked_of, kin
 from infinimem.llm.offline.keep import ENGLISH, content_terms, content_words, fact_text, statements
 from infinimem.model import Entry
 from infinimem.spec import folders
@@ -296,6 +296,8 @@ class _Line(NamedTuple):
     time: str
     text: str
     title: str
+    doc: str
+    source: str
 
 
 def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,6 +309,8 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     telling = set(asked) - common_terms() - names
     docs = (doc for kind in ("evidence", "episodes", "facts") for doc in variables.get(kind, ()))
     lines = [line for doc in docs for line in _lines(doc)]
+    order = {title: -at for at, title in enumerate(dict.fromkeys(line.doc for line in lines))}
+    oneself = asked_of(question, ()).oneself
     own = [frozenset(terms_of(f"{line.text} {_date(line.time)}")) for line in lines]
     titles = (set(terms_of(line.title)) - common_terms() for line in lines)
     shown = [
@@ -320,11 +324,14 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     }
     scores = [
         sum(weight[t] * (1 if t in mine else LITTLE) for t in asked if t in terms)
-        for mine, terms in zip(own, shown, strict=True)
+        * (1 - GAIN * (oneself and line.source == "AI"))
+        for line, mine, terms in zip(lines, own, shown, strict=True)
     ]
     newest = [int(line.id) if line.id.isdecimal() else -1 for line in lines]
     close = (at for at, score in enumerate(scores) if score)
-    ranked = nlargest(LINES, close, key=lambda at: (scores[at], lines[at].time, newest[at], -at))
+    ranked = nlargest(
+        LINES, close, key=lambda at: (scores[at], order[lines[at].doc], lines[at].time, newest[at], -at)
+    )
     if not ranked and lines and not lines[0].id.isdecimal():  # a note that aliases or tags led to
         ranked = [at for at, line in enumerate(lines) if line.title == lines[0].title]
     if not ranked:
@@ -360,6 +367,7 @@ def _lines(doc: Mapping[str, Any]) -> list[_Line]:
             who = row.get("speaker") or (title if note else "")
             text = _ITEM.sub("", row["text"], count=1) if note else row["text"]
             text = f"{who}: {text}" if who else text
-            lines.append(_Line(row["id"], row.get("time") or "", text, f"{title} {heading}"))
+            about = (f"{title} {heading}", doc.get("doc_id") or "", row.get("source") or "")
+            lines.append(_Line(row["id"], row.get("time") or "", text, *about))
         after = f"{note}:{int(number) + 1}" if number.isdecimal() else ""
     return lines
