@@ -173,6 +173,14 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_every_page_is_in_the_site_and_what_stands_beside_the_readme_leads_somewhere() -> None:
+    nav = set(re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    assert nav == {page.name for page in ROOT.glob("docs/*.md")}
+    for name in ("llms.txt", "CONTRIBUTING.md", "SECURITY.md"):
+        links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text())
+        assert links and [link for link in links if not (ROOT / link).exists()] == [], name
+
+
 def test_modules_named_in_the_pages_exist() -> None:
     pages = [README, (ROOT / "AGENTS.md").read_text(), *(page.read_text() for page in ROOT.glob("docs/*.md"))]
     named = {name for page in pages for name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", page)}
