@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from infinimem.importers.exports import Message
     from infinimem.llm.agent import Desk
-    from infinimem.operations.as_of import Change
+    from infinimem.operations.as_of import FactChanges
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -421,13 +421,12 @@ class Memory(Reader):
         """Return all receipts, oldest first."""
         return self.library.receipts()
 
-    def changes(self, span: str | None = None) -> tuple[tuple[Change, ...], tuple[Receipt, ...]]:
+    def changes(self, span: str | None = None) -> FactChanges:
         """Return which facts a receipt changed (None: the newest), or became other between two moments
         ("2025-03-01..2025-03-08", "7d.." until now), and the receipts of that time; UsageError as of `at`."""
         from infinimem.operations import as_of
 
-        before, after, receipts = as_of.span(self.view, span, self.library.clock())
-        return as_of.changes(before, after), receipts
+        return as_of.changes(self.view, span, self.library.clock())
 
     def history(self, seq: int) -> tuple[Event, ...]:
         """Return the story of a line: who said it, what each receipt did, where it is now, what came of it.

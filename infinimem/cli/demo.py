@@ -18,8 +18,8 @@ from infinimem.cli.output import Output
 from infinimem.importers import read_turns
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.memory import open_memory
-from infinimem.model import Answer, Receipt
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Answer
 from infinimem.results import answer_json, place, receipt_json
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
@@ -86,7 +86,7 @@ def demo(options: Options) -> None:
         out.line(f"Consolidated into {len(topics)} topics:", "bold")
         out.line(_shortened(", ".join(row.title for row in topics), "  "))
         _show_answer(out, memory.view, answer)
-        changed = _show_change(out, memory.view, receipt)
+        changed = _show_change(out, memory) if receipt else 1
         out.line()
         if not options.model:
             out.line("Offline; what takes a model, to sort and to notice a change, is scripted here.")
@@ -117,18 +117,16 @@ def _show_answer(out: Output, view: View, answer: Answer) -> None:
     out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
 
 
-def _show_change(out: Output, view: View, receipt: Receipt | None) -> int:
+def _show_change(out: Output, memory: Memory) -> int:
     """Show one line that another superseded, and where it went; its seq, else 1."""
-    for row in receipt.rows if receipt else ():
-        why, _, by = row.why.rpartition(" ")
-        old, new = view.entry(row.seq), view.entry(int(by)) if why == "superseded by" else None
-        if receipt and old and new:
+    for one in memory.changes().rows:
+        if one.kind == "replaced" and (old := memory.view.entry(one.seq)):
             out.line()
             out.line("One fact changed. The old line was moved, not deleted:", "bold")
-            out.line(_shortened(old.entry.text, "  was  "))
-            out.line(_wrapped(new.entry.text, "  now  "))
-            out.line(f"  line {row.seq}: {row.was} -> {old.doc_id} (receipt {receipt.number})")
-            return row.seq
+            out.line(_shortened(one.was, "  was  "))
+            out.line(textwrap.fill(one.now, WIDTH, initial_indent="  now  ", subsequent_indent=" " * 7))
+            out.line(f"  line {one.seq}: {one.where} -> {old.doc_id} (infinimem diff)")
+            return one.seq
     return 1
 
 
@@ -138,7 +136,3 @@ def _day(time: str | None) -> str:
 
 def _shortened(text: str, lead: str) -> str:
     return lead + textwrap.shorten(text, WIDTH - len(lead), placeholder=" …", break_on_hyphens=False)
-
-
-def _wrapped(text: str, lead: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))

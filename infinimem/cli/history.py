@@ -30,7 +30,7 @@ from infinimem.results import (
 )
 
 if TYPE_CHECKING:
-    from infinimem.operations.as_of import Change
+    from infinimem.operations.as_of import FactChange
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
@@ -147,15 +147,12 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 @click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
 def log(options: Options, limit: int | None, since: str | None) -> None:
     out, memory = options.out, options.reading()
-    changes: tuple[Change, ...] = ()
+    facts: list[FactChange] = []
     if since:
-        start = f"{since}T00:00:00" if re.fullmatch(r"[\d-]{10}", since) else since
-        changes, receipts = memory.changes(f"{start}..")
-        changes = tuple(one for one in changes if one.kind != "moved")
-    else:
-        receipts = memory.receipts()
-    receipts = receipts[::-1][:limit]
-    if out.result({**log_json(receipts), **({"changes": [asdict(one) for one in changes]} if since else {})}):
+        changes = memory.changes(f"{since}T00:00:00.." if re.fullmatch(r"[\d-]{10}", since) else f"{since}..")
+        facts = [one for one in changes.rows if one.kind != "moved"]
+    receipts = (changes.receipts if since else memory.receipts())[::-1][:limit]
+    if out.result({**log_json(receipts), **({"changes": list(map(asdict, facts))} if since else {})}):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -166,22 +163,21 @@ def log(options: Options, limit: int | None, since: str | None) -> None:
             out.table((), [(r.id, r.time, r.model, summary(r)) for r in receipts])
         if not receipts:
             out.say(f"no receipts{f' since {since}' if since else ': nothing was consolidated yet'}")
-        _show_changes(out, changes)
+        _show_changes(out, facts)
 
 
 @command()
 @click.argument("span", metavar="[RECEIPT|MOMENT..[MOMENT]]", required=False)
 def diff(options: Options, span: str | None) -> None:
     """RECEIPT is the newest one unless given; a MOMENT is a day (its end), a time, 7d, a seq or a receipt."""
-    changes, receipts = options.reading().changes(span)
-    data = {"changes": [asdict(one) for one in changes], "receipts": [one.id for one in receipts]}
-    if options.out.result(data):
-        _show_changes(options.out, changes)
-        if not changes:
-            options.out.say("no fact changed")
+    changes = options.reading().changes(span)
+    data = {"changes": list(map(asdict, changes.rows)), "receipts": [one.id for one in changes.receipts]}
+    options.out.result(data, lambda: _show_changes(options.out, changes.rows))
+    if not changes.rows:
+        options.out.say("no fact changed")
 
 
-def _show_changes(out: Output, changes: Iterable[Change]) -> None:
+def _show_changes(out: Output, changes: Iterable[FactChange]) -> None:
     """Print facts as they were and are; in a pipe one a line."""
     if not out.for_people:
         rows = [

@@ -181,14 +181,17 @@ def _as_seen(
 # ── what changed between two moments ────────────────────────────────────────────────────────────
 
 
+Kind = Literal["new", "edited", "moved", "replaced", "gone"]
+
+
 @dataclass(frozen=True)
-class Change:
+class FactChange:
     """A fact that is other than it was: its words before and after, "" where it was not live, and its place.
 
     kind: new; edited; moved, with the same words; replaced, by line `by`, whose words are `now`; gone.
     """
 
-    kind: Literal["new", "edited", "moved", "replaced", "gone"]
+    kind: Kind
     seq: int
     was: str
     now: str
@@ -197,46 +200,47 @@ class Change:
     by: int | None = None
 
 
-def span(view: View, name: str | None, now: datetime) -> tuple[View, View, tuple[Receipt, ...]]:
-    """Return the library before and after "7", a receipt (None: the newest), or "2025-03-01..2025-03-08", two
-    moments, of which the second may be left out and a number is a receipt's; and the receipts between them.
-    """
+@dataclass(frozen=True)
+class FactChanges:
+    """What changed between two moments, by seq, and the receipts of that time."""
+
+    rows: tuple[FactChange, ...]
+    receipts: tuple[Receipt, ...]
+
+
+def changes(view: View, span: str | None, now: datetime) -> FactChanges:
+    """Return what changed by "7", a receipt (None: the newest), or between "2025-03-01..2025-03-08", moments,
+    of which the second may be left out and a number is a receipt's. Of records, turns that are new."""
     receipts = tuple(receipts_of(view))
-    parts = (name or "").partition("..")
+    parts = (span or "").partition("..")
     first, dots, last = (named(receipts, one).id if whole(one) is not None else one for one in parts)
     if dots:
         start = moment(view, first, now)
-        end = moment(view, last, now) if last else Moment(max((r.number for r in receipts), default=0), -1)
-    elif name or receipts:
-        receipt = named(receipts, name) if name else max(receipts, key=lambda one: one.number)
-        start, end = Moment(receipt.number - 1, receipt.high), Moment(receipt.number, receipt.high)
+        end = moment(view, last, now) if last else None
+    elif receipts:
+        one = named(receipts, span) if span else max(receipts, key=lambda each: each.number)
+        start, end = Moment(one.number - 1, one.high), Moment(one.number, one.high)
     else:
         raise UsageError("there are no receipts yet; say between which days, for example 7d..")
-    between = tuple(one for one in receipts if start.receipt < one.number <= end.receipt)
-    return as_of(view, start), view if end.seq < 0 else as_of(view, end), between
-
-
-def changes(before: View, after: View) -> tuple[Change, ...]:
-    """Return how the facts of two snapshots differ, by number; of records, the turns that are new."""
-    scope: Scope = "default" if after.spec.has_entries else "evidence"
-    old, new = ({place.seq: place for place in view.entries(scope)} for view in (before, after))
-    records, rows, heirs = recorded(after), list[Change](), set[int]()
-    for seq in sorted(old.keys() - new.keys()):
+    before, after = as_of(view, start), as_of(view, end) if end else view
+    scope: Scope = "default" if view.spec.has_entries else "evidence"
+    old, new = ({place.seq: place for place in each.entries(scope)} for each in (before, after))
+    records, rows, heirs = recorded(after), list[FactChange](), set[int]()
+    for seq in old.keys() - new.keys():
         known = records.heirs(seq).items()
         by = next((heir for heir, why in known if why in REPLACED and heir in new), None)
-        place = new[by] if by else old[seq]
+        place, text = (new[by], new[by].text) if by else (old[seq], "")
+        kind: Kind = "replaced" if by else "gone"
+        rows.append(FactChange(kind, seq, old[seq].text, text, place.doc_id, place.entry.known_time, by))
         heirs |= {by} if by else set()
-        time, text = place.entry.known_time, new[by].text if by else ""
-        rows.append(Change("replaced" if by else "gone", seq, old[seq].text, text, place.doc_id, time, by))
-    for seq, place in new.items():
-        then = old.get(seq)
-        was = then.text if then else ""
-        kind: Literal["new", "edited", "moved"] = "edited" if then else "new"
-        if then and was == place.text:
-            kind = "moved"
-        if seq not in heirs and not (then and kind == "moved" and then.doc_id == place.doc_id):
-            rows.append(Change(kind, seq, was, place.text, place.doc_id, place.entry.known_time))
-    return tuple(sorted(rows, key=lambda one: one.seq))
+    for seq in new.keys() - heirs:
+        place, was = new[seq], old[seq].text if seq in old else ""
+        kind = "new" if seq not in old else "edited" if was != place.text else "moved"
+        if kind != "moved" or old[seq].doc_id != place.doc_id:
+            rows.append(FactChange(kind, seq, was, place.text, place.doc_id, place.entry.known_time))
+    until = end.receipt if end else max((one.number for one in receipts), default=0)
+    between = tuple(one for one in receipts if start.receipt < one.number <= until)
+    return FactChanges(tuple(sorted(rows, key=lambda one: one.seq)), between)
 
 
 @contextmanager
