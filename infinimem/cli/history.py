@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -147,10 +147,10 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 @click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
 def log(options: Options, limit: int | None, since: str | None) -> None:
     out, memory = options.out, options.reading()
-    facts: list[FactChange] = []
+    facts: tuple[FactChange, ...] = ()
     if since:
         changes = memory.changes(f"{since}T00:00:00.." if re.fullmatch(r"[\d-]{10}", since) else f"{since}..")
-        facts = [one for one in changes.rows if one.kind != "moved"]
+        facts = changes.rows
     receipts = (changes.receipts if since else memory.receipts())[::-1][:limit]
     if out.result({**log_json(receipts), **({"changes": list(map(asdict, facts))} if since else {})}):
         if out.for_people:
@@ -177,21 +177,19 @@ def diff(options: Options, span: str | None) -> None:
         options.out.say("no fact changed")
 
 
-def _show_changes(out: Output, changes: Iterable[FactChange]) -> None:
-    """Print facts as they were and are; in a pipe one a line."""
-    if not out.for_people:
-        rows = [
-            (one.kind, one.seq, one.by or "", one.time[:10], one.where, one.was, one.now) for one in changes
-        ]
-        out.table((), rows)
-        return
-    for one in changes:
-        when = f", {ago(one.time)}" if one.time else ""
-        out.line(f"{one.kind} in {one.where}{when}", "bold")
-        if one.was and one.kind != "moved":
+def _show_changes(out: Output, facts: Sequence[FactChange]) -> None:
+    """Print facts as they were and are, in a pipe one a line; of those that only moved how many they are."""
+    changed = [one for one in facts if one.kind != "moved"]
+    for one in changed if out.for_people else ():
+        out.line(f"{one.kind} in {one.where}{f', {ago(one.time)}' if one.time else ''}", "bold")
+        if one.was:
             out.line(f"{f'[{one.seq}]':<{INDENT}}was  {one.was}", "red", INDENT)
         if one.now:
             out.line(f"{f'[{one.by or one.seq}]':<{INDENT}}now  {one.now}", "green", INDENT)
+    if not out.for_people:
+        out.table((), [(o.kind, o.seq, o.by or "", o.time[:10], o.where, o.was, o.now) for o in changed])
+    if moved := len(facts) - len(changed):
+        out.say(f"{counted(moved, 'fact')} moved to another document, in the same words")
 
 
 @command()

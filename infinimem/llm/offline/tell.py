@@ -339,7 +339,7 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     near = [lines[at] for at in ranked if scores[at] >= FLOOR * scores[ranked[0]]]
     if not near[0].id.isdecimal():
         near = near[:NOTES]
-    quoted = [f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in near]
+    quoted = [f"- {line.text}{f' ({line.time[:10]})' if line.time else ''}" for line in near]
     tells = not telling or not telling.isdisjoint(shown[ranked[0]])
     text = "\n".join([QUOTED if tells else CLOSEST, *quoted])
     return {"answer": text, "cites": [line.id for line in near], **searching}
