@@ -64,6 +64,7 @@ def _hit(
         "start_line": runs[0][0],
         "end_line": runs[-1][-1],
         "section": [block.start_line, block.end_line],
+        "more": sum(not any(n in run for run in runs) for n in _written(lines)),
         "ranges": [[run[0], run[-1]] for run in runs],
         "seqs": [place.seq for place in located if any(place.start_line in run for run in runs)],
         "score": block.score,
@@ -71,12 +72,17 @@ def _hit(
     }
 
 
+def _written(lines: Mapping[int, str]) -> list[int]:
+    """Return which lines say something, headings only where nothing else does: a hit has its heading."""
+    written = [n for n, text in lines.items() if text.strip()]
+    return [n for n in written if not lines[n].startswith("#")] or written
+
+
 def _best(lines: Mapping[int, str], held: Mapping[int, int], room: int, alone: bool) -> list[range]:
     """Runs of lines to show: those that hold most terms, then their neighbours (`alone`: of those that hold
     most, and half as many); of a section that fits all, of one that holds no term the first. Blank lines part
     no run and take no room."""
-    written = [n for n, text in lines.items() if text.strip()] or [*lines]
-    numbers = [n for n in written if not lines[n].startswith("#")] or written  # a hit has its heading
+    numbers = _written(lines) or [*lines]
     sizes = {n: tokens.estimate(lines[n][:LINE_LENGTH]) for n in numbers}
     if len(numbers) <= room and sum(sizes.values()) <= SNIPPET:
         return [range(numbers[0], numbers[-1] + 1)]

@@ -82,9 +82,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
     _show(options, result, reader.view, marks)
     if not result["hits"]:
         options.say_nothing(memory)
-    elif (
-        hit := next((one for one in result["hits"] if one["ranges"] != [one["section"]]), None)
-    ) and not full:
+    elif (hit := next((one for one in result["hits"] if one["more"]), None)) and not full:
         first, last = hit["section"]
         options.out.say(f"a whole section: infinimem read {shlex.quote(hit['doc_id'])} {first}:{last}")
 
