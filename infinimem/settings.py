@@ -328,7 +328,7 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
 
 
 OFTEN: Mapping[str, str] = {
-    "strategy": "which system keeps the memory: infini, allmem, gam, recmem, xmemory (docs/STRATEGIES.md)",
+    "strategy": "which system keeps the memory (docs/STRATEGIES.md)",
     "git": "make each receipt a commit of the repository around the folder (docs/GIT.md)",
     "block_ids": "end each line in its number, so that Obsidian can link to it: ^41",
     "llm.model": "the model that sorts and answers, by name; offline: rules; agent: the agent that you run",

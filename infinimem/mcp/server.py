@@ -325,6 +325,8 @@ class _Served:
     def _serve(self, memory: Memory) -> None:
         self.reading: Reader = memory.within(self._project) if self._project else memory
         self.offered = offers(memory, self.reading, self._trust_user)
+        is_library = memory.view.initialised or self._begin is not None
+        self.sections = dict.fromkeys((*self.offered, *["library"] * is_library), "")
 
     def look(self, make: bool = False) -> bool:
         """Return whether there is a library by now; it may be made for this."""
@@ -397,9 +399,7 @@ def make_server(
         title="infinimem memory",
         instructions=filled(
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
-            dict.fromkeys(
-                (*served.offered, *["library"] * (memory.view.initialised or begin is not None)), ""
-            ),
+            served.sections,
         ),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
