@@ -70,7 +70,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
     reader = options.snapshot(memory)
     from infinimem.tools.search import search as find
 
-    result = find(reader.view, query, limit, scope, full, brief=True)
+    result = find(reader.view, query, limit, scope, full, brief=not options.json)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
