@@ -204,7 +204,7 @@ class Memory(Reader):
         return new
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
-        return self.strategy.observe(view, view.uncited(portion))
+        return self.strategy.observe(view, view.whole.uncited(portion))
 
     def _tick(self, event: Tick, view: View) -> list[Receipt]:
         return self._driven(lambda view: self.strategy.tick(view, event), view)
@@ -215,15 +215,17 @@ class Memory(Reader):
 
     def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
         """Apply a strategy's plans one by one, and yield what became of each. Where lines are forgotten
-        meanwhile, what the strategy has thought so far may quote them: it begins anew."""
+        meanwhile, what the strategy has thought so far may quote them: it begins anew. It sees the library as
+        models do."""
         library, llm = self.library, self.llm
         while True:
             view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
-            forgotten, plans, attempt = last_forget(view), propose(view), None
+            forgotten, plans, attempt = last_forget(view), propose(view.for_models), None
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
                     spent, began = llm.usage, library.clock()
-                    plan = plans.send(attempt.outcome) if attempt else next(plans)
+                    seen = attempt.outcome.view.for_models if attempt else view
+                    plan = plans.send(replace(attempt.outcome, view=seen)) if attempt else next(plans)
                     outcome = library.apply(
                         plan,
                         base=view,

@@ -140,6 +140,14 @@ class ReaderSettings:
 
 
 @dataclass(frozen=True)
+class WriteSettings:
+    """[write]: what becomes of what is recorded."""
+
+    approve: Harmless[bool] = False
+    """Whether it, and what is extracted from it, is shown to models only once a person approved it."""
+
+
+@dataclass(frozen=True)
 class MemoryToolSettings:
     """[memory_tool]: the files that a model keeps in memories/ (docs/MEMORY_TOOL.md)."""
 
@@ -192,6 +200,7 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
+    write: WriteSettings = field(default_factory=WriteSettings)
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
@@ -335,7 +344,7 @@ OFTEN: Mapping[str, str] = {
     "llm.base_url": "its server, if that is not OpenAI: http://localhost:11434/v1",
     "embedder.name": "what gives texts vectors: lexical (words alone), static, minilm, openai",
     "search.language": "whose endings words are freed of: german, french, spanish, …",
-    "reader.retrieve_budget": "tokens that `retrieve` gives",
+    "write.approve": "have all that comes in wait for your approval (infinimem review)",
     "hooks.recall": "what agent programs are shown: first (at the first prompt), prompt, start, off",
     "notes.ignore": 'your own files that are passed over, as in .gitignore: ["private/"]',
 }

@@ -44,6 +44,8 @@ def status(options: Options) -> None:
     """How full the buffer is, what awaits review, and the model in use."""
     out, counts = options.out, options.status()
     out.result(counts, lambda: out.table(("what", "value"), _rows(counts, ago if out.for_people else str)))
+    if not counts.get("inbox", {"approve": True})["approve"]:
+        out.say("approve is off, and what awaits approval still does, until infinimem review approves it")
 
 
 def _rows(

@@ -208,7 +208,10 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
 @click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
 @click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
-    """7 is what receipt 7 withheld, 7:12,15 two lines of it. What cannot be done any more is shown once."""
+    """7 is what receipt 7 withheld, 7:12,15 two lines of it; inbox is what awaits approval.
+
+    What cannot be done any more is shown once.
+    """
     out, memory = options.out, options.reading()
     if not (approve or reject):
         rows = memory.review()
@@ -233,15 +236,18 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
-        out.line(f"{item}: withheld by receipt {item}, {counted(len(lines), 'line')}", "bold")
+        what = f"withheld by receipt {item}" if item.isdigit() else "awaits approval"
+        out.line(f"{item}: {what}, {counted(len(lines), 'line')}", "bold")
         for row in lines:
-            words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
-            by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
-            void = f"; void: {row.void}" if row.void else ""
-            way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
-            out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
-            out.line(f"    - {row.text}", "red")
-            out.line(f"    + {row.by_text}", "green")
+            way = f"  {row.seq}  {row.was or 'gone'} → {row.now}"
+            if row.by:
+                words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+                why = CODES.get(row.code, row.code) + (f"; void: {row.void}" if row.void else "")
+                way += f", {words} {row.by} ({row.by_where or 'gone'}); {why}"
+            out.line(way, "yellow" if row.void else None)
+            out.line(f"    {'-' if row.by else '+'} {row.text}", "red" if row.by else "green")
+            if row.by:
+                out.line(f"    + {row.by_text}", "green")
         shown += len(lines)
     if shown:
         out.say(

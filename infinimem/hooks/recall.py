@@ -200,7 +200,7 @@ class Recall:
 
     def _near(self, prompt: str, cwd: str) -> list[Hit]:
         """Return the lines that a prompt in a folder deserves, the best first, and those that came near."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         words = analyzer(view.settings.search.language)
         asked = self._corrected(read(prompt, cwd, words), cwd)
         if not asked:
@@ -228,7 +228,7 @@ class Recall:
 
     def _corrected(self, asked: dict[str, float], cwd: str) -> dict[str, float]:
         """Put for a word that no line holds the one of the project that is most like it: people mistype."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         counts, _ = searcher(view).frequencies(asked)
         missing = [term for term in asked if not counts[term] and len(term) > 3 and term not in _terms(_WORK)]
         words = analyzer(view.settings.search.language)
@@ -243,7 +243,7 @@ class Recall:
     def _opening(self, cwd: str) -> list[Hit]:
         """Return the project's standing instructions and decisions, and the person's constraints, newest
         first."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         hits, room = list[Hit](), {STANDING: 2 * LINES, CONSTRAINT: 2 * LINES}  # some are shown as closest
         for place, here in self._lines(cwd):
             entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
@@ -261,7 +261,7 @@ class Recall:
 
     def _lines(self, cwd: str) -> Iterator[tuple[Located, bool]]:
         """Yield what may be shown of the newest lines, newest first, and whether it is of the project."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in nlargest(SCANNED, places, key=lambda place: place.seq):
             entry, folders = place.entry, folders_of(view, place.entry)

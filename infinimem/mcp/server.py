@@ -39,7 +39,7 @@ from infinimem.reader import Reader
 from infinimem.results import tasks_claimed
 from infinimem.serving.http import names, refused, reply, serve
 from infinimem.store.state import unanswered_message
-from infinimem.store.view import View
+from infinimem.store.view import View, is_hidden
 from infinimem.tools.tool import LABEL, Result, Rule, Tool, shown, span
 
 NAME = "infinimem"
@@ -266,6 +266,8 @@ def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
                 notes.append(unanswered_message(failed))
         except ModelUnavailable as error:
             notes.append(str(error))
+        if places and is_hidden(places[0].doc_id):
+            notes.append("no tool shows it until a person approves it: infinimem review")
         seq = places[0].entry.seq if places else None
         drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
         result: Result = {
@@ -426,7 +428,7 @@ async def _read(work: Callable[[View, _A], _T], memory: Reader, wanted: _A) -> _
 
     def call() -> _T:
         try:
-            return work(memory.view, wanted)
+            return work(memory.view.for_models, wanted)
         except MCPError:
             raise
         except Exception as error:

@@ -90,7 +90,8 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
     said = {
         place.seq
-        for place in view.entries("evidence")
+        for doc_id in view.owned(EVIDENCE)
+        for place in view.document(doc_id).entries
         if seq < place.seq <= ahead
         and (when := _time(place.entry.fields.get("observed") or place.entry.time or "")) is not None
         and when <= until

@@ -28,13 +28,12 @@ from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 from weakref import ref
-from zlib import crc32
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.markdown.signature import format_seqs, parse_seqs
+from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
@@ -236,7 +235,6 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    _take_over(files, tables)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
@@ -260,7 +258,7 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 
 def _make(files: Files, state: State) -> None:
-    """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
+    """Write what is in memory to a file that is whole before it has its name."""
     staged = f"{FOLDER}/{STAGED}"
     files.stage(staged, b"", durable=False)
     info = files.lstat(staged)
@@ -268,8 +266,6 @@ def _make(files: Files, state: State) -> None:
     files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
-    for path in _older(files):
-        files.remove(path, durable=False)
 
 
 def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
@@ -299,7 +295,7 @@ def check(files: Files, claim: bool = False) -> None:
 
 
 def compact(files: Files) -> None:
-    """Leave nothing in the file of what was deleted from it; it replaces lists of earlier versions first."""
+    """Leave nothing in the file of what was deleted from it."""
     state = _open(files)
     if state.on_disk:
         state.query("VACUUM")
@@ -525,38 +521,3 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
-
-
-# ── the lists of earlier versions ───────────────────────────────────────────────────────────────
-
-
-def _older(files: Files) -> list[str]:
-    """Return the text lists that earlier versions kept."""
-    kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
-    return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
-
-
-def _take_over(files: Files, tables: sqlite3.Connection) -> None:
-    """Read them; a torn row does not count."""
-    for path in _older(files):
-        name = path.rpartition("/")[2]
-        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
-            with suppress(ValueError, TypeError, OverflowError):
-                _take_row(tables, name, row)
-
-
-def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:
-    kind, _, strategy = name.partition("-")
-    if kind == "seen":
-        checksum, _, rest = row.partition(b"\t")
-        seq, doc_id, line = _text(rest).split("\t", 2)
-        if checksum == b"%08x" % crc32(rest):
-            _add_seen(tables, {int(seq): None if doc_id == "-" else SeenLine(doc_id, line)})
-    elif kind == "usage":
-        day, calls, tokens_in, tokens_out = row.decode("ascii").split(" ")
-        _add_usage(tables, day, Usage(int(calls), int(tokens_in), int(tokens_out)))
-    elif row.endswith(b";") and kind == "unanswered":
-        seqs, failure, model = row[:-1].decode("ascii").split(" ")
-        _add_unanswered(tables, strategy, dict.fromkeys(parse_seqs(seqs), failure), unquote(model))
-    elif row.endswith(b";"):
-        _add(tables, name, parse_seqs(row[:-1].decode("ascii")))

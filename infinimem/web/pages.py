@@ -37,6 +37,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
+from infinimem.tools import Toolbox
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
 from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
@@ -79,7 +80,7 @@ def home(asked: Asked) -> Page:
         "receipts": [(one, results.summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
-        "awaiting": status["lines_awaiting_review"],
+        "awaiting": status["lines_awaiting_review"] + status.get("inbox", {"lines": 0})["lines"],
         "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
         "conversations": len(view.owned(EVIDENCE)),
     }
@@ -118,7 +119,7 @@ def document(asked: Asked) -> Page | Moved:
         "is_note": view.is_note(found.id),
         "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
     }
-    lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
+    lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
     return Page("conversation.html" if said else "document.html", lines, shown)
 
 

@@ -19,7 +19,7 @@ from infinimem import spec, tokens
 from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
-from infinimem.model import CURRENT, Located, ReceiptRow
+from infinimem.model import BUFFERS, Located, ReceiptRow
 from infinimem.operations.provenance import recorded, session_of
 from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
@@ -325,7 +325,7 @@ def _without(old: Document, choice: Choice) -> Document | None:
             shown.append(line)
     lines = tuple(tombstoned(shown, seqs, old.id.startswith(EVIDENCE)))
     new = replace(old, lines=lines) if lines != old.lines else old
-    if gone and old.id != CURRENT and is_emptied(new, OWN_KEYS):
+    if gone and old.id not in BUFFERS and is_emptied(new, OWN_KEYS):
         return None
     if gone and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
         speakers = dict.fromkeys(place.entry.fields.get("speaker", "") for place in new.entries)
@@ -352,7 +352,7 @@ def made_anew(document: Document, is_touched: bool) -> Document:
         if line.strip() != MARK and not (title and title[1] == MARK):
             lines.append(line)
         elif title and _stands_below(body[number:]):
-            name = "Other" if doc_id == CURRENT else _name(document)
+            name = "Other" if doc_id in BUFFERS else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
         document = replace(document, lines=(*head, *lines))
